@@ -1,0 +1,1 @@
+"""The gateway process: composition root, bus, manager, commands, runs, delivery, store, CLI."""

@@ -1,0 +1,126 @@
+"""The store's values: what bot/ reads from the database. Columns are described in tables.py."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from channels.message import Address
+
+
+class InboxState(StrEnum):
+    """NEW: nobody decided yet. ASSIGNED: it belongs to a run. DONE: settled. DEAD: unreadable or given up."""
+
+    NEW = "new"
+    ASSIGNED = "assigned"
+    DONE = "done"
+    DEAD = "dead"
+
+
+class RunState(StrEnum):
+    PENDING = "pending"
+    RUNNING = "running"
+    WAITING = "waiting"
+    SUCCESS = "success"
+    ERROR = "error"
+    TIMEOUT = "timeout"
+    INTERRUPTED = "interrupted"
+    LIMITED = "limited"
+
+    @property
+    def ended(self) -> bool:
+        return self not in (RunState.PENDING, RunState.RUNNING, RunState.WAITING)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InboxRow:
+    """event: the InboundEvent as JSON. id orders the inbox and is the message's identity everywhere else."""
+
+    id: int
+    account: str
+    event: str
+    received_at: datetime
+    state: InboxState
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConversationRow:
+    """key: account:chat[/topic][@speaker]. model: chosen by /models, None for the default. title: of the thread."""
+
+    key: str
+    account: str
+    owner: str
+    thread_id: str
+    model: str | None
+    title: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRow:
+    """One turn of the agent. context and input: RunContext and RunInput as JSON. address: where it answers, JSON.
+
+    inbox_ids: the messages that it answers. reply_key: its reply in the outbox. head: the newest checkpoint when the
+    run was last started; attempt counts starts without a new checkpoint. epoch: of the process that runs it.
+    """
+
+    run_id: str
+    thread_id: str
+    conversation: str
+    speaker: str
+    inbox_ids: tuple[int, ...]
+    reply_key: str
+    address: Address
+    reply_to: str | None
+    state: RunState
+    context: str
+    input: str
+    base_checkpoint_id: str | None
+    head: str | None
+    attempt: int
+    epoch: int
+    model_calls: int
+    created_at: datetime
+    started_at: datetime | None
+    ended_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutboxRow:
+    """One part of a reply.
+
+    body: the reply's OutboundMessage as JSON, on part 0 only ("" elsewhere). message_id: None until a send is recorded.
+    desired_rev and sent_rev: the part is up to date when they are equal. final: the reply will not change any more.
+    """
+
+    reply_key: str
+    part: int
+    idem_key: str
+    address: Address
+    reply_to: str | None
+    message_id: str | None
+    body: str
+    desired_rev: int
+    sent_rev: int
+    final: bool
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromptRow:
+    """A button that waits for a press. Button.data is "<id>:<option index>".
+
+    kind: what to do with the answer. options: JSON. who: the person who may answer, None for anyone allowed here.
+    """
+
+    id: str
+    kind: str
+    conversation: str
+    run_id: str | None
+    who: str | None
+    options: str
+    args_hash: str | None
+    message_id: str | None
+    expires_at: datetime
+    answer: str | None
+    answered_by: str | None

@@ -1,0 +1,246 @@
+"""The channel port: what the gateway asks of a platform, written for four platforms from the start.
+
+bot/ talks to every platform through `Channel` and nothing else. A new platform is one folder that implements it, one
+line in `registry.py` and one parameter in the contract test.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, Protocol
+
+from channels.message import (
+    Address,
+    Attachment,
+    ButtonPressed,
+    ChatMigrated,
+    MembershipChanged,
+    Message,
+    MessageEdited,
+    OutboundMessage,
+    Unparsed,
+)
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+Publish = Callable[
+    [Sequence[Message | MessageEdited | ButtonPressed | ChatMigrated | MembershipChanged | Unparsed]], Awaitable[None]
+]
+"""Hands events to the gateway. When it returns they are committed and may be acked; when it raises they are not."""
+
+
+class TextUnit(StrEnum):
+    """In what a platform measures the length of one message."""
+
+    UTF16 = "utf16"
+    CHARACTERS = "characters"
+    UTF8_BYTES = "utf8_bytes"
+    JSON_BYTES = "json_bytes"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Capabilities:
+    """What a platform can do. Shown in docs/channels.md; delivery decides by these and never by a platform's name.
+
+    edits: a sent message can be changed. append_only_stream: `open_stream` works and can only grow.
+    stream_ttl: seconds that a stream may stay open, None for no end. buttons, files, typing: supported natively.
+    max_unit: the longest text of one message, in `text_unit`. idempotent_send: a repeated `send` with the same key is
+    the same message. findable_after_crash: `find` can tell whether a send with unknown outcome was applied.
+    edit_interval: seconds between two edits of one message that the platform tolerates for long, by chat kind.
+    """
+
+    edits: bool
+    append_only_stream: bool
+    stream_ttl: float | None
+    buttons: bool
+    files: bool
+    typing: bool
+    text_unit: TextUnit
+    max_unit: int
+    idempotent_send: bool
+    findable_after_crash: bool
+    edit_interval_dm: float = 1.0
+    edit_interval_group: float = 3.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rate:
+    """The budget of one account: calls per second over all chats, per chat, and sends plus edits a minute per group."""
+
+    per_second: float
+    per_chat_per_second: float
+    per_group_per_minute: float
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One platform message of a reply. Adapters subclass it with their rendering; to the gateway it is opaque.
+
+    Two equal parts look the same on the platform, so that an edit between them is skipped.
+    """
+
+    index: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BotIdentity:
+    """Who the credential is. bot_id is the platform's immutable id; username is what people type to mention it."""
+
+    platform: str
+    bot_id: str
+    username: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Probe:
+    """Where a message of ours, sent with unknown outcome, may be.
+
+    after: the newest platform message id known to be older (the message that is answered), None if unknown.
+    known: ids of ours in that chat, which are certainly not it.
+    """
+
+    idem_key: str
+    after: str | None
+    known: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Command:
+    """An entry of the platform's command menu."""
+
+    name: str
+    description: str
+
+
+class ConnectionState(StrEnum):
+    CONNECTING = "connecting"
+    CONNECTED = "connected"
+    RETRYING = "retrying"
+    STOPPED = "stopped"
+
+
+@dataclass(slots=True)
+class Health:
+    """A connection's truth, written by its adapter and read by /status (P11).
+
+    last_sign: monotonic time of the last sign of life on the wire (an answered poll, a pong, a frame); None before the
+    first. detail: why it is not connected, one line without secrets. reconnects: since the start.
+    """
+
+    state: ConnectionState = ConnectionState.CONNECTING
+    last_sign: float | None = None
+    last_inbound: float | None = None
+    last_outbound: float | None = None
+    detail: str = ""
+    reconnects: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Route:
+    """How to reach the network: proxy URL (None: direct) and a file of extra trusted CAs (None: the system's)."""
+
+    proxy: str | None = None
+    ca_file: Path | None = None
+
+
+class Clock(Protocol):
+    """Time that tests can turn. now is aware UTC; monotonic and sleep are in seconds."""
+
+    def now(self) -> datetime: ...
+    def monotonic(self) -> float: ...
+    async def sleep(self, seconds: float) -> None: ...
+
+
+class Sink(Protocol):
+    """Takes a file's bytes. `write` raises AttachmentFailed("too_large") once the cap is passed."""
+
+    async def write(self, chunk: bytes) -> None: ...
+
+
+class LiveReply(Protocol):
+    """An open append-only stream. The text given to `show` only ever extends what was shown before."""
+
+    @property
+    def message_id(self) -> str: ...
+    async def show(self, message: OutboundMessage) -> None: ...
+    async def finish(self, message: OutboundMessage) -> None: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChannelPorts:
+    """What an adapter is handed. route: resolves the network settings for a URL of this account."""
+
+    publish: Publish
+    clock: Clock
+    route: Callable[[str], Route]
+    log: logging.Logger = field(default_factory=lambda: logging.getLogger("channels"))
+
+
+Hello = Callable[[BotIdentity], Awaitable[None]]
+"""Called once the credential was accepted and before anything is received; raises to refuse the account."""
+
+
+class Channel(Protocol):
+    """One account on one platform. All methods raise only `channels.errors.ChannelError` (and cancellation)."""
+
+    @property
+    def account(self) -> str: ...
+    @property
+    def capabilities(self) -> Capabilities: ...
+    @property
+    def rate(self) -> Rate: ...
+    @property
+    def health(self) -> Health: ...
+    @property
+    def identity(self) -> BotIdentity | None: ...
+
+    async def run(self, hello: Hello) -> None:
+        """Connect, say hello, receive until cancelled; reconnects by itself for ever.
+
+        Returns when the source of messages has ended for good (a terminal's end of input). Raises Fatal when only a
+        person can help. Cancelling it stops the receiving only: `send` and the rest work until `close`.
+        """
+
+    async def close(self) -> None:
+        """Release connections. Nothing works afterwards. Idempotent."""
+
+    def layout(self, message: OutboundMessage) -> tuple[Part, ...]:
+        """Render. Pure; prefix-stable: while the text grows, all parts but the last two stay as they are.
+
+        At least one part for a message with any text, status, button or file; () for an empty one.
+        """
+
+    async def send(self, address: Address, part: Part, idem_key: str, reply_to: str | None = None) -> str:
+        """Send one part, return its platform message id. Raises OutcomeUnknown when it may have been sent."""
+
+    async def edit(self, address: Address, message_id: str, part: Part) -> None:
+        """Make a sent message look like `part`; "it does already" is success. Raises MessageGone when it is no more."""
+
+    async def delete(self, address: Address, message_id: str) -> None:
+        """Remove a message of ours, where the platform can; missing is success."""
+
+    async def find(self, address: Address, part: Part, probe: Probe) -> str | None:
+        """The id of the message that a send with unknown outcome made, now showing `part`; None if there is none."""
+
+    async def fetch(self, attachment: Attachment, sink: Sink) -> None:
+        """Stream an attachment's bytes into `sink`. Raises AttachmentFailed, Temporary."""
+
+    async def typing(self, address: Address) -> None:
+        """Show that an answer is being made. Never raises; costs nothing where unsupported."""
+
+    async def acknowledge(self, press: ButtonPressed, text: str = "") -> None:
+        """End the wait that a pressed button shows, with a short text. Never raises."""
+
+    async def publish_commands(self, commands: Sequence[Command], locale: str | None) -> None:
+        """Register the command menu (locale None: the default one)."""
+
+    async def open_stream(self, address: Address, idem_key: str, reply_to: str | None) -> LiveReply:
+        """Start an append-only stream. Only called where `capabilities.append_only_stream`."""
+
+
+StreamMode = Literal["edits", "draft", "stream", "final"]

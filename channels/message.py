@@ -1,0 +1,196 @@
+"""What crosses the border between a platform and the gateway: events in, messages out.
+
+Every value here is frozen and free of any SDK's types. Adapters build the events (`inbound.py`) and render the
+messages (`outbound.py`); the gateway in bot/ does the rest and never learns which platform it speaks to.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field, TypeAdapter
+
+ChatKind = Literal["dm", "group", "channel"]
+AttachmentKind = Literal["image", "voice", "audio", "video", "file"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Address:
+    """Where a message is, and so where its answer goes.
+
+    account: the configured account's permanent id. chat and topic: the platform's own ids as strings; topic is None
+    outside forums and threads. kind: "dm" is one person and the bot, "group" several people, "channel" a broadcast.
+    """
+
+    account: str
+    chat: str
+    topic: str | None = None
+    kind: ChatKind = "dm"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sender:
+    """Who wrote. Only `id` is an identity (native, immutable); display_name is text from a stranger, for show."""
+
+    id: str
+    display_name: str
+    locale: str | None = None
+    kind: Literal["user", "bot", "channel"] = "user"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attachment:
+    """A reference to a file that the platform keeps; `Channel.fetch` gets its bytes.
+
+    ref: the adapter's own handle, no secret in it. name: as the sender declared it, untrusted. size: bytes as declared,
+    None when not said; the stream may be longer.
+    """
+
+    ref: str
+    kind: AttachmentKind
+    name: str | None = None
+    mime_type: str | None = None
+    size: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quote:
+    """The message that this one replies to. text is what was quoted (a part of it, or all), possibly empty."""
+
+    message_id: str
+    text: str
+    author: str
+    from_bot: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """What all events share.
+
+    dedupe_keys: from the event's own fields, never from our clock; one known key makes the event a duplicate.
+    sent_at: the platform's time; received_at: ours. Both are aware, UTC.
+    """
+
+    account: str
+    dedupe_keys: tuple[str, ...]
+    sent_at: datetime
+    received_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message(Event):
+    """A person's message.
+
+    mention: the bot is addressed (named, replied to, or a command is meant for it); in a DM always True.
+    text: as typed, the mention of the bot removed, newlines as \\n.
+    bundle_key: equal for events that the platform cut from one message (an album, a long paste), else None.
+    """
+
+    address: Address
+    platform_message_id: str
+    sender: Sender
+    text: str
+    mention: bool
+    reply_to: Quote | None = None
+    attachments: tuple[Attachment, ...] = ()
+    bundle_key: str | None = None
+    type: Literal["message"] = "message"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MessageEdited(Event):
+    """The sender changed a message; `message` is its new state (with this event's own dedupe keys)."""
+
+    message: Message
+    type: Literal["message_edited"] = "message_edited"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ButtonPressed(Event):
+    """Somebody pressed a button. callback_id: for `Channel.acknowledge`; data: the Button.data that we sent."""
+
+    address: Address
+    platform_message_id: str
+    sender: Sender
+    data: str
+    callback_id: str
+    type: Literal["button_pressed"] = "button_pressed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChatMigrated(Event):
+    """The platform gave a chat a new id; everything known of old_chat now belongs to new_chat."""
+
+    old_chat: str
+    new_chat: str
+    type: Literal["chat_migrated"] = "chat_migrated"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MembershipChanged(Event):
+    """The bot itself was added to or removed from a chat (a DM: unblocked or blocked) by `sender`."""
+
+    address: Address
+    sender: Sender
+    present: bool
+    type: Literal["membership_changed"] = "membership_changed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unparsed(Event):
+    """An event that the adapter could not read: kept raw (JSON text) as dead, so that nothing is lost silently."""
+
+    raw: str
+    error: str
+    type: Literal["unparsed"] = "unparsed"
+
+
+InboundEvent = Annotated[
+    Message | MessageEdited | ButtonPressed | ChatMigrated | MembershipChanged | Unparsed, Field(discriminator="type")
+]
+INBOUND_EVENT: TypeAdapter[Message | MessageEdited | ButtonPressed | ChatMigrated | MembershipChanged | Unparsed] = (
+    TypeAdapter(InboundEvent)
+)
+"""Turns events to JSON and back, for the inbox."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Button:
+    """label: what a person sees (at most 64 characters). data: comes back in ButtonPressed (at most 64 bytes)."""
+
+    label: str
+    data: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutboundFile:
+    """A file on this machine to deliver. name: shown to people; never the host path."""
+
+    path: Path
+    name: str
+    mime_type: str = "application/octet-stream"
+    kind: AttachmentKind = "file"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutboundMessage:
+    """The whole state of one reply, growing until `final`; a channel lays it out as one or more parts.
+
+    text: Markdown (CommonMark, tables, strikethrough, ||spoiler||), possibly with an unclosed fence while it grows.
+    status: one plain line that tells what happens now, shown below the text; "" when there is nothing to say.
+    reply_to: the platform message that the first part answers, None for none.
+    """
+
+    text: str = ""
+    status: str = ""
+    buttons: tuple[tuple[Button, ...], ...] = ()
+    files: tuple[OutboundFile, ...] = ()
+    final: bool = False
+    reply_to: str | None = None
+
+
+OUTBOUND_MESSAGE: TypeAdapter[OutboundMessage] = TypeAdapter(OutboundMessage)
+"""Turns a reply's state to JSON and back, for the outbox (Markdown, never a platform's payload)."""

@@ -1,0 +1,63 @@
+"""The platforms that Antler knows: name -> where its settings and its adapter live.
+
+The adapter is imported only when an account of it is enabled, so that an SDK nobody uses costs nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pydantic import BaseModel
+
+    from channels.base import Channel, ChannelPorts
+
+
+@dataclass(frozen=True, slots=True)
+class Platform:
+    """config: "module:Class" of its pydantic settings; channel: "module:Class" called as (account, config, ports)."""
+
+    config: str
+    channel: str
+
+
+PLATFORMS = {
+    "telegram": Platform("channels.telegram.config:TelegramConfig", "channels.telegram.channel:TelegramChannel"),
+    "console": Platform("channels.console.config:ConsoleConfig", "channels.console.channel:ConsoleChannel"),
+}
+
+
+class UnknownPlatform(LookupError):
+    """name is not in PLATFORMS; the text lists those that are."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"unknown platform {name!r}; known are {', '.join(sorted(PLATFORMS))}")
+        self.name = name
+
+
+def config_class(platform: str) -> type[BaseModel]:
+    """The settings class of a platform; imports no SDK. Raises UnknownPlatform."""
+    found: Any = _load(_platform(platform).config)
+    return found  # type: ignore[no-any-return]  # the table's strings are beyond the type checker; a test loads them all
+
+
+def channel_class(platform: str) -> Callable[[str, Any, ChannelPorts], Channel]:
+    """The adapter of a platform; imports its SDK. Raises UnknownPlatform."""
+    found: Any = _load(_platform(platform).channel)
+    return found  # type: ignore[no-any-return]  # as above
+
+
+def _platform(name: str) -> Platform:
+    try:
+        return PLATFORMS[name]
+    except KeyError:
+        raise UnknownPlatform(name) from None
+
+
+def _load(path: str) -> Any:
+    module, _, name = path.partition(":")
+    return getattr(import_module(module), name)

@@ -1,0 +1,161 @@
+"""What a run tells while it works: typed events, in order, without gaps.
+
+`seq` starts at 1 for each run and goes on after a resume. Sentences for people are made in bot/, from these.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, TypeAdapter
+
+
+class Outcome(StrEnum):
+    """How a run that produced an answer ended. LIMITED: a limit cut it and the model summed up."""
+
+    SUCCESS = "success"
+    LIMITED = "limited"
+
+
+class FailureKind(StrEnum):
+    """Why a run has no answer; each has one sentence in bot/texts."""
+
+    AUTH = "auth"
+    QUOTA = "quota"
+    NOT_FOUND = "not_found"
+    RATE_LIMITED = "rate_limited"
+    CONTEXT_LENGTH = "context_length"
+    CONTENT_FILTER = "content_filter"
+    TIMEOUT = "timeout"
+    UNAVAILABLE = "unavailable"
+    EMPTY = "empty"
+    BAD_RESPONSE = "bad_response"
+    BAD_REQUEST = "bad_request"
+    INTERNAL = "internal"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BaseEvent:
+    run_id: str
+    seq: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextDelta(BaseEvent):
+    """More of the assistant's text. Only assistant text ever comes out here."""
+
+    message_id: str
+    text: str
+    type: Literal["text_delta"] = "text_delta"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextReset(BaseEvent):
+    """Forget the text of this message: it will be told again, or its round turned out to be a tool round."""
+
+    message_id: str
+    type: Literal["text_reset"] = "text_reset"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReasoningDelta(BaseEvent):
+    message_id: str
+    text: str
+    type: Literal["reasoning_delta"] = "reasoning_delta"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolStarted(BaseEvent):
+    """summary: one short line for people (the salient argument), no secret in it."""
+
+    call_id: str
+    tool: str
+    summary: str
+    type: Literal["tool_started"] = "tool_started"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolEnded(BaseEvent):
+    call_id: str
+    tool: str
+    ok: bool
+    type: Literal["tool_ended"] = "tool_ended"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelRetrying(BaseEvent):
+    """A model call failed and is tried again in `delay` seconds."""
+
+    kind: FailureKind
+    attempt: int
+    delay: float
+    type: Literal["model_retrying"] = "model_retrying"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Notice(BaseEvent):
+    """Something the person should know beside the answer. images_not_seen: the model has no vision."""
+
+    kind: Literal["images_not_seen", "summarized"]
+    model: str = ""
+    type: Literal["notice"] = "notice"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Usage(BaseEvent):
+    """Tokens of one model call, as the provider counted them."""
+
+    model: str
+    input_tokens: int
+    output_tokens: int
+    cached_tokens: int = 0
+    type: Literal["usage"] = "usage"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resumed(BaseEvent):
+    """The run goes on after a restart; attempt is 2 for the first resume."""
+
+    attempt: int
+    type: Literal["resumed"] = "resumed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finished(BaseEvent):
+    """The last event of a run with an answer: the last assistant message without tool calls."""
+
+    outcome: Outcome
+    text: str
+    message_id: str
+    type: Literal["finished"] = "finished"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failed(BaseEvent):
+    """The last event of a run without an answer. detail_for_log is never shown in a chat."""
+
+    kind: FailureKind
+    model: str
+    detail_for_log: str
+    retry_after: float | None = None
+    type: Literal["failed"] = "failed"
+
+
+RunEvent = Annotated[
+    TextDelta
+    | TextReset
+    | ReasoningDelta
+    | ToolStarted
+    | ToolEnded
+    | ModelRetrying
+    | Notice
+    | Usage
+    | Resumed
+    | Finished
+    | Failed,
+    Field(discriminator="type"),
+]
+RUN_EVENT: TypeAdapter[Any] = TypeAdapter(RunEvent)
+"""Turns run events to JSON and back."""

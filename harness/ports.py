@@ -1,0 +1,141 @@
+"""What the harness needs from outside, each with an in-memory twin below the port.
+
+bot/store implements them on the database; tests and `demo` use the twins.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from datetime import datetime
+
+    from harness.context import HistoryEntry, RunContext, RunInput
+    from harness.events import (
+        Failed,
+        Finished,
+        ModelRetrying,
+        Notice,
+        ReasoningDelta,
+        Resumed,
+        TextDelta,
+        TextReset,
+        ToolEnded,
+        ToolStarted,
+        Usage,
+    )
+
+    AnyRunEvent = (
+        TextDelta
+        | TextReset
+        | ReasoningDelta
+        | ToolStarted
+        | ToolEnded
+        | ModelRetrying
+        | Notice
+        | Usage
+        | Resumed
+        | Finished
+        | Failed
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EffectKey:
+    """One tool call of one run."""
+
+    thread_id: str
+    run_id: str
+    call_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Effect:
+    """state "started": it may have happened; "done": it did, and `result` (JSON text) is what it returned."""
+
+    state: Literal["started", "done"]
+    result: str = ""
+
+
+class EffectLog(Protocol):
+    """The durable record that keeps a tool call from running twice. Each call commits before it returns."""
+
+    async def begin(self, key: EffectKey, tool: str) -> Effect | None:
+        """Record `started`; if the call was recorded before, change nothing and return that record."""
+
+    async def done(self, key: EffectKey, result: str) -> None:
+        """Record the result of a started call."""
+
+
+class RunLedger(Protocol):
+    """Counts that must survive a restart of the run."""
+
+    async def model_called(self, run_id: str) -> int:
+        """Count one more model call of the run; returns the count, this call included."""
+
+
+class Clock(Protocol):
+    """Time that tests can turn: now is aware UTC, monotonic and sleep are in seconds."""
+
+    def now(self) -> datetime: ...
+    def monotonic(self) -> float: ...
+    async def sleep(self, seconds: float) -> None: ...
+
+
+class Harness(Protocol):
+    """The agent, as bot/ sees it."""
+
+    def run(self, ctx: RunContext, run_input: RunInput) -> AsyncIterator[AnyRunEvent]:
+        """Start the run, or go on where its newest checkpoint stands (DESIGN.md 2.5); ends with Finished or Failed.
+
+        Cancelling the iteration stops the run; the thread is consistent again after the next `settle` or `run`.
+        """
+
+    async def settle(self, thread_id: str) -> None:
+        """Make a thread that was stopped in mid-turn ready for new input: open tool calls get an honest result."""
+
+    async def rewind(self, thread_id: str, checkpoint_id: str | None) -> None:
+        """Make the thread what it was at that checkpoint (None: before anything)."""
+
+    async def compact(self, thread_id: str) -> None:
+        """Summarise the thread's history now."""
+
+    async def history(self, thread_id: str) -> list[HistoryEntry]:
+        """What was said, oldest first; after a summarization only what is still kept verbatim."""
+
+    async def forget(self, thread_id: str) -> None:
+        """Delete everything kept of the thread."""
+
+    async def head(self, thread_id: str) -> str | None:
+        """The id of the newest checkpoint, None for a new thread."""
+
+    async def close(self) -> None: ...
+
+
+@dataclass(slots=True)
+class MemoryEffectLog:
+    """EffectLog in memory."""
+
+    records: dict[EffectKey, Effect] = field(default_factory=dict)
+
+    async def begin(self, key: EffectKey, tool: str) -> Effect | None:
+        known = self.records.get(key)
+        if known is None:
+            self.records[key] = Effect(state="started")
+        return known
+
+    async def done(self, key: EffectKey, result: str) -> None:
+        self.records[key] = Effect(state="done", result=result)
+
+
+@dataclass(slots=True)
+class MemoryRunLedger:
+    """RunLedger in memory."""
+
+    counts: dict[str, int] = field(default_factory=dict)
+
+    async def model_called(self, run_id: str) -> int:
+        self.counts[run_id] = self.counts.get(run_id, 0) + 1
+        return self.counts[run_id]
