@@ -1,0 +1,53 @@
+# make run     start Antler; the first time it creates .venv and installs into it (ARGS="--config FILE" is passed on)
+# make test    run the tests (ARGS="-k name" is passed on)
+# make check   format, lint, types, import directions and tests: what the CI runs
+# make clean   remove .venv and all caches; never the data
+
+SHELL := /bin/sh
+VENV := .venv
+BIN := $(VENV)/bin
+# Not a bare python3: with pyenv and the like that may be any version. Override it with `make PYTHON=...`.
+PYTHON ?= $(firstword $(wildcard /usr/bin/python3.11) python3.11)
+# Nothing here may read the standard input: it belongs to `antler run`.
+PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check --no-input install -c constraints.txt
+ARGS ?=
+
+.PHONY: run test check clean
+.DELETE_ON_ERROR:
+
+run: $(VENV)/.installed
+	@$(BIN)/antler run $(ARGS)
+
+test: $(VENV)/.installed-dev
+	@$(BIN)/python -m pytest $(ARGS)
+
+check: $(VENV)/.installed-dev
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python -m pytest $(ARGS)
+
+clean:
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist *.egg-info
+	find . -type d -name __pycache__ -prune -exec rm -rf {} +
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null </dev/null || { \
+	  echo "Antler needs Python 3.11 ($(PYTHON) is not that). On Debian 12: apt install python3.11 python3.11-venv" >&2; \
+	  echo "With another one of at least 3.11: make PYTHON=/path/to/python" >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null </dev/null || { \
+	  echo "$(PYTHON) cannot create virtual environments. On Debian 12: apt install python3.11-venv" >&2; exit 1; }
+	@$(PYTHON) -m venv $(VENV) </dev/null
+
+# The stamps make a second start install nothing, until what is to be installed changes.
+$(VENV)/.installed: pyproject.toml constraints.txt | $(BIN)/python
+	@echo "Installing Antler into $(VENV); this happens once and takes a minute or two ..." >&2
+	@$(PIP) --upgrade pip </dev/null >&2
+	@$(PIP) --build-constraint constraints.txt -e . </dev/null >&2
+	@touch $@
+
+$(VENV)/.installed-dev: $(VENV)/.installed
+	@echo "Installing the development tools ..." >&2
+	@$(PIP) --group dev </dev/null >&2
+	@touch $@

@@ -1,0 +1,196 @@
+"""Checks across sections and against this machine. They take the merged tree as it was written, so that one
+faulty section hides no fault of another; what the schema can tell is left to the schema."""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+from collections.abc import Iterator, Mapping
+from importlib.util import find_spec
+from itertools import chain
+from pathlib import Path as FilePath
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from bot.settings.identities import ACCOUNT_ID, ANYBODY
+from bot.settings.problems import Finding, did_you_mean
+from channels.registry import PLATFORMS, config_class
+
+if TYPE_CHECKING:
+    from bot.settings.problems import Path
+
+_PLACEHOLDER = re.compile(r"<[^<>]*>|.*replace-me.*", re.IGNORECASE | re.DOTALL)
+_CLASS_PATH = re.compile(r"([A-Za-z_]\w*)(?:\.[A-Za-z_]\w*)*:[A-Za-z_]\w*", re.ASCII)
+
+
+def check_tree(values: Mapping[str, Any]) -> list[Finding]:
+    """Everything that is wrong with the tree and that its schema cannot tell."""
+    checks = (_placeholders, _base_urls, _accounts, _same_secrets, _strange_accounts, _models, _history, _files)
+    return list(chain.from_iterable(check(values) for check in checks))
+
+
+def _placeholders(values: Mapping[str, Any]) -> Iterator[Finding]:
+    for path, value in _leaves(values, ()):
+        if isinstance(value, str) and _PLACEHOLDER.fullmatch(value):
+            yield Finding(path, "is still the example's placeholder", "put your own value there, or remove the line")
+
+
+def _base_urls(values: Mapping[str, Any]) -> Iterator[Finding]:
+    for path, value in _leaves(values, ()):
+        if path[-1] != "base_url" or not isinstance(value, str):
+            continue
+        if not value:
+            yield Finding(path, "is empty", "leave it out for the provider's own address")
+        elif not value.startswith(("http://", "https://")):
+            yield Finding(path, "has no scheme", "begin it with https:// or http://")
+        elif not _host(value):
+            yield Finding(path, "names no host")
+
+
+def _host(url: str) -> str | None:
+    try:
+        return urlsplit(url).hostname
+    except ValueError:
+        return None
+
+
+def _accounts(values: Mapping[str, Any]) -> Iterator[Finding]:
+    if not values.get("channels"):
+        yield Finding(("channels",), "no account is configured", "the terminal is `channels: {console: {}}`")
+
+
+def _same_secrets(values: Mapping[str, Any]) -> Iterator[Finding]:
+    """One credential under two ids would receive everything twice, or fight itself over the connection."""
+    first: dict[str, str] = {}
+    for account, channel in _section(values, "channels").items():
+        for key in _secret_keys(account, channel):
+            secret = channel.get(key)
+            if not isinstance(secret, str) or not secret or _is_unset(secret):
+                continue
+            if secret in first:
+                message = f"is a duplicate account: the same {key} as channels.{first[secret]}"
+                yield Finding(("channels", account, key), message, "keep one of the two")
+            first.setdefault(secret, account)
+
+
+def _secret_keys(account: str, channel: Any) -> list[str]:
+    platform = channel.get("type", account) if isinstance(channel, dict) else None
+    if not isinstance(platform, str) or platform not in PLATFORMS:
+        return []
+    fields = config_class(platform).model_fields
+    return [name for name, field in fields.items() if "SecretStr" in str(field.annotation)]
+
+
+def _is_unset(secret: str) -> bool:
+    """An unexpanded reference, or a placeholder: reported already, and no credential."""
+    return secret.startswith("$") or bool(_PLACEHOLDER.fullmatch(secret))
+
+
+def _strange_accounts(values: Mapping[str, Any]) -> Iterator[Finding]:
+    known = _section(values, "channels")
+    for path, entry in _access_entries(values):
+        if isinstance(entry, str) and entry != ANYBODY and ":" in entry:
+            account = entry.partition(":")[0]
+            if account not in known and re.match(ACCOUNT_ID, account):
+                yield Finding(path, "belongs to an account that is not configured", did_you_mean(account, known))
+        elif isinstance(entry, int) and path[0] == "access":
+            yield Finding(path, "has no account in front", f'write it as "{next(iter(known), "account")}:<id>"')
+
+
+def _access_entries(values: Mapping[str, Any]) -> Iterator[tuple[Path, Any]]:
+    blocks: list[tuple[Path, Mapping[str, Any]]] = [(("access",), _section(values, "access"))]
+    for account, channel in _section(values, "channels").items():
+        blocks.append((("channels", account, "access"), _section(channel, "access")))
+    for path, block in blocks:
+        lists = {(*path, "allow"): block.get("allow"), (*path, "admins"): block.get("admins")}
+        lists[*path, "groups", "allow"] = _section(block, "groups").get("allow")
+        for place, entries in lists.items():
+            for index, entry in enumerate(entries if isinstance(entries, list) else ()):
+                yield (*place, index), entry
+
+
+def _models(values: Mapping[str, Any]) -> Iterator[Finding]:
+    models = values.get("models")
+    seen: dict[Any, int] = {}
+    for index, model in enumerate(models if isinstance(models, list) else ()):
+        if not isinstance(model, dict):
+            continue
+        name = model.get("name")
+        if isinstance(name, str):
+            if name in seen:
+                yield Finding(("models", index, "name"), f"is the same as that of models[{seen[name]}]")
+            seen.setdefault(name, index)
+        yield from _model_class(index, model)
+
+
+def _model_class(index: int, model: Mapping[str, Any]) -> Iterator[Finding]:
+    use = model.get("use", "langchain_openai:ChatOpenAI")
+    if use == "demo" or not isinstance(use, str):
+        return
+    if not model.get("model"):
+        yield Finding(("models", index, "model"), "is missing: the name that the provider gives the model")
+    path = ("models", index, "use")
+    form = _CLASS_PATH.fullmatch(use)
+    if form is None:
+        yield Finding(path, "should be module:Class, for example langchain_openai:ChatOpenAI, or demo")
+    elif find_spec(form[1]) is None:
+        package = form[1].replace("_", "-")
+        yield Finding(path, "its Python package is not installed", f"perhaps: .venv/bin/pip install {package}")
+
+
+def _history(values: Mapping[str, Any]) -> Iterator[Finding]:
+    section = _section(values, "summarization")
+    most, keep = _number(section.get("max_messages", 60)), _number(section.get("keep", 20))
+    if most is not None and keep is not None and keep >= most:
+        yield Finding(("summarization", "keep"), "should be less than max_messages")
+
+
+def _number(value: Any) -> int | None:
+    return int(value) if isinstance(value, int) or (isinstance(value, str) and value.isdecimal()) else None
+
+
+def _files(values: Mapping[str, Any]) -> Iterator[Finding]:
+    data_dir = values.get("data_dir")
+    if data_dir == "":
+        yield Finding(("data_dir",), "is empty", "leave it out for ./data")
+    elif isinstance(data_dir, str) and (fault := _unwritable(FilePath(data_dir).expanduser())):
+        yield Finding(("data_dir",), fault)
+    ca_file = _section(values, "network").get("ca_file")
+    if isinstance(ca_file, str) and (fault := _no_certificates(FilePath(ca_file).expanduser())):
+        yield Finding(("network", "ca_file"), fault)
+
+
+def _unwritable(folder: FilePath) -> str | None:
+    """Why nothing could be written there, tried with a nameless file in the nearest folder that exists."""
+    existing = next(path for path in (folder, *folder.absolute().parents) if path.exists())
+    if not existing.is_dir():
+        return "is a file, not a folder" if existing == folder else f"cannot be made: {existing} is not a folder"
+    try:
+        with tempfile.TemporaryFile(dir=existing):
+            return None
+    except OSError as error:
+        return f"cannot be written to: {os.strerror(error.errno or 0)} in {existing}"
+
+
+def _no_certificates(file: FilePath) -> str | None:
+    try:
+        return None if b"-----BEGIN CERTIFICATE-----" in file.read_bytes() else "holds no certificate in PEM form"
+    except OSError as error:
+        return f"cannot be read: {os.strerror(error.errno or 0)}"
+
+
+def _section(values: Any, key: str) -> Mapping[str, Any]:
+    section = values.get(key) if isinstance(values, Mapping) else None
+    return section if isinstance(section, Mapping) else {}
+
+
+def _leaves(value: Any, path: Path) -> Iterator[tuple[Path, Any]]:
+    if isinstance(value, Mapping):
+        for key, item in value.items():
+            yield from _leaves(item, (*path, key))
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from _leaves(item, (*path, index))
+    else:
+        yield path, value

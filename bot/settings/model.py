@@ -1,0 +1,199 @@
+"""The settings tree. Frozen, nothing unknown accepted; a section arrives with the part that uses it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self, TypeVar
+
+from pydantic import (
+    BaseModel,
+    Field,
+    SerializeAsAny,
+    StringConstraints,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
+from pydantic_core import InitErrorDetails, PydanticCustomError
+
+from bot.settings.identities import ACCOUNT_ID, with_account
+from bot.settings.network import NetworkSettings, ProxyUrl
+from bot.settings.problems import did_you_mean
+from bot.settings.secret_values import secret_values
+from bot.settings.sections import (
+    AccessSettings,
+    ConversationSettings,
+    DatabaseSettings,
+    DataSettings,
+    LimitSettings,
+    LogSettings,
+    UploadSettings,
+)
+from channels.registry import PLATFORMS, config_class
+from harness.config import LlmSettings, ModelSettings, Section, SummarizationSettings
+
+AccountId = Annotated[str, StringConstraints(pattern=ACCOUNT_ID)]
+Locale = Literal["auto", "en", "zh"]
+_Section = TypeVar("_Section", bound=BaseModel)
+
+COMMON_KEYS = ("type", "access", "conversations", "locale", "proxy")
+"""Keys of a channel that the gateway reads; all others belong to the platform's own config class."""
+
+
+class ChannelSettings(Section):
+    """One account. adapter: the platform's own settings, an instance of `channels.registry.config_class(type)`."""
+
+    type: str
+    access: AccessSettings | None = None
+    conversations: ConversationSettings | None = None
+    locale: Locale | None = None
+    proxy: ProxyUrl | None = None
+    adapter: SerializeAsAny[BaseModel]
+
+    @field_validator("type")
+    @classmethod
+    def _known_platform(cls, value: str) -> str:
+        if value not in PLATFORMS:
+            raise ValueError(f"names no platform; {did_you_mean(value, PLATFORMS)}")
+        return value
+
+    @field_validator("adapter", mode="plain")
+    @classmethod
+    def _by_platform(cls, value: Any, info: ValidationInfo) -> BaseModel:
+        if "type" not in info.data:
+            raise PydanticCustomError("platform_unknown", "cannot be checked without its platform")
+        wanted = config_class(info.data["type"])
+        # A fault in here keeps its own place in the tree: pydantic joins a nested ValidationError to the outer one.
+        return value if isinstance(value, wanted) else wanted.model_validate(value)
+
+
+class Settings(Section):
+    """The whole configuration. `bot.settings.load` builds it from files; tests build it directly."""
+
+    data_dir: Path = Field(default=Path("data"), validate_default=True)
+    database: DatabaseSettings = DatabaseSettings()
+    log: LogSettings = LogSettings()
+    locale: Locale = "auto"
+    shutdown_grace_seconds: float = Field(default=30.0, ge=0)
+    network: NetworkSettings = NetworkSettings()
+    models: tuple[ModelSettings, ...] = Field(default=(ModelSettings(name="demo", use="demo"),), min_length=1)
+    channels: dict[AccountId, ChannelSettings] = Field(min_length=1)
+    access: AccessSettings = AccessSettings()
+    conversations: ConversationSettings = ConversationSettings()
+    limits: LimitSettings = LimitSettings()
+    summarization: SummarizationSettings = SummarizationSettings()
+    llm: LlmSettings = LlmSettings()
+    uploads: UploadSettings = UploadSettings()
+    data: DataSettings = DataSettings()
+
+    @classmethod
+    def default(cls, data_dir: Path | None = None) -> Settings:
+        """What runs without any configuration: the terminal and the demo model, data below the working directory."""
+        return cls.model_validate({"channels": {"console": {}}} | ({"data_dir": data_dir} if data_dir else {}))
+
+    @field_validator("data_dir")
+    @classmethod
+    def _absolute(cls, value: Path) -> Path:
+        return value.expanduser().absolute()
+
+    @field_validator("channels", mode="before")
+    @classmethod
+    def _split_channels(cls, value: Any) -> Any:
+        if not isinstance(value, Mapping):
+            return value
+        return {account: _split_channel(str(account), channel) for account, channel in value.items()}
+
+    @model_validator(mode="after")
+    def _no_inherited_opening(self) -> Self:
+        """A channel that says `i_accept_public: false` is not opened by the general section."""
+        faults = [
+            _fault(
+                ("channels", account, "access", "i_accept_public"),
+                "is false, but this account inherits an access that is open to everybody; close it here too",
+            )
+            for account in self.channels
+            if self.access_for(account).is_public and not self.access_for(account).i_accept_public
+        ]
+        if faults:
+            raise ValidationError.from_exception_data("Settings", faults, hide_input=True)
+        return self
+
+    @property
+    def database_url(self) -> str:
+        """As SQLAlchemy takes it, with the password: `sqlite:///...` or `postgresql+psycopg://...`."""
+        if self.database.url is None:
+            return f"sqlite:///{self.data_dir / 'antler.db'}"
+        return "postgresql+psycopg://" + self.database.url.get_secret_value().partition("://")[2]
+
+    def access_for(self, account: str) -> AccessSettings:
+        """The access rules of an account: its own where it has any, else the general ones, key by key."""
+        return _overlay(self.access, self.channels[account].access)
+
+    def conversations_for(self, account: str) -> ConversationSettings:
+        """As access_for."""
+        return _overlay(self.conversations, self.channels[account].conversations)
+
+    def locale_for(self, account: str) -> Locale:
+        """The account's language setting, else the general one."""
+        return self.channels[account].locale or self.locale
+
+    def network_route(self, url: str, override: str | None = None) -> tuple[str | None, Path | None]:
+        """(proxy URL or None for direct, file of extra CAs or None) for a URL; override: a proxy of its own."""
+        return self.network.proxy_for(url, override), self.network.ca_file
+
+    def account_route(self, account: str, url: str) -> tuple[str | None, Path | None]:
+        """network_route with the account's own proxy, if it has one."""
+        proxy = self.channels[account].proxy
+        return self.network_route(url, proxy.get_secret_value() if proxy else None)
+
+    def secrets(self) -> frozenset[str]:
+        """Every secret of the tree, adapters included, for redaction: whole values, and passwords within URLs."""
+        return frozenset(secret_values(self))
+
+
+def _split_channel(account: str, raw: Any) -> Any:
+    """Tell the gateway's keys from the platform's; the account's id names the platform when `type` does not."""
+    if isinstance(raw, ChannelSettings):
+        return raw
+    if raw is None:
+        raw = {}
+    if not isinstance(raw, Mapping):
+        return raw
+    split: dict[str, Any] = {key: raw[key] for key in COMMON_KEYS if key in raw}
+    if "type" not in split and account in PLATFORMS:
+        split["type"] = account
+    if "access" in split:
+        split["access"] = _own_ids(account, split["access"])
+    split["adapter"] = {key: value for key, value in raw.items() if key not in COMMON_KEYS}
+    return split
+
+
+def _own_ids(account: str, access: Any) -> Any:
+    if not isinstance(access, Mapping):
+        return access
+    lists = {
+        key: [with_account(account, entry) for entry in access[key]]
+        for key in ("allow", "admins")
+        if isinstance(access.get(key), list)
+    }
+    groups = access.get("groups")
+    if isinstance(groups, Mapping) and isinstance(groups.get("allow"), list):
+        return {**access, **lists, "groups": {**groups, "allow": [with_account(account, g) for g in groups["allow"]]}}
+    return {**access, **lists}
+
+
+def _overlay(general: _Section, own: _Section | None) -> _Section:
+    """The general section with what an account set itself laid over it."""
+    if own is None:
+        return general
+    values: dict[str, Any] = {}
+    for name in own.model_fields_set:
+        mine, theirs = getattr(own, name), getattr(general, name)
+        values[name] = _overlay(theirs, mine) if isinstance(mine, BaseModel) else mine
+    return general.model_copy(update=values)
+
+
+def _fault(path: tuple[str | int, ...], message: str) -> InitErrorDetails:
+    return InitErrorDetails(type=PydanticCustomError("value_error", message), loc=path, input=None)

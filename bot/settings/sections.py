@@ -1,0 +1,108 @@
+"""The sections of the settings tree that bot/ owns, each checked by itself; model.py puts them together."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, Self
+
+from pydantic import Field, SecretStr, field_validator, model_validator
+
+from bot.settings.identities import ANYBODY, Identities, NamedIdentities
+from harness.config import Section
+
+_BUSY_LATER = ("collect", "interrupt", "rollback", "reject")
+
+
+class DatabaseSettings(Section):
+    """url: PostgreSQL's; without one the database is an SQLite file in data_dir."""
+
+    url: SecretStr | None = None
+
+    @field_validator("url", mode="before")
+    @classmethod
+    def _empty_is_none(cls, value: Any) -> Any:
+        return None if value == "" else value
+
+    @field_validator("url")
+    @classmethod
+    def _is_postgresql(cls, value: SecretStr | None) -> SecretStr | None:
+        schemes = ("postgresql", "postgres")
+        if value is not None and value.get_secret_value().partition("://")[0] not in schemes:
+            raise ValueError("should be postgresql://user:password@host/database; for SQLite leave it out")
+        return value
+
+
+class LogSettings(Section):
+    level: Literal["debug", "info", "warning", "error"] = "info"
+    format: Literal["text", "json"] = "text"
+
+    @field_validator("level", mode="before")
+    @classmethod
+    def _any_case(cls, value: Any) -> Any:
+        return value.lower() if isinstance(value, str) else value
+
+
+class GroupSettings(Section):
+    """allow: groups as `account:chat id`. members: whom the bot hears there. answer: when it speaks."""
+
+    allow: Identities = ()
+    members: Literal["any", "listed"] = "any"
+    answer: Literal["mention", "always", "off"] = "mention"
+
+
+class AccessSettings(Section):
+    """Who may use the bot; nobody by default. dm "pairing" admits like "allowlist": only persons in `allow`."""
+
+    dm: Literal["pairing", "allowlist", "open"] = "pairing"
+    allow: Identities = ()
+    admins: NamedIdentities = ()
+    groups: GroupSettings = GroupSettings()
+    i_accept_public: bool = False
+
+    @property
+    def is_public(self) -> bool:
+        """Strangers get in: a person's or a group's list is open to everybody."""
+        return self.dm == "open" or ANYBODY in self.allow or ANYBODY in self.groups.allow
+
+    @model_validator(mode="after")
+    def _public_only_on_purpose(self) -> Self:
+        if self.is_public and not self.i_accept_public:
+            raise ValueError("dm: open and * let everybody in and need i_accept_public: true next to them")
+        return self
+
+
+class ConversationSettings(Section):
+    """busy: what a message does that arrives during a run. group_*: how groups are held."""
+
+    busy: Literal["queue"] = "queue"
+    group_scope: Literal["chat", "speaker"] = "chat"
+    group_context: Literal["on", "off"] = "on"
+    group_control: Literal["admins", "members"] = "admins"
+
+    @field_validator("busy", mode="before")
+    @classmethod
+    def _not_yet(cls, value: Any) -> Any:
+        if value in _BUSY_LATER:
+            raise ValueError("arrives with a later version; this one knows queue only")
+        return value
+
+
+class LimitSettings(Section):
+    """concurrent_runs: of the process. model_calls and run_seconds: of one run; waiting for a person is not counted."""
+
+    concurrent_runs: int = Field(default=200, gt=0)
+    queued_per_conversation: int = Field(default=20, gt=0)
+    model_calls: int = Field(default=100, gt=0)
+    run_seconds: float = Field(default=1800, gt=0)
+
+
+class UploadSettings(Section):
+    """Caps on the files that people send, in megabytes."""
+
+    max_file_mb: float = Field(default=20, gt=0)
+    max_thread_mb: float = Field(default=200, gt=0)
+
+
+class DataSettings(Section):
+    """keep_days: how long the events of finished runs are kept."""
+
+    keep_days: int = Field(default=30, gt=0)

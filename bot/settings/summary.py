@@ -1,0 +1,47 @@
+"""What `antler check-config` prints when all is well: the settings in a few lines, no secret among them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from bot.settings.model import Settings
+    from bot.settings.sections import AccessSettings
+
+_DM = {
+    "pairing": "persons of the list (pairing arrives with a later version; a stranger is told their id)",
+    "allowlist": "persons of the list (a stranger is told their id)",
+    "open": "EVERYBODY",
+}
+
+
+def describe(settings: Settings) -> str:
+    """Accounts, models, access and where the data lives."""
+    database = "SQLite" if settings.database.url is None else "PostgreSQL"
+    lines = [
+        f"data      {settings.data_dir} ({database})",
+        *(f"model     {model.name} ({model.model or model.use})" for model in settings.models),
+    ]
+    for account, channel in settings.channels.items():
+        lines.append(f"account   {account} ({channel.type})")
+        lines.append(f"  access  {_access(settings.access_for(account), account)}")
+    return "\n".join(lines)
+
+
+def _access(access: AccessSettings, account: str) -> str:
+    persons = _own(access.allow, account)
+    groups = _own(access.groups.allow, account)
+    return (
+        f"DMs: {_DM[access.dm]}; {_count(persons, 'person')}, {_count(_own(access.admins, account), 'admin')}, "
+        f"{_count(groups, 'group')} listed"
+    )
+
+
+def _own(identities: tuple[str, ...], account: str) -> list[str]:
+    return [identity for identity in identities if identity == "*" or identity.startswith(f"{account}:")]
+
+
+def _count(identities: list[str], noun: str) -> str:
+    if "*" in identities:
+        return f"EVERY {noun}"
+    return f"{len(identities)} {noun}{'' if len(identities) == 1 else 's'}"

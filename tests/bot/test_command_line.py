@@ -1,0 +1,75 @@
+"""The `antler` command: exit codes, what it prints, how fast it starts."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.bot.settings_files import CHANNELS, TOKEN, write
+
+ROOT = Path(__file__).parents[2]
+
+
+def antler(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    env = {key: value for key, value in os.environ.items() if not key.startswith("ANTLER__")}
+    env["PYTHONPATH"] = str(ROOT)
+    command = [sys.executable, "-m", "bot", *arguments]
+    return subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, timeout=60, check=False)
+
+
+def test_check_config_says_what_would_run(tmp_path: Path) -> None:
+    write(tmp_path, CHANNELS + 'access: {allow: ["telegram:1", "telegram:2"]}\n')
+    done = antler("check-config", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "config.yaml" in done.stdout
+    assert "account   telegram (telegram)" in done.stdout
+    assert "2 persons" in done.stdout
+    assert done.stdout.endswith("OK\n")
+    assert TOKEN not in done.stdout
+    assert not (tmp_path / "data").exists()
+
+
+def test_check_config_lists_all_problems_and_leaves_with_78(tmp_path: Path) -> None:
+    write(tmp_path, "channls: {}\nlimits: {run_seconds: soon}\n")
+    done = antler("check-config", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (78, "")
+    assert "config.yaml:1: channls: unknown key; did you mean channels?" in done.stderr
+    assert "config.yaml:2: limits.run_seconds: should be a number" in done.stderr
+    assert done.stderr.endswith("3 configuration problems; nothing was started\n")
+
+
+def test_run_starts_nothing_with_a_bad_configuration(tmp_path: Path) -> None:
+    done = antler("run", "--config", "nowhere.yaml", cwd=tmp_path)
+    assert done.returncode == 78
+    assert "nowhere.yaml: cannot be read: No such file or directory" in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_options_win_and_are_named_when_wrong(tmp_path: Path) -> None:
+    write(tmp_path, CHANNELS)
+    assert f"data      {tmp_path}/elsewhere" in antler("check-config", "--data-dir", "elsewhere", cwd=tmp_path).stdout
+    done = antler("run", "--log-level", "loud", cwd=tmp_path)
+    assert done.returncode == 78
+    assert "command line: --log-level: should be 'debug', 'info', 'warning' or 'error'" in done.stderr
+
+
+def test_without_a_file_the_built_in_default_is_checked(tmp_path: Path) -> None:
+    done = antler("check-config", cwd=tmp_path)
+    assert done.returncode == 0
+    assert "built-in default" in done.stdout
+    assert "model     demo" in done.stdout
+
+
+def test_version_imports_neither_settings_nor_agent() -> None:
+    code = (
+        "import sys\nfrom bot.__main__ import app\napp(['version'], standalone_mode=False)\n"
+        "print(sorted({'bot.settings', 'bot.app', 'yaml', 'langgraph', 'telegram'} & set(sys.modules)))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=60, check=True
+    )
+    name, modules = done.stdout.splitlines()
+    assert name.startswith("antler ")
+    assert modules == "[]"
