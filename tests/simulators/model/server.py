@@ -1,0 +1,154 @@
+"""An OpenAI-compatible provider for tests: answers by script, checks like a strict provider, records everything."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import uuid
+from typing import TYPE_CHECKING, Any, Literal
+
+from aiohttp import web
+
+from tests.simulators.model import strict
+from tests.simulators.model.directives import BadDirective, parse
+from tests.simulators.model.play import FaultCounts, Gates, Player, refusal
+from tests.simulators.model.records import CHANGES, Record, RecordLog
+from tests.simulators.model.request import asked, take_images
+from tests.simulators.model.scripts import STEPS, Say, Script, Status
+from tests.simulators.model.wire import StreamedAnswer, WholeAnswer
+
+if TYPE_CHECKING:
+    from tests.simulators.model.request import Asked
+
+MODELS = ("sim", "sim-mini", "sim-vision")
+MAX_BODY = 256 * 1024 * 1024
+MAX_WAIT_SECONDS = 30.0
+
+Match = Literal["exact", "contains"]
+
+
+class ModelServer:
+    """The state of one simulator. Any model name is served except those that begin with "missing"; any key is
+    accepted except those that begin with "bad"."""
+
+    def __init__(self) -> None:
+        self._log = RecordLog()
+        self._gates = Gates()
+        self._faults = FaultCounts()
+        self._scripts: dict[tuple[Match, str], Script] = {}
+        self._prefix = uuid.uuid4().hex[:8]
+
+    def app(self) -> web.Application:
+        """The routes: the provider's under /v1, the tests' under /control."""
+        app = web.Application(client_max_size=MAX_BODY)
+        app.add_routes(
+            [
+                web.get("/v1/models", self._models),
+                web.post("/v1/chat/completions", self._complete),
+                web.get("/control/records", self._records),
+                web.post("/control/scripts", self._add_script),
+                web.post("/control/release", self._release),
+                web.post("/control/reset", self._reset),
+            ]
+        )
+        return app
+
+    async def _models(self, request: web.Request) -> web.StreamResponse:
+        record = self._open(request)
+        response = _unauthorized(record) or web.json_response(
+            {"object": "list", "data": [{"id": name, "object": "model", "owned_by": "simulator"} for name in MODELS]}
+        )
+        record.status = response.status
+        self._log.close(record, "done")
+        return response
+
+    async def _complete(self, request: web.Request) -> web.StreamResponse:
+        record = self._open(request)
+        try:
+            response = await self._answer(request, record)
+        except asyncio.CancelledError:
+            self._log.close(record, "disconnected")
+            raise
+        except ConnectionResetError as error:
+            ours = "reset by the script" in str(error)
+            self._log.close(record, "broken" if ours else "disconnected", str(error))
+            raise
+        self._log.close(record, "done", record.error)
+        return response
+
+    async def _answer(self, request: web.Request, record: Record) -> web.StreamResponse:
+        raw = await request.read()
+        refused = _unauthorized(record) or self._understand(raw, record)
+        if refused is not None:
+            return refused
+        ask = asked(record.body)
+        record.last_user_text = ask.last_user_text
+        record.stream = bool(record.body.get("stream"))
+        self._log.changed(record)
+        kind = StreamedAnswer if record.stream else WholeAnswer
+        answer = kind(request, record, self._prefix, prompt_tokens=len(raw) // 4)
+        player = Player(ask, record, self._log, self._gates, self._faults)
+        return await player.play(self._script(ask).round(ask.round), answer)
+
+    def _understand(self, raw: bytes, record: Record) -> web.Response | None:
+        """Parse and check the body into the record; a response when it is refused."""
+        try:
+            record.body = json.loads(raw)
+        except ValueError as error:
+            return _bad_request(record, f"the body is not JSON: {error}")
+        problem = strict.problem(record.body, raw)
+        if problem is not None:
+            return _bad_request(record, problem)
+        if record.body["model"].startswith("missing"):
+            return refusal(record, Status(status=404))
+        record.images = take_images(record.body)
+        return None
+
+    def _script(self, ask: Asked) -> Script:
+        text = ask.last_user_text
+        registered = self._scripts.get(("exact", text)) or next(
+            (script for (match, part), script in self._scripts.items() if match == "contains" and part in text), None
+        )
+        if registered is not None:
+            return registered
+        try:
+            return parse(text) or Script()
+        except BadDirective as error:
+            return Script((Say(text=f"Bad directive: {error}"),))
+
+    def _open(self, request: web.Request) -> Record:
+        headers = {name.lower(): value for name, value in request.headers.items()}
+        return self._log.open(request.method, request.path, headers)
+
+    async def _records(self, request: web.Request) -> web.Response:
+        wait = min(float(request.query.get("wait", "0")), MAX_WAIT_SECONDS)
+        changes = await self._log.after(int(request.query.get("after", "0")), wait)
+        return web.Response(body=CHANGES.dump_json(changes), content_type="application/json")
+
+    async def _add_script(self, request: web.Request) -> web.Response:
+        body: dict[str, Any] = await request.json()
+        self._scripts[body["match"], body["text"]] = Script(STEPS.validate_python(body["steps"]))
+        return web.json_response({})
+
+    async def _release(self, request: web.Request) -> web.Response:
+        self._gates.gate((await request.json())["name"]).set()
+        return web.json_response({})
+
+    async def _reset(self, request: web.Request) -> web.Response:
+        self._scripts.clear()
+        self._faults.clear()
+        self._gates.clear()
+        self._log.clear()
+        return web.json_response({})
+
+
+def _unauthorized(record: Record) -> web.Response | None:
+    scheme, _, key = record.headers.get("authorization", "").partition(" ")
+    if scheme != "Bearer" or not key or key.startswith("bad"):
+        return refusal(record, Status(status=401))
+    return None
+
+
+def _bad_request(record: Record, problem: str) -> web.Response:
+    record.error = problem
+    return refusal(record, Status(status=400, message=problem))

@@ -1,0 +1,126 @@
+"""A private PostgreSQL server for tests: Debian's programs, a Unix socket in a temporary folder, no TCP."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+from itertools import count
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+import psycopg
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from types import TracebackType
+
+SYSTEM_USER = "postgres"
+ROLE = "antler"
+# Durability is not what is tested here, and without it the server starts and works several times faster.
+SERVER_OPTIONS = (
+    "-c listen_addresses='' -c fsync=off -c full_page_writes=off -c max_connections=30 -c shared_buffers=16MB"
+)
+
+
+class PostgresMissing(RuntimeError):
+    """There are no server programs, or root cannot hand them to another user."""
+
+
+class PostgresServer:
+    """One cluster of its own; `database()` makes a new empty database and returns its URL."""
+
+    def __init__(self) -> None:
+        self._programs = _find_programs()
+        self._prefix = _as_unprivileged()
+        self._names = (f"test_{number}" for number in count(1))
+        self._root = Path()
+
+    def __enter__(self) -> Self:
+        # Not pytest's own folder: the server's user could not get into it, and a socket's path is at most 107 bytes.
+        self._root = Path(tempfile.mkdtemp(prefix="antler-pg-"))
+        if self._prefix:
+            shutil.chown(self._root, SYSTEM_USER)
+        try:
+            self._run("initdb", "--auth=trust", f"--username={ROLE}", "--no-sync", "--encoding=UTF8", "--locale=C")
+            self._run("pg_ctl", "start", "-w", "-t", "30", "-l", f"{self._root}/log", "-o", self._server_options())
+        except BaseException:
+            shutil.rmtree(self._root, ignore_errors=True)
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+        shutil.rmtree(self._root, ignore_errors=True)
+
+    def database(self) -> str:
+        """The URL of a new, empty database."""
+        name = next(self._names)
+        with self.connect("postgres") as connection:
+            connection.execute(f'CREATE DATABASE "{name}"'.encode())
+        return f"postgresql+psycopg://{ROLE}@/{name}?host={self._root}"
+
+    def connect(self, database: str) -> psycopg.Connection[tuple[object, ...]]:
+        """A connection beside the store's, with autocommit."""
+        return psycopg.connect(host=str(self._root), user=ROLE, dbname=database, autocommit=True)
+
+    def stop(self) -> None:
+        """Stop at once, as a crash of the server would; `start` brings it back."""
+        self._run("pg_ctl", "stop", "-w", "-m", "immediate")
+
+    def start(self) -> None:
+        self._run("pg_ctl", "start", "-w", "-t", "30", "-l", f"{self._root}/log", "-o", self._server_options())
+
+    def _server_options(self) -> str:
+        return f"{SERVER_OPTIONS} -c unix_socket_directories='{self._root}'"
+
+    def _run(self, program: str, *arguments: str) -> None:
+        command = [*self._prefix, str(self._programs / program), "-D", f"{self._root}/data", *arguments]
+        environment = {"PATH": os.environ.get("PATH", ""), "LC_ALL": "C", "TZ": "UTC"}
+        # To a file: the server keeps inherited pipes open, and waiting for their end would wait for the server's.
+        with (self._root / f"{program}.out").open("w+b") as output:
+            done = subprocess.run(
+                command,
+                cwd=self._root,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                timeout=60,
+            )
+            output.seek(0)
+            if done.returncode != 0:
+                raise RuntimeError(f"{program} failed: {output.read().decode(errors='replace')}")
+
+
+def postgres_server() -> Iterator[PostgresServer]:
+    """The body of a session fixture. Without server programs: skips at a person's desk, fails in CI."""
+    try:
+        server = PostgresServer()
+    except PostgresMissing as error:
+        if os.environ.get("CI") == "true":
+            pytest.fail(str(error))
+        pytest.skip(str(error))
+    with server:
+        yield server
+
+
+def _find_programs() -> Path:
+    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda path: float(path.parts[-3]))
+    if not found:
+        raise PostgresMissing("no PostgreSQL server programs below /usr/lib/postgresql (apt-get install postgresql)")
+    return found[-1].parent
+
+
+def _as_unprivileged() -> list[str]:
+    """PostgreSQL refuses to run as root."""
+    if os.geteuid() != 0:
+        return []
+    runuser = shutil.which("runuser")
+    if runuser is None:
+        raise PostgresMissing("root needs runuser to start PostgreSQL as another user")
+    return [runuser, "-u", SYSTEM_USER, "--"]

@@ -1,0 +1,218 @@
+"""The test client of the Telegram simulator: acts for people, sets faults, waits for what the bot does."""
+
+import asyncio
+import itertools
+import ssl
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from tests.simulators.process import SimulatorProcess
+from tests.simulators.telegram.acting import ActingClient, chat_id
+from tests.simulators.telegram.faults import Fault
+from tests.simulators.telegram.seen import (
+    Json,
+    Person,
+    Predicate,
+    RecordedCall,
+    Room,
+    SeenMessage,
+    render_transcript,
+    seen_message,
+)
+
+Place = Room | Person | int
+MODULE = "tests.simulators.telegram"
+LONGEST_POLL = 30.0
+# No read time-out: long polls end by themselves, and a simulator that dies closes its connections.
+_BOT_IDS = itertools.count(7_100_000_001)
+HTTP_TIMEOUT = httpx.Timeout(10.0, read=None)
+
+
+class WaitTimeoutError(AssertionError):
+    """What a test waited for did not happen; the text shows what did."""
+
+
+@asynccontextmanager
+async def running_telegram() -> AsyncIterator["TelegramSimulator"]:
+    """Start a simulator process and yield a client for its default bot."""
+    async with SimulatorProcess(MODULE) as process, connect(process) as client:
+        yield client
+
+
+@asynccontextmanager
+async def connect(process: SimulatorProcess, ca_file: Path | None = None) -> AsyncIterator["TelegramSimulator"]:
+    """A client for a simulator that already runs (a fixture of a wider scope may own the process).
+
+    ca_file: the authority that signed the simulator's certificate, None for plain HTTP.
+    """
+    limits = httpx.Limits(max_connections=None, max_keepalive_connections=100)
+    scheme, verify = ("https", ssl.create_default_context(cafile=ca_file)) if ca_file else ("http", False)
+    async with httpx.AsyncClient(trust_env=False, timeout=HTTP_TIMEOUT, limits=limits, verify=verify) as http:
+        yield TelegramSimulator(f"{scheme}://127.0.0.1:{process.port}", str(process.ready["token"]), http)
+
+
+class TelegramSimulator(ActingClient):
+    """One bot's view of the simulator; `add_bot` gives the client of another bot."""
+
+    def __init__(self, root: str, token: str, http: httpx.AsyncClient) -> None:
+        super().__init__(root, token, http)
+        self._position = 0
+        self._records: dict[int, RecordedCall] = {}
+
+    @property
+    def base_url(self) -> str:
+        """For telegram.Bot(base_url=...); the token is appended to it."""
+        return f"{self.root}/bot"
+
+    @property
+    def file_url(self) -> str:
+        """For telegram.Bot(base_file_url=...)."""
+        return f"{self.root}/file/bot"
+
+    async def fail(
+        self, method: str, fault: Fault, times: int = 1, *, chat: Place | None = None, skip: int = 0
+    ) -> None:
+        """After `skip` calls, the next `times` calls of a method ("*": any, "file": a download) meet this fault."""
+        place = None if chat is None else chat_id(chat)
+        await self._ask("faults", method=method, fault=fault.to_json(), times=times, skip=skip, chat_id=place)
+
+    async def clear_faults(self) -> None:
+        """Forget all queued faults."""
+        await self._ask("clear-faults")
+
+    async def release(self) -> None:
+        """Let all calls that `faults.hold` stopped go on."""
+        await self._ask("release")
+
+    async def fresh_bot(self, **profile: Any) -> "TelegramSimulator":
+        """Forget all chats and faults, and register a new bot: for tests that share one simulator, one after another."""
+        await self._ask("forget")
+        return await self.add_bot(f"{next(_BOT_IDS)}:FRESH-bot-token-{'0' * 25}", **profile)
+
+    async def play_dead(self, dead: bool = True) -> None:
+        """Accept polls and never answer them; False ends it and breaks the connections of the stuck polls."""
+        await self._ask("dead", dead=dead)
+
+    async def set_limits(self, **limits: Any) -> None:
+        """Change rate limits (limits.Limits); `enforce=True` makes the simulator answer 429."""
+        await self._ask("limits", **limits)
+
+    async def refusals(self) -> dict[str, int]:
+        """How many calls the rules "chat", "group" and "bot" refused, or would have if enforced."""
+        return {name: int(count) for name, count in (await self._ask("refusals")).items()}
+
+    async def commands(self) -> list[Json]:
+        """All command lists: {scope (JSON text), language, commands}."""
+        lists: list[Json] = (await self._ask("commands"))["lists"]
+        return lists
+
+    async def file(self, file_id: str) -> Json:
+        """Counters of a file: declared_size, stream_size, sent (bytes that sockets took), downloads."""
+        return await self._ask("file", file_id=file_id)
+
+    async def records(self, method: str | None = None, *, chat: Place | None = None) -> list[RecordedCall]:
+        """All requests to this bot so far, in order of arrival; optionally of one method and chat."""
+        await self._read_records(self._position, 0.0)
+        wanted = None if method is None else method.lower()
+        place = None if chat is None else chat_id(chat)
+        return [
+            record
+            for record in self._records.values()
+            if (wanted is None or record.method.lower() == wanted) and (place is None or record.chat_id == place)
+        ]
+
+    async def wait_for_record(
+        self, predicate: Callable[[RecordedCall], bool], timeout: float = 10.0, *, since: int = 0
+    ) -> RecordedCall:
+        """The first record from index `since` on that fits; records are looked at again when they change."""
+        deadline = _now() + timeout
+        position = self._position
+        candidates = [record for record in self._records.values() if record.index >= since]
+        while True:
+            for record in candidates:
+                if predicate(record):
+                    return record
+            remaining = deadline - _now()
+            if remaining <= 0:
+                calls = ", ".join(f"{r.method} ({r.outcome})" for r in list(self._records.values())[-20:])
+                raise WaitTimeoutError(f"no such record within {timeout} s; the latest: {calls}")
+            position, fresh = await self._read_records(position, min(remaining, LONGEST_POLL))
+            candidates = [record for record in fresh if record.index >= since]
+
+    async def _read_records(self, position: int, wait: float) -> tuple[int, list[RecordedCall]]:
+        """Merge what changed after a position, waiting for a change at most `wait` seconds; with the new position."""
+        answer = await self._ask("records", after=position, wait=wait)
+        fresh = [RecordedCall(**record) for record in answer["records"]]
+        mine = [record for record in fresh if record.bot_id in (None, self.bot_id)]
+        for record in mine:
+            known = self._records.get(record.index)
+            # Two waits may overlap: an answer that was overtaken must not undo a newer state.
+            if known is None or known.finished is None:
+                self._records[record.index] = record
+        self._position = max(self._position, answer["position"])
+        return answer["position"], mine
+
+    async def messages(self, chat: Place) -> list[SeenMessage]:
+        """All messages of a chat with their full edit history, deleted ones included."""
+        view = await self.chat_view(chat, history=True)
+        return [seen_message(message) for message in view["messages"]]
+
+    async def bot_messages(self, chat: Place) -> list[SeenMessage]:
+        """The bot's messages that are still there, with history."""
+        return [message for message in await self.messages(chat) if message.from_bot and not message.deleted]
+
+    async def chat_view(self, chat: Place, *, history: bool = False, revision: int = -1, wait: float = 0.0) -> Json:
+        """The raw view: revision, chat, messages, draft, actions, with history also drafts (see view.chat_view)."""
+        return await self._ask("chat", chat_id=chat_id(chat), history=history, revision=revision, wait=wait)
+
+    async def transcript(self, chat: Place) -> str:
+        """The chat as text for people."""
+        return render_transcript(await self.messages(chat))
+
+    async def wait_for_message(
+        self, chat: Place, predicate: Predicate = lambda message: True, timeout: float = 10.0
+    ) -> SeenMessage:
+        """The first message of the bot in a chat that fits, as soon as it does; `messages` has its history."""
+        deadline = _now() + timeout
+        revision, wait = -1, 0.0
+        while True:
+            view = await self.chat_view(chat, revision=revision, wait=wait)
+            revision = view["revision"]
+            for message in map(seen_message, view["messages"]):
+                if message.from_bot and not message.deleted and predicate(message):
+                    return message
+            wait = min(deadline - _now(), LONGEST_POLL)
+            if wait <= 0:
+                raise WaitTimeoutError(f"no such message within {timeout} s; the chat:\n{await self.transcript(chat)}")
+
+    async def wait_for_text(self, chat: Place, text: str, timeout: float = 10.0) -> SeenMessage:
+        """The first message of the bot that contains a text."""
+        return await self.wait_for_message(chat, lambda message: text in message.text, timeout)
+
+    async def wait_idle(self, chat: Place | None = None, *, quiet: float = 0.3, timeout: float = 10.0) -> None:
+        """Until all updates of the chat (or bot) are confirmed, no call runs, and `quiet` seconds went by like that."""
+        place = None if chat is None else chat_id(chat)
+        answer = await self._ask("idle", chat_id=place, quiet=quiet, wait=timeout)
+        if not answer["idle"]:
+            raise WaitTimeoutError(f"not idle within {timeout} s")
+
+    async def wait_polled(self, timeout: float = 10.0) -> None:
+        """Until the bot holds a poll open: it is up and has confirmed what it got."""
+        if not (await self._ask("polled", wait=timeout))["polled"]:
+            raise WaitTimeoutError(f"no poll within {timeout} s")
+
+    async def wait_answered(self, callback_id: str, timeout: float = 10.0) -> Json:
+        """The answer to a button press: text, show_alert."""
+        answer = (await self._ask("callback", callback_id=callback_id, wait=timeout))["answer"]
+        if answer is None:
+            raise WaitTimeoutError(f"callback {callback_id} was not answered within {timeout} s")
+        result: Json = answer
+        return result
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()

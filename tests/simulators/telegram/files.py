@@ -1,0 +1,126 @@
+"""Files of the simulated platform: uploads are hashed as they pass, downloads are generated as they stream."""
+
+import base64
+import hashlib
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+CHUNK_SIZE = 256 * 1024
+KEPT_UPLOAD_BYTES = 8 * 1024 * 1024
+MAX_UPLOAD_BYTES = 50 * 1024 * 1024
+MAX_DOWNLOAD_BYTES = 20 * 1024 * 1024
+FILLER = bytes(range(256)) * (CHUNK_SIZE // 256)
+
+
+@dataclass
+class StoredFile:
+    """A file that getFile finds. It may declare one size and stream another; `sent` counts bytes handed to sockets."""
+
+    file_id: str
+    bot_id: int
+    path: str
+    name: str
+    mime: str
+    declared_size: int
+    stream_size: int
+    content: bytes | None
+    sent: int = 0
+    downloads: int = 0
+
+    @property
+    def honest(self) -> bool:
+        return self.declared_size == self.stream_size
+
+    def chunks(self) -> Iterator[bytes]:
+        """The content, a repeated filler where none was given; never more than one chunk in memory."""
+        if self.content is not None and self.stream_size == len(self.content):
+            yield self.content
+            return
+        left = self.stream_size
+        while left > 0:
+            yield FILLER if left >= CHUNK_SIZE else FILLER[:left]
+            left -= CHUNK_SIZE
+
+
+@dataclass(frozen=True)
+class Upload:
+    """A file part of a multipart request; `content` only up to KEPT_UPLOAD_BYTES."""
+
+    field: str
+    name: str
+    mime: str
+    size: int
+    sha256: str
+    content: bytes | None
+
+    def summary(self) -> dict[str, Any]:
+        """What the record and the chat view show."""
+        return {"field": self.field, "name": self.name, "mime": self.mime, "size": self.size, "sha256": self.sha256}
+
+
+class UploadReader:
+    """Collects one upload chunk by chunk."""
+
+    def __init__(self) -> None:
+        self._hash = hashlib.sha256()
+        self._kept = bytearray()
+        self.size = 0
+
+    def feed(self, chunk: bytes) -> None:
+        """Take the next chunk."""
+        self.size += len(chunk)
+        self._hash.update(chunk)
+        if self.size <= KEPT_UPLOAD_BYTES:
+            self._kept += chunk
+
+    def finish(self, field: str, name: str, mime: str) -> Upload:
+        """The complete upload."""
+        content = bytes(self._kept) if self.size <= KEPT_UPLOAD_BYTES else None
+        return Upload(field, name, mime, self.size, self._hash.hexdigest(), content)
+
+
+class FileStore:
+    """All files by id, and by (bot, path) for downloads."""
+
+    def __init__(self) -> None:
+        self._by_id: dict[str, StoredFile] = {}
+        self._by_path: dict[tuple[int, str], StoredFile] = {}
+        self._numbers = itertools.count(1)
+
+    def get(self, file_id: str) -> StoredFile | None:
+        """The file of an id, or None."""
+        return self._by_id.get(file_id)
+
+    def at_path(self, bot_id: int, path: str) -> StoredFile | None:
+        """The file behind a download path of one bot, or None."""
+        return self._by_path.get((bot_id, path))
+
+    def add_upload(self, bot_id: int, upload: Upload) -> StoredFile:
+        """Keep what a bot uploaded, so that it can be sent again by id and downloaded."""
+        return self._add(bot_id, "documents", upload.name, upload.mime, upload.size, upload.size, upload.content)
+
+    def add_spec(self, bot_id: int, kind: str, spec: dict[str, Any]) -> StoredFile:
+        """A person's file from a control request: content as `text` or `base64`, or generated up to `stream_size`."""
+        content: bytes | None = None
+        if spec.get("base64") is not None:
+            content = base64.b64decode(spec["base64"])
+        size = spec.get("stream_size")
+        stream_size = len(content or b"") if size is None else int(size)
+        declared = spec.get("declared_size")
+        declared_size = stream_size if declared is None else int(declared)
+        mime = spec.get("mime") or "application/octet-stream"
+        return self._add(bot_id, kind, spec.get("name") or "file.bin", mime, declared_size, stream_size, content)
+
+    def _add(
+        self, bot_id: int, folder: str, name: str, mime: str, declared: int, stream: int, content: bytes | None
+    ) -> StoredFile:
+        number = next(self._numbers)
+        suffix = name.rpartition(".")[2] if "." in name else "bin"
+        suffix = suffix if suffix.isalnum() else "bin"
+        path = f"{folder}/file_{number}.{suffix}"
+        stored = StoredFile(f"FILE{number:08d}", bot_id, path, name, mime, declared, stream, content)
+        self._by_id[stored.file_id] = stored
+        self._by_path[bot_id, path] = stored
+        return stored

@@ -1,0 +1,78 @@
+"""The record of every request to the Bot API side, in order of arrival, with a log of changes for long polls."""
+
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+from tests.simulators.telegram.signals import Signal
+
+PENDING = "pending"
+
+
+@dataclass
+class Record:
+    """One request. `arrived` and `finished` are monotonic seconds of the machine; the path shows no token.
+
+    outcome: pending, held, applied, refused (by the API's rules), dropped (no answer), or the fault's name.
+    """
+
+    index: int
+    bot_id: int | None
+    method: str
+    http_method: str
+    path: str
+    query: dict[str, str]
+    headers: dict[str, str]
+    arrived: float
+    params: dict[str, Any] = field(default_factory=dict)
+    files: list[dict[str, Any]] = field(default_factory=list)
+    chat_id: int | None = None
+    finished: float | None = None
+    status: int | None = None
+    outcome: str = PENDING
+    applied: bool = False
+    description: str = ""
+    message_id: int | None = None
+
+
+class Journal:
+    """Records by index; `changes` names the record of each arrival and of each later change of state."""
+
+    def __init__(self) -> None:
+        self.records: list[Record] = []
+        self.changes: list[int] = []
+        self.changed = Signal()
+
+    def arrive(
+        self,
+        bot_id: int | None,
+        method: str,
+        http_method: str,
+        path: str,
+        query: dict[str, str],
+        headers: dict[str, str],
+    ) -> Record:
+        """Open the record of a request that just came in."""
+        record = Record(len(self.records), bot_id, method, http_method, path, query, headers, time.monotonic())
+        self.records.append(record)
+        self.note(record)
+        return record
+
+    def note(self, record: Record) -> None:
+        """The record changed: readers get it again."""
+        self.changes.append(record.index)
+        self.changed.fire()
+
+    def finish(self, record: Record, status: int | None, outcome: str) -> None:
+        """Close the record; status None when no answer was given."""
+        record.finished = time.monotonic()
+        record.status = status
+        record.outcome = outcome
+        self.note(record)
+
+    async def since(self, position: int, wait: float) -> tuple[int, list[dict[str, Any]]]:
+        """What changed after a position, waiting up to `wait` seconds for the first change; with the new position."""
+        if position >= len(self.changes) and wait > 0:
+            await self.changed.wait(wait)
+        changed = dict.fromkeys(self.changes[position:])
+        return len(self.changes), [dict(vars(self.records[index])) for index in changed]

@@ -1,0 +1,225 @@
+"""What tests see of the simulated Telegram: people and rooms to act with, messages and calls to assert on."""
+
+import base64
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+Json = dict[str, Any]
+FileKind = Literal["document", "photo", "voice", "audio", "video"]
+
+
+@dataclass(frozen=True)
+class Person:
+    """An account that writes; `is_bot` for other bots."""
+
+    id: int
+    first_name: str
+    username: str | None = None
+    language_code: str | None = "en"
+    is_bot: bool = False
+
+    def to_json(self) -> Json:
+        """The Bot API's User."""
+        user: Json = {"id": self.id, "is_bot": self.is_bot, "first_name": self.first_name}
+        if self.username:
+            user["username"] = self.username
+        if self.language_code:
+            user["language_code"] = self.language_code
+        return user
+
+    def dm(self) -> "Room":
+        """This person's private chat with the bot."""
+        return Room(self.id, "private", first_name=self.first_name, username=self.username)
+
+
+@dataclass(frozen=True)
+class Room:
+    """A chat."""
+
+    id: int
+    type: Literal["private", "group", "supergroup", "channel"] = "supergroup"
+    title: str | None = None
+    username: str | None = None
+    first_name: str | None = None
+    is_forum: bool = False
+
+    def to_json(self) -> Json:
+        """The Bot API's Chat."""
+        fields: Json = {"title": self.title, "username": self.username, "first_name": self.first_name}
+        chat: Json = {"id": self.id, "type": self.type, **{k: v for k, v in fields.items() if v is not None}}
+        if self.is_forum:
+            chat["is_forum"] = True
+        return chat
+
+
+ALICE = Person(1001, "Alice", "alice")
+BOB = Person(1002, "Bob", "bob")
+TEAM = Room(-1001000000001, "supergroup", "Team")
+FORUM = Room(-1001000000002, "supergroup", "Forum", is_forum=True)
+NEWS = Room(-1001000000003, "channel", "News")
+
+
+@dataclass(frozen=True)
+class FileSpec:
+    """A file that a person sends. Without `content` a filler of `stream_size` bytes is generated while it streams.
+
+    `declared_size` is what the message says; it defaults to the true size.
+    """
+
+    kind: FileKind = "document"
+    name: str = "file.bin"
+    mime: str = "application/octet-stream"
+    content: bytes | None = None
+    declared_size: int | None = None
+    stream_size: int | None = None
+
+    def to_json(self) -> Json:
+        """The control surface's media spec."""
+        spec: Json = {"kind": self.kind, "name": self.name, "mime": self.mime}
+        spec.update({"declared_size": self.declared_size, "stream_size": self.stream_size})
+        if self.content is not None:
+            spec["base64"] = base64.b64encode(self.content).decode("ascii")
+        return spec
+
+
+@dataclass(frozen=True)
+class Said:
+    """An injected event; update_id is None when the bot's allowed_updates kept it out."""
+
+    update_id: int | None
+    message_id: int
+    message: Json
+
+
+@dataclass(frozen=True)
+class Press:
+    """A pressed button."""
+
+    update_id: int | None
+    callback_id: str
+
+
+@dataclass(frozen=True)
+class Version:
+    """How a message looked from `at` (monotonic seconds) on."""
+
+    at: float
+    text: str
+    entities: tuple[Json, ...]
+    reply_markup: Json | None
+
+
+@dataclass(frozen=True)
+class SeenMessage:
+    """A message as a person sees it now. `text` is the caption for media; times are monotonic seconds."""
+
+    message_id: int
+    from_bot: bool
+    sender: str
+    text: str
+    entities: tuple[Json, ...]
+    reply_markup: Json | None
+    edits: int
+    deleted: bool
+    reply_to: int | None
+    thread: int | None
+    files: tuple[Json, ...]
+    link_preview_options: Json | None
+    posted_at: float
+    changed_at: float
+    data: Json = field(repr=False)
+    history: tuple[Version, ...] = field(default=(), repr=False)
+
+    @property
+    def buttons(self) -> list[Json]:
+        """All buttons in reading order."""
+        return [button for row in (self.reply_markup or {}).get("inline_keyboard", []) for button in row]
+
+
+@dataclass(frozen=True)
+class RecordedCall:
+    """One request that the simulator received (journal.Record in server terms); see there for `outcome`."""
+
+    index: int
+    bot_id: int | None
+    method: str
+    http_method: str
+    path: str
+    query: dict[str, str]
+    headers: dict[str, str]
+    arrived: float
+    params: Json
+    files: list[Json]
+    chat_id: int | None
+    finished: float | None
+    status: int | None
+    outcome: str
+    applied: bool
+    description: str
+    message_id: int | None
+
+    @property
+    def text(self) -> str:
+        """The text or caption that the call carried."""
+        return str(self.params.get("text", self.params.get("caption", "")))
+
+
+Predicate = Callable[[SeenMessage], bool]
+
+
+def seen_message(view: Json) -> SeenMessage:
+    """A message from the control surface's chat view."""
+    data: Json = view["data"]
+    sender = data.get("from") or data.get("sender_chat") or {}
+    return SeenMessage(
+        message_id=data["message_id"],
+        from_bot=view["author_bot"] is not None,
+        sender=str(sender.get("first_name") or sender.get("title") or sender.get("id", "?")),
+        text=_text(data),
+        entities=_entities(data),
+        reply_markup=data.get("reply_markup"),
+        edits=view["edits"],
+        deleted=view["deleted_at"] is not None,
+        reply_to=(data.get("reply_to_message") or {}).get("message_id"),
+        thread=data.get("message_thread_id"),
+        files=tuple(view["files"]),
+        link_preview_options=view["link_preview_options"],
+        posted_at=view["posted_at"],
+        changed_at=view["changed_at"],
+        data=data,
+        history=tuple(_version(version) for version in view.get("versions", [])),
+    )
+
+
+def _version(version: Json) -> Version:
+    return Version(version["at"], _text(version), _entities(version), version.get("reply_markup"))
+
+
+def _text(fields: Json) -> str:
+    return str(fields.get("text", fields.get("caption", "")))
+
+
+def _entities(fields: Json) -> tuple[Json, ...]:
+    return tuple(fields.get("entities") or fields.get("caption_entities") or ())
+
+
+def render_transcript(messages: list[SeenMessage]) -> str:
+    """The chat as text for people who read a failed test."""
+    return "\n".join(_line(message) for message in messages)
+
+
+def _line(message: SeenMessage) -> str:
+    notes: list[str] = []
+    if message.reply_to is not None:
+        notes.append(f"re #{message.reply_to}")
+    if message.edits:
+        notes.append(f"edited {message.edits}x")
+    if message.deleted:
+        notes.append("deleted")
+    head = f"#{message.message_id} {message.sender}{' (' + ', '.join(notes) + ')' if notes else ''}: "
+    parts = [message.text.replace("\n", "\n" + " " * 4)]
+    parts += [f"[{file['kind']} {file['name']}, {file['size']} bytes]" for file in message.files]
+    if message.buttons:
+        parts.append("[" + " | ".join(str(button["text"]) for button in message.buttons) + "]")
+    return head + " ".join(part for part in parts if part)
