@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
-from channels.message import Address
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from channels.message import Address
 
 
 class InboxState(StrEnum):
@@ -91,6 +94,8 @@ class OutboxRow:
 
     body: the reply's OutboundMessage as JSON, on part 0 only ("" elsewhere). message_id: None until a send is recorded.
     desired_rev and sent_rev: the part is up to date when they are equal. final: the reply will not change any more.
+    epoch: of the process that intended the send, filled in by the store; a row of an earlier process without a
+    message_id may have been sent or not.
     """
 
     reply_key: str
@@ -104,6 +109,7 @@ class OutboxRow:
     sent_rev: int
     final: bool
     created_at: datetime
+    epoch: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,10 @@
+"""The database: inbox, conversations, runs, outbox and what else must survive. Used by bot/ only, through `Store`.
+
+The modules beside `store` hold plain functions over a connection, to be composed in one `store.write(...)`.
+"""
+
+from bot.store.bulk import Bulk
+from bot.store.errors import Fenced, StoreBusy, StoreClosed, StoreError, StoreNewer, StoreUnavailable
+from bot.store.store import Store
+
+__all__ = ["Bulk", "Fenced", "Store", "StoreBusy", "StoreClosed", "StoreError", "StoreNewer", "StoreUnavailable"]

@@ -1,0 +1,72 @@
+"""The harness's durable ports on the database: what tools did, and how often the model was asked."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sqlalchemy import select, update
+
+from bot.store import runs
+from bot.store.sql import insert
+from bot.store.tables import effects
+from harness.ports import Effect
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from sqlalchemy import Connection
+
+    from bot.store.store import Store
+    from harness.ports import EffectKey
+
+
+class StoreEffectLog:
+    """harness.ports.EffectLog: one row per tool call. Fenced, so that a replaced process starts no call."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    async def begin(self, key: EffectKey, tool: str) -> Effect | None:
+        """Record `started`; if the call was recorded before, change nothing and return that record."""
+        now = self._store.clock.now()
+        return await self._store.write(lambda tx: _begin(tx, key, tool, now))
+
+    async def done(self, key: EffectKey, result: str) -> None:
+        """Record the result of a started call. Raises LookupError when it was never started."""
+        now = self._store.clock.now()
+        await self._store.write(lambda tx: _done(tx, key, result, now))
+
+
+class StoreRunLedger:
+    """harness.ports.RunLedger: the count is kept with the run."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    async def model_called(self, run_id: str) -> int:
+        """Count one more model call of the run; returns the count, this call included."""
+        return await self._store.write(lambda tx: runs.count_model_call(tx, run_id))
+
+
+def _begin(tx: Connection, key: EffectKey, tool: str, now: datetime) -> Effect | None:
+    values = {
+        "run_id": key.run_id,
+        "call_id": key.call_id,
+        "thread_id": key.thread_id,
+        "tool": tool,
+        "state": "started",
+        "result": "",
+        "started_at": now,
+    }
+    begun = insert(tx, effects).on_conflict_do_nothing(index_elements=["run_id", "call_id"])
+    if tx.execute(begun.returning(effects.c.call_id), values).first() is not None:
+        return None
+    known = select(effects.c.state, effects.c.result)
+    row = tx.execute(known.where(effects.c.run_id == key.run_id, effects.c.call_id == key.call_id)).one()
+    return Effect(state=row.state, result=row.result)
+
+
+def _done(tx: Connection, key: EffectKey, result: str, now: datetime) -> None:
+    own = (effects.c.run_id == key.run_id) & (effects.c.call_id == key.call_id)
+    if tx.execute(update(effects).where(own).values(state="done", result=result, done_at=now)).rowcount == 0:
+        raise LookupError(f"tool call {key.call_id} of run {key.run_id} was never started")

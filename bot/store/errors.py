@@ -1,0 +1,106 @@
+"""What the store raises, and the one place where a database driver's errors become ours.
+
+StoreError
+  StoreUnavailable      the database cannot be used now (full, read-only, locked, gone): later writes may work again
+    StoreBusy           another process holds the lease; owner names it
+  StoreNewer            the database was written by a newer version of the program: nothing was touched
+  Fenced                another process took over: this one must stop, none of its writes will ever be accepted
+  StoreClosed           used after close
+AccountConflict, AlreadyAssigned, OwnerMismatch (each defined beside the function that raises it) are StoreErrors too
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sqlalchemy.engine import URL
+    from sqlalchemy.exc import DBAPIError
+
+SQLITE_UNAVAILABLE = {
+    sqlite3.SQLITE_PERM: "permission denied",
+    sqlite3.SQLITE_BUSY: "locked by another program",
+    sqlite3.SQLITE_LOCKED: "locked by another program",
+    sqlite3.SQLITE_NOMEM: "out of memory",
+    sqlite3.SQLITE_READONLY: "read-only",
+    sqlite3.SQLITE_IOERR: "the disk reported an error",
+    sqlite3.SQLITE_CORRUPT: "the file is damaged",
+    sqlite3.SQLITE_FULL: "the disk is full",
+    sqlite3.SQLITE_CANTOPEN: "the file cannot be opened",
+    sqlite3.SQLITE_PROTOCOL: "locked by another program",
+    sqlite3.SQLITE_NOTADB: "the file is not a database",
+}
+"""Primary result codes (sqlite.org/rescode.html) that say something about the file and not about the statement."""
+
+POSTGRES_UNAVAILABLE = ("08", "25006", "28", "3D000", "40", "53", "55P03", "57", "58", "F0", "XX")
+"""SQLSTATE prefixes (PostgreSQL docs, appendix A): connection, read-only, login, missing database, deadlock, out of
+resources, lock not available, shutdown or cancelled, system error, configuration file, internal error."""
+
+
+class StoreError(Exception):
+    """Base. The text is for operators and holds no password."""
+
+
+class StoreUnavailable(StoreError):
+    """The database did not take it. Nothing of the unit is kept, except when the connection broke during the commit:
+    then it may be, so repeat only what is idempotent."""
+
+
+class StoreBusy(StoreUnavailable):
+    """owner: the process that holds the lease, as `host:pid`."""
+
+    def __init__(self, owner: str) -> None:
+        super().__init__(f"the database is in use by {owner}; stop that process, or wait until its lease runs out")
+        self.owner = owner
+
+
+class StoreNewer(StoreError):
+    """revision: what the database says about itself and this program does not know."""
+
+    def __init__(self, revision: str) -> None:
+        super().__init__(
+            f"the database has revision {revision}, which is newer than this program: install that version"
+        )
+        self.revision = revision
+
+
+class Fenced(StoreError):
+    """Another process took over the database."""
+
+    def __init__(self) -> None:
+        super().__init__("another process took over the database; nothing more is written from here")
+
+
+class StoreClosed(StoreError):
+    """The store was closed."""
+
+    def __init__(self) -> None:
+        super().__init__("the store is closed")
+
+
+def unavailable(error: DBAPIError, url: URL) -> StoreUnavailable | None:
+    """The typed error for a database that cannot be used; None when the statement itself was wrong."""
+    reason = _sqlite_reason(error.orig) if url.get_backend_name() == "sqlite" else _postgres_reason(error)
+    if reason is None:
+        return None
+    return StoreUnavailable(f"database {url.render_as_string(hide_password=True)}: {reason}")
+
+
+def _sqlite_reason(error: BaseException | None) -> str | None:
+    code = getattr(error, "sqlite_errorcode", None)
+    if code is None:
+        return None
+    reason = SQLITE_UNAVAILABLE.get(code & 0xFF)
+    return None if reason is None else f"{reason} ({error})"
+
+
+def _postgres_reason(error: DBAPIError) -> str | None:
+    state = getattr(error.orig, "sqlstate", None)
+    first_line = str(error.orig).strip().partition("\n")[0]
+    if error.connection_invalidated:
+        return f"the connection broke ({first_line})"
+    if state is not None:
+        return first_line if state.startswith(POSTGRES_UNAVAILABLE) else None
+    # Without a SQLSTATE the server never answered: psycopg raises OperationalError for a failed or lost connection.
+    return first_line if type(error.orig).__name__ == "OperationalError" else None

@@ -1,0 +1,174 @@
+"""The inbox: every event once, committed before its platform is told so (P1, P2)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import bindparam, delete, select, update
+
+from bot.store.bulk import Bulk
+from bot.store.encoding import storable, to_json
+from bot.store.errors import StoreError
+from bot.store.rows import InboxRow, InboxState
+from bot.store.sql import chunks, insert, insert_numbered
+from bot.store.tables import inbox, inbox_keys
+from channels.message import INBOUND_EVENT, ButtonPressed, MembershipChanged, Message, MessageEdited, Unparsed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from datetime import datetime
+
+    from sqlalchemy import Connection, Row
+
+    from channels.message import ChatMigrated
+
+    AnyEvent = Message | MessageEdited | ButtonPressed | ChatMigrated | MembershipChanged | Unparsed
+
+Key = tuple[str, str]
+COLUMNS = (inbox.c.id, inbox.c.account, inbox.c.event, inbox.c.received_at, inbox.c.state)
+KNOWN_KEYS = select(inbox_keys.c.key, inbox_keys.c.inbox_id).where(
+    inbox_keys.c.account == bindparam("account"), inbox_keys.c.key.in_(bindparam("keys", expanding=True))
+)
+
+
+class AlreadyAssigned(StoreError):
+    """An event was to be given to a run, but it is not there, settled, or another run's (P2)."""
+
+
+def _add(tx: Connection, events: Sequence[AnyEvent]) -> list[InboxRow | None]:
+    keys = [[(event.account, storable(key)) for key in event.dedupe_keys] for event in events]
+    known: dict[Key, int] = _known(tx, {key for own in keys for key in own})
+    stored = dict(known)
+    fresh: list[int] = []  # positions in `events`; until they have ids, key -> -1 - position stands for them
+    for position, own in enumerate(keys):
+        first = next((known[key] for key in own if key in known), None)
+        if first is None:
+            fresh.append(position)
+            first = -1 - position
+        known.update({key: first for key in own if key not in known})
+    values = [_values(events[position]) for position in fresh]
+    ids = insert_numbered(tx, inbox.c.id, values) if values else []
+    id_of = {-1 - position: row_id for position, row_id in zip(fresh, ids, strict=True)}
+    new_keys = [
+        {"account": account, "key": key, "inbox_id": id_of.get(row, row)}
+        for (account, key), row in known.items()
+        if (account, key) not in stored
+    ]
+    if new_keys:
+        tx.execute(insert(tx, inbox_keys), new_keys)
+    rows: list[InboxRow | None] = [None] * len(events)
+    for position, row_id, made in zip(fresh, ids, values, strict=True):
+        rows[position] = InboxRow(
+            id=row_id,
+            account=made["account"],
+            event=made["event"],
+            received_at=made["received_at"],
+            state=InboxState(made["state"]),
+        )
+    return rows
+
+
+ADD_EVENTS: Bulk[AnyEvent, InboxRow | None] = Bulk("add events", _add)
+"""Store events; None for a duplicate. An event is one when any of its keys is known; its other keys become known too.
+What could not be parsed is stored dead."""
+
+
+def unsettled(tx: Connection) -> list[InboxRow]:
+    """What nobody has decided on yet, in the order of arrival."""
+    query = select(*COLUMNS).where(inbox.c.state == InboxState.NEW).order_by(inbox.c.id)
+    return [_row(row) for row in tx.execute(query)]
+
+
+def load(tx: Connection, ids: Iterable[int]) -> list[InboxRow]:
+    """The rows with these ids that exist, in the order of arrival."""
+    rows = [row for part in chunks(ids) for row in tx.execute(select(*COLUMNS).where(inbox.c.id.in_(part)))]
+    return sorted((_row(row) for row in rows), key=lambda row: row.id)
+
+
+def find_message(tx: Connection, account: str, chat: str, platform_message_id: str) -> InboxRow | None:
+    """The newest Message event of that platform message."""
+    query = (
+        select(*COLUMNS)
+        .where(
+            inbox.c.account == account,
+            inbox.c.chat == chat,
+            inbox.c.platform_message_id == platform_message_id,
+        )
+        .order_by(inbox.c.id.desc())
+        .limit(1)
+    )
+    row = tx.execute(query).first()
+    return None if row is None else _row(row)
+
+
+def replace_event(tx: Connection, row_id: int, event: AnyEvent) -> None:
+    """Put an event's new state (an edited message) in its place in the queue."""
+    tx.execute(update(inbox).where(inbox.c.id == row_id).values(event=to_json(INBOUND_EVENT, event)))
+
+
+def settle(tx: Connection, ids: Iterable[int], state: InboxState, reason: str | None = None) -> None:
+    """Set the state (DONE or DEAD; NEW gives an event back to the queue) and why."""
+    for part in chunks(ids):
+        changes: dict[str, Any] = {"state": state, "reason": reason}
+        if state is InboxState.NEW:
+            changes["run_id"] = None
+        tx.execute(update(inbox).where(inbox.c.id.in_(part)).values(changes))
+
+
+def assign(tx: Connection, ids: Iterable[int], run_id: str) -> None:
+    """Give NEW events to a run; those that it has already are left alone. Raises AlreadyAssigned for any other."""
+    for part in chunks(set(ids)):
+        free = (inbox.c.state == InboxState.NEW) | ((inbox.c.state == InboxState.ASSIGNED) & (inbox.c.run_id == run_id))
+        given = update(inbox).where(inbox.c.id.in_(part), free).values(state=InboxState.ASSIGNED, run_id=run_id)
+        if tx.execute(given).rowcount != len(part):
+            raise AlreadyAssigned(f"not all of {sorted(part)} were free for run {run_id}")
+
+
+def prune(tx: Connection, before: datetime, limit: int = 5000) -> int:
+    """Forget done and dead events received before that time, their keys too, at most `limit`; returns how many.
+
+    A platform may deliver an event again for a day (SECURITY.md 2.1), so `before` lies further back than that.
+    """
+    settled = inbox.c.state.in_((InboxState.DONE, InboxState.DEAD))
+    old = select(inbox.c.id).where(inbox.c.received_at < before, settled).order_by(inbox.c.received_at).limit(limit)
+    ids = list(tx.scalars(old))
+    for part in chunks(ids):
+        tx.execute(delete(inbox_keys).where(inbox_keys.c.inbox_id.in_(part)))
+        tx.execute(delete(inbox).where(inbox.c.id.in_(part)))
+    return len(ids)
+
+
+def _known(tx: Connection, keys: set[Key]) -> dict[Key, int]:
+    by_account: dict[str, list[str]] = {}
+    for account, key in keys:
+        by_account.setdefault(account, []).append(key)
+    known: dict[Key, int] = {}
+    for account, names in by_account.items():
+        for part in chunks(names):
+            found = tx.execute(KNOWN_KEYS, {"account": account, "keys": part})
+            known.update({(account, key): row_id for key, row_id in found})
+    return known
+
+
+def _values(event: AnyEvent) -> dict[str, Any]:
+    return {
+        "account": event.account,
+        "chat": _chat(event),
+        "platform_message_id": event.platform_message_id if isinstance(event, Message) else None,
+        "event": to_json(INBOUND_EVENT, event),
+        "received_at": event.received_at,
+        "state": InboxState.DEAD if isinstance(event, Unparsed) else InboxState.NEW,
+        "reason": event.error if isinstance(event, Unparsed) else None,
+    }
+
+
+def _chat(event: AnyEvent) -> str | None:
+    if isinstance(event, MessageEdited):
+        return event.message.address.chat
+    return event.address.chat if isinstance(event, Message | ButtonPressed | MembershipChanged) else None
+
+
+def _row(row: Row[*tuple[Any, ...]]) -> InboxRow:
+    return InboxRow(
+        id=row.id, account=row.account, event=row.event, received_at=row.received_at, state=InboxState(row.state)
+    )

@@ -1,0 +1,63 @@
+"""Who may write: one row that holds the epoch of the current process and, on PostgreSQL, its lease."""
+
+from __future__ import annotations
+
+import os
+import socket
+from typing import TYPE_CHECKING
+
+from sqlalchemy import text
+
+from bot.store.errors import Fenced, StoreBusy
+from bot.store.sql import insert
+from bot.store.tables import instance
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+LEASE_SECONDS = 30
+RENEW_SECONDS = 10
+SERVER_NOW = "CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS bigint)"
+"""PostgreSQL's clock in microseconds: hosts disagree about the time, the one server does not."""
+LEASE = f"{SERVER_NOW} + {LEASE_SECONDS * 1_000_000}"
+# Literal SQL: it runs in every batch, where SQLAlchemy's share would be most of its cost.
+CHECK_SQLITE = "SELECT epoch FROM instance WHERE id = 1"
+# The lock holds off a take-over until this batch is committed, so that nothing is written after one.
+CHECK_POSTGRES = "SELECT epoch FROM instance WHERE id = 1 FOR SHARE"
+
+
+def process_name() -> str:
+    """host:pid, for people."""
+    return f"{socket.gethostname()}:{os.getpid()}"
+
+
+def refuse_while_leased(tx: Connection) -> None:
+    """Raise StoreBusy when another process holds the lease. Locks the row until the transaction ends (PostgreSQL)."""
+    holder = tx.execute(text(f"SELECT owner, lease_until > {SERVER_NOW} FROM instance WHERE id = 1 FOR UPDATE")).first()
+    if holder is not None and holder[1]:
+        raise StoreBusy(holder[0])
+
+
+def take_over(tx: Connection, owner: str) -> int:
+    """Become the writing process; returns the new epoch. On SQLite a file lock elsewhere keeps others away."""
+    tx.execute(insert(tx, instance).on_conflict_do_nothing(), {"id": 1, "epoch": 0, "owner": "", "lease_until": None})
+    lease = "NULL" if tx.dialect.name == "sqlite" else LEASE
+    query = f"UPDATE instance SET epoch = epoch + 1, owner = :owner, lease_until = {lease} WHERE id = 1 RETURNING epoch"
+    return int(tx.execute(text(query), {"owner": owner}).scalar_one())
+
+
+def check(tx: Connection, epoch: int) -> None:
+    """Raise Fenced unless `epoch` is the current one. First statement of every batch."""
+    statement = CHECK_SQLITE if tx.dialect.name == "sqlite" else CHECK_POSTGRES
+    if tx.exec_driver_sql(statement).scalar() != epoch:
+        raise Fenced
+
+
+def renew(tx: Connection) -> None:
+    """Lengthen the lease (PostgreSQL)."""
+    tx.execute(text(f"UPDATE instance SET lease_until = {LEASE} WHERE id = 1"))
+
+
+def release(tx: Connection) -> None:
+    """Let the next process take over at once."""
+    tx.execute(text("UPDATE instance SET owner = '', lease_until = NULL WHERE id = 1"))

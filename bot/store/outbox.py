@@ -1,0 +1,180 @@
+"""The outbox: one row per part of a reply, its intent committed before the first send (P4, P5)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import bindparam, delete, select, update
+
+from bot.store.bulk import Bulk
+from bot.store.rows import OutboxRow
+from bot.store.sql import chunks, insert
+from bot.store.tables import instance, outbox
+from channels.message import Address
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+
+    from sqlalchemy import Connection, Row
+
+PLAIN = (
+    "reply_key", "part", "idem_key", "reply_to", "message_id", "body", "desired_rev", "sent_rev", "final", "created_at",
+    "epoch",
+)  # fmt: skip
+PARTS = select(outbox).where(outbox.c.reply_key == bindparam("reply_key")).order_by(outbox.c.part)
+THIS_PART = (outbox.c.reply_key == bindparam("k")) & (outbox.c.part == bindparam("p"))
+MARK_SENT = update(outbox).where(THIS_PART).values(message_id=bindparam("message"), sent_rev=bindparam("rev"))
+MARK_SHOWN = update(outbox).where(THIS_PART, outbox.c.sent_rev < bindparam("rev")).values(sent_rev=bindparam("rev"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sent:
+    """A part was sent: the platform's id of it, and the revision that it shows."""
+
+    reply_key: str
+    part: int
+    message_id: str
+    rev: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """A part was edited and shows this revision now."""
+
+    reply_key: str
+    part: int
+    rev: int
+
+
+def _record_sent(tx: Connection, rows: Sequence[Sent]) -> list[None]:
+    values = [{"k": row.reply_key, "p": row.part, "message": row.message_id, "rev": row.rev} for row in rows]
+    tx.execute(MARK_SENT, values)
+    return [None] * len(rows)
+
+
+def _record_shown(tx: Connection, rows: Sequence[Shown]) -> list[None]:
+    values = [{"k": row.reply_key, "p": row.part, "rev": row.rev} for row in rows]
+    tx.execute(MARK_SHOWN, values)
+    return [None] * len(rows)
+
+
+RECORD_SENT: Bulk[Sent, None] = Bulk("record sent", _record_sent)
+RECORD_SHOWN: Bulk[Shown, None] = Bulk("record shown", _record_shown)
+
+
+def intend(tx: Connection, rows: Sequence[OutboxRow]) -> list[OutboxRow]:
+    """Record that these parts are going to be sent; returns what stands, which is older where a part was known."""
+    epoch = tx.scalar(select(instance.c.epoch))  # of this process: the writer has just compared them
+    values = [_values(row) | {"epoch": epoch} for row in rows]
+    if values:
+        tx.execute(insert(tx, outbox).on_conflict_do_nothing(index_elements=["reply_key", "part"]), values)
+    standing = {(row.reply_key, row.part): row for key in {row.reply_key for row in rows} for row in load(tx, key)}
+    return [standing[row.reply_key, row.part] for row in rows]
+
+
+def finalize(
+    tx: Connection,
+    reply_key: str,
+    address: Address,
+    reply_to: str | None,
+    body: str,
+    now: datetime,
+    idem_key_0: str,
+) -> list[OutboxRow]:
+    """Make `body` (OutboundMessage as JSON) the reply's last state; returns its parts.
+
+    Creates part 0 if nothing was intended yet. Every part needs to be shown anew, unless the reply already was final
+    with the same body: then nothing changes. A delivered or abandoned reply with a new body is to be delivered again.
+    """
+    first = OutboxRow(
+        reply_key=reply_key,
+        part=0,
+        idem_key=idem_key_0,
+        address=address,
+        reply_to=reply_to,
+        message_id=None,
+        body="",
+        desired_rev=0,
+        sent_rev=0,
+        final=False,
+        created_at=now,
+    )
+    (standing,) = intend(tx, [first])
+    if not (standing.final and standing.body == body):
+        own = outbox.c.reply_key == reply_key
+        changes = {"desired_rev": outbox.c.desired_rev + 1, "final": True, "delivered_at": None, "abandoned": None}
+        tx.execute(update(outbox).where(own).values(changes))
+        tx.execute(update(outbox).where(own, outbox.c.part == 0).values(body=body))
+    return load(tx, reply_key)
+
+
+def load(tx: Connection, reply_key: str) -> list[OutboxRow]:
+    """The reply's parts in their order."""
+    return [_row(row) for row in tx.execute(PARTS, {"reply_key": reply_key})]
+
+
+def undelivered(tx: Connection) -> list[OutboxRow]:
+    """All parts of the replies that are neither delivered nor abandoned, drafts among them, oldest reply first."""
+    unfinished = select(outbox.c.reply_key).where(outbox.c.delivered_at.is_(None), outbox.c.abandoned.is_(None))
+    rows = [_row(row) for row in tx.execute(select(outbox).where(outbox.c.reply_key.in_(unfinished)))]
+    begun: dict[str, datetime] = {}
+    for row in rows:
+        begun[row.reply_key] = min(row.created_at, begun.get(row.reply_key, row.created_at))
+    return sorted(rows, key=lambda row: (begun[row.reply_key], row.reply_key, row.part))
+
+
+def delivered(tx: Connection, reply_key: str, now: datetime) -> None:
+    """The whole reply is on the platform in its last state."""
+    tx.execute(update(outbox).where(outbox.c.reply_key == reply_key).values(delivered_at=now))
+
+
+def abandon(tx: Connection, reply_key: str, reason: str) -> None:
+    """Give the reply up; `reason` says why (the chat is gone, the content was refused)."""
+    tx.execute(update(outbox).where(outbox.c.reply_key == reply_key).values(abandoned=reason))
+
+
+def clear_message(tx: Connection, reply_key: str, part: int, idem_key: str | None = None) -> None:
+    """Its platform message was deleted: the part is to be sent anew, with another key where one is given (a platform
+    that knows the old key would answer with the deleted message)."""
+    changes: dict[str, Any] = {"message_id": None, "sent_rev": 0, "epoch": select(instance.c.epoch).scalar_subquery()}
+    if idem_key is not None:
+        changes["idem_key"] = idem_key
+    tx.execute(update(outbox).where(outbox.c.reply_key == reply_key, outbox.c.part == part).values(changes))
+
+
+def known_ids(tx: Connection, account: str, chat: str, limit: int) -> frozenset[str]:
+    """The platform ids of our newest messages in a chat, for `Probe.known`."""
+    query = (
+        select(outbox.c.message_id)
+        .where(outbox.c.account == account, outbox.c.chat == chat, outbox.c.message_id.is_not(None))
+        .order_by(outbox.c.created_at.desc())
+        .limit(limit)
+    )
+    return frozenset(tx.scalars(query))
+
+
+def reply_of(tx: Connection, account: str, chat: str, message_id: str) -> str | None:
+    """The reply that a platform message of ours belongs to."""
+    ours = (outbox.c.account == account) & (outbox.c.chat == chat) & (outbox.c.message_id == message_id)
+    return tx.scalar(select(outbox.c.reply_key).where(ours).limit(1))
+
+
+def prune(tx: Connection, before: datetime, limit: int = 5000) -> int:
+    """Forget delivered and abandoned replies created before that time, at most `limit` parts; returns how many."""
+    settled = outbox.c.delivered_at.is_not(None) | outbox.c.abandoned.is_not(None)
+    old = select(outbox.c.reply_key).where(settled, outbox.c.created_at < before).order_by(outbox.c.created_at)
+    keys = set(tx.scalars(old.limit(limit)))
+    return sum(tx.execute(delete(outbox).where(outbox.c.reply_key.in_(part))).rowcount for part in chunks(keys))
+
+
+def _values(row: OutboxRow) -> dict[str, Any]:
+    address = row.address
+    place = {"account": address.account, "chat": address.chat, "topic": address.topic, "chat_kind": address.kind}
+    return {name: getattr(row, name) for name in PLAIN} | place
+
+
+def _row(row: Row[*tuple[Any, ...]]) -> OutboxRow:
+    address = Address(account=row.account, chat=row.chat, topic=row.topic, kind=row.chat_kind)
+    return OutboxRow(address=address, **{name: getattr(row, name) for name in PLAIN})

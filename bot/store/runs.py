@@ -1,0 +1,161 @@
+"""Runs: opened with their messages in one step, started, suspended and ended under names that stay (P6, P7)."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import bindparam, delete, select, update
+
+from bot.store import inbox
+from bot.store.errors import StoreError
+from bot.store.rows import InboxState, RunRow, RunState
+from bot.store.sql import chunks, insert
+from bot.store.tables import effects, run_events, runs
+from bot.store.tables import inbox as inbox_table
+from channels.message import Address
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from datetime import datetime
+
+    from sqlalchemy import Connection, Row, Select
+
+OPEN_STATES = tuple(state for state in RunState if not state.ended)
+ACTIVE_STATES = (RunState.RUNNING, RunState.WAITING)
+PLAIN = tuple(field.name for field in fields(RunRow) if field.name not in ("address", "state"))
+# Built once: naming two dozen columns costs more than reading them.
+RUNS = select(runs)
+ONE_RUN = RUNS.where(runs.c.run_id == bindparam("run_id"))
+
+
+class RunEnded(StoreError):
+    """A run that has ended was to go on."""
+
+
+def open(tx: Connection, row: RunRow) -> None:
+    """Insert a run and give it its messages. Raises AlreadyAssigned when one of them is taken: then there is no run."""
+    values = {name: getattr(row, name) for name in PLAIN}
+    address = row.address
+    values |= {"account": address.account, "chat": address.chat, "topic": address.topic, "chat_kind": address.kind}
+    tx.execute(insert(tx, runs), values | {"state": row.state, "suspended": False})
+    inbox.assign(tx, row.inbox_ids, row.run_id)
+
+
+def start(tx: Connection, run_id: str, head: str | None, now: datetime, epoch: int, *, planned: bool = False) -> RunRow:
+    """Mark it running and count the attempt. Raises RunEnded, LookupError.
+
+    head: the thread's newest checkpoint now. The attempt is 1 at the first start, when the run made a checkpoint since
+    the last start, and when it had been stopped regularly (`suspend`, or `planned` by the caller's own knowledge);
+    else one more than before.
+    """
+    row = tx.execute(ONE_RUN, {"run_id": run_id}).first()
+    if row is None:
+        raise LookupError(f"no run {run_id}")
+    if RunState(row.state).ended:
+        raise RunEnded(f"run {run_id} has ended: {row.state}")
+    repeated = row.attempt > 0 and row.head == head and not row.suspended and not planned
+    changes = {
+        "state": RunState.RUNNING,
+        "head": head,
+        "base_checkpoint_id": row.base_checkpoint_id if row.attempt else head,
+        "attempt": row.attempt + 1 if repeated else 1,
+        "suspended": False,
+        "epoch": epoch,
+        "started_at": row.started_at or now,
+    }
+    return _row(tx.execute(update(runs).where(runs.c.run_id == run_id).values(changes).returning(runs)).one())
+
+
+def suspend(tx: Connection, run_id: str) -> None:
+    """A planned stop: the run is pending again and its next start is no new attempt."""
+    active_run = (runs.c.run_id == run_id) & runs.c.state.in_(ACTIVE_STATES)
+    tx.execute(update(runs).where(active_run).values(state=RunState.PENDING, suspended=True))
+
+
+def end(tx: Connection, run_id: str, state: RunState, now: datetime, detail: str | None = None) -> bool:
+    """Name its ending; its messages that nobody settled otherwise are done. False when it had ended before."""
+    if not state.ended:
+        raise ValueError(f"{state} is no ending")
+    still_open = (runs.c.run_id == run_id) & runs.c.state.in_(OPEN_STATES)
+    ended = tx.execute(update(runs).where(still_open).values(state=state, ended_at=now, detail=detail, suspended=False))
+    if ended.rowcount == 0:
+        return False
+    own = (inbox_table.c.run_id == run_id) & (inbox_table.c.state == InboxState.ASSIGNED)
+    tx.execute(update(inbox_table).where(own).values(state=InboxState.DONE, reason=state))
+    return True
+
+
+def extend(tx: Connection, run_id: str, inbox_ids: Iterable[int], run_input: str) -> None:
+    """Merge further messages into a run: they are its own from now on, and `run_input` is what it answers."""
+    row = tx.execute(select(runs.c.inbox_ids).where(runs.c.run_id == run_id)).one()
+    added = tuple(inbox_id for inbox_id in inbox_ids if inbox_id not in row.inbox_ids)
+    inbox.assign(tx, added, run_id)
+    changes = {"inbox_ids": row.inbox_ids + added, "input": run_input}
+    tx.execute(update(runs).where(runs.c.run_id == run_id).values(changes))
+
+
+def remove(tx: Connection, run_id: str) -> None:
+    """Take back a run that never started; its messages are new again."""
+    ids = tx.scalar(delete(runs).where(runs.c.run_id == run_id, runs.c.attempt == 0).returning(runs.c.inbox_ids))
+    if ids is not None:
+        inbox.settle(tx, ids, InboxState.NEW)
+
+
+def set_input(tx: Connection, run_id: str, run_input: str) -> None:
+    """Replace what it answers (RunInput as JSON)."""
+    tx.execute(update(runs).where(runs.c.run_id == run_id).values(input=run_input))
+
+
+def count_model_call(tx: Connection, run_id: str) -> int:
+    """Count one more model call; returns the count. Raises sqlalchemy's NoResultFound for an unknown run."""
+    counted = update(runs).where(runs.c.run_id == run_id).values(model_calls=runs.c.model_calls + 1)
+    return int(tx.execute(counted.returning(runs.c.model_calls)).scalar_one())
+
+
+def load(tx: Connection, run_id: str) -> RunRow | None:
+    """One run by its id."""
+    row = tx.execute(ONE_RUN, {"run_id": run_id}).first()
+    return None if row is None else _row(row)
+
+
+def unended(tx: Connection) -> list[RunRow]:
+    """Every run that a start of the program has to care for, oldest first."""
+    return _rows(tx, RUNS.where(runs.c.state.in_(OPEN_STATES)).order_by(runs.c.seq))
+
+
+def active(tx: Connection, conversation: str) -> RunRow | None:
+    """The run that is running or waiting there; there is at most one."""
+    query = RUNS.where(runs.c.conversation == conversation, runs.c.state.in_(ACTIVE_STATES))
+    found = _rows(tx, query)
+    return found[0] if found else None
+
+
+def queued(tx: Connection, conversation: str) -> list[RunRow]:
+    """The runs that wait for their turn there, in their order; a suspended one is the first."""
+    query = RUNS.where(runs.c.conversation == conversation, runs.c.state == RunState.PENDING)
+    return _rows(tx, query.order_by(runs.c.seq))
+
+
+def recent(tx: Connection, conversation: str, limit: int) -> list[RunRow]:
+    """The newest runs there, newest first."""
+    return _rows(tx, RUNS.where(runs.c.conversation == conversation).order_by(runs.c.seq.desc()).limit(limit))
+
+
+def prune(tx: Connection, before: datetime, limit: int = 1000) -> int:
+    """Forget runs that ended before that time, with their events and effects, at most `limit`; returns how many."""
+    old = select(runs.c.run_id).where(runs.c.ended_at < before).order_by(runs.c.ended_at).limit(limit)
+    ids = list(tx.scalars(old))
+    for part in chunks(ids):
+        for table in (run_events, effects, runs):
+            tx.execute(delete(table).where(table.c.run_id.in_(part)))
+    return len(ids)
+
+
+def _rows(tx: Connection, query: Select[Any]) -> list[RunRow]:
+    return [_row(row) for row in tx.execute(query)]
+
+
+def _row(row: Row[*tuple[Any, ...]]) -> RunRow:
+    address = Address(account=row.account, chat=row.chat, topic=row.topic, kind=row.chat_kind)
+    return RunRow(address=address, state=RunState(row.state), **{name: getattr(row, name) for name in PLAIN})

@@ -1,0 +1,113 @@
+"""Brings a database to this program's schema when the store opens, or refuses it untouched."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sqlalchemy import Column, MetaData, PrimaryKeyConstraint, String, Table, inspect, select, text
+
+from bot.store import migrations
+from bot.store.errors import StoreNewer, StoreUnavailable
+from bot.store.instance import refuse_while_leased
+from bot.store.tables import metadata
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+OPEN_LOCK = 7_043_105_115
+"""PostgreSQL: two processes that start at once prepare the database one after the other."""
+
+alembic_version = Table(
+    "alembic_version",
+    MetaData(),
+    Column("version_num", String(32), nullable=False),
+    PrimaryKeyConstraint("version_num", name="alembic_version_pkc"),
+)
+"""Alembic's own table, so that reading the revision does not need Alembic."""
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """The migrations. revisions: oldest first. scripts: Alembic's script location."""
+
+    revisions: tuple[str, ...]
+    scripts: Path
+
+
+STEPS = Steps(migrations.REVISIONS, Path(migrations.__file__).parent)
+
+
+def prepare(tx: Connection, steps: Steps = STEPS) -> None:
+    """Create or upgrade within the transaction `tx`; foreign keys must be off on SQLite.
+
+    Raises StoreNewer, StoreBusy (before anything is changed), StoreUnavailable when the tables are not ours.
+    """
+    if tx.dialect.name == "postgresql":
+        tx.execute(text(f"SELECT pg_advisory_xact_lock({OPEN_LOCK})"))
+    tables = set(inspect(tx).get_table_names())
+    if "instance" in tables and tx.dialect.name == "postgresql":
+        refuse_while_leased(tx)
+    revision = tx.scalar(select(alembic_version.c.version_num)) if alembic_version.name in tables else None
+    if revision is None:
+        _create(tx, tables, steps)
+    elif revision not in steps.revisions:
+        raise StoreNewer(revision)
+    elif revision != steps.revisions[-1]:
+        _upgrade(tx, steps)
+
+
+def run_steps(tx: Connection, steps: Steps) -> None:
+    """Run the missing migrations in `tx`."""
+    from alembic import command
+    from alembic.config import Config
+
+    config = Config()
+    config.set_main_option("script_location", str(steps.scripts).replace("%", "%%"))
+    config.attributes["connection"] = tx
+    command.upgrade(config, "head")
+
+
+def _create(tx: Connection, tables: set[str], steps: Steps) -> None:
+    """All tables at once: a test proves that this equals running every migration."""
+    foreign = sorted(tables & set(metadata.tables))
+    if foreign:
+        raise StoreUnavailable(f"the database has tables {', '.join(foreign)} but no revision: it is not ours")
+    metadata.create_all(tx, checkfirst=False)
+    alembic_version.create(tx, checkfirst=True)
+    tx.execute(alembic_version.insert(), {"version_num": steps.revisions[-1]})
+
+
+def _upgrade(tx: Connection, steps: Steps) -> None:
+    if tx.dialect.name != "sqlite":
+        run_steps(tx, steps)
+        return
+    _back_up(Path(tx.engine.url.database or ""), steps.revisions[-1])
+    run_steps(tx, steps)
+    broken = tx.exec_driver_sql("PRAGMA foreign_key_check").first()
+    if broken is not None:
+        raise StoreUnavailable(
+            f"the upgrade to {steps.revisions[-1]} would break rows of {broken[0]}: nothing was changed"
+        )
+
+
+def _back_up(file: Path, revision: str) -> None:
+    """Copy `file` as it is before the upgrade to `revision`. The open transaction keeps every writer away meanwhile."""
+    copy = file.with_name(f"{file.name}.before-{revision}.bak")
+    part = copy.with_name(f"{copy.name}.part")
+    try:
+        part.unlink(missing_ok=True)
+        os.close(os.open(part, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+        source, target = sqlite3.connect(file), sqlite3.connect(part)
+        try:
+            source.backup(target)
+        finally:
+            target.close()
+            source.close()
+        part.replace(copy)
+    except (OSError, sqlite3.Error) as error:
+        part.unlink(missing_ok=True)
+        raise StoreUnavailable(f"no backup copy {copy} could be made, so nothing was upgraded: {error}") from error

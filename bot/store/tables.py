@@ -1,0 +1,285 @@
+"""Every table and column. `doc` says what a column means; migrations/ holds the same schema as frozen steps.
+
+No column has a default that the database makes: rows are complete when they are written, on both databases alike.
+The only foreign key is the one that keeps a thread with its owner; the other tables are pruned by age, one by one.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sqlalchemy import (
+    Boolean,
+    Column,
+    ForeignKeyConstraint,
+    Index,
+    Integer,
+    MetaData,
+    PrimaryKeyConstraint,
+    Table,
+    UniqueConstraint,
+    text,
+)
+
+from bot.store.sql import BigId, Ids, Instant, SafeText
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+metadata = MetaData(
+    naming_convention={
+        "pk": "pk_%(table_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_N_name)s",
+        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+    }
+)
+
+
+def _text(name: str, doc: str, *, null: bool = False) -> Column[str]:
+    return Column(name, SafeText, nullable=null, doc=doc)
+
+
+def _time(name: str, doc: str, *, null: bool = False) -> Column[datetime]:
+    return Column(name, Instant, nullable=null, doc=doc)
+
+
+def _count(name: str, doc: str) -> Column[int]:
+    return Column(name, Integer, nullable=False, doc=doc)
+
+
+def _flag(name: str, doc: str) -> Column[bool]:
+    return Column(name, Boolean, nullable=False, doc=doc)
+
+
+def _address() -> list[Column[str]]:
+    return [
+        _text("account", "the configured account's permanent id"),
+        _text("chat", "the platform's chat id"),
+        _text("topic", "the forum topic or thread inside the chat", null=True),
+        _text("chat_kind", "dm, group or channel"),
+    ]
+
+
+instance = Table(
+    "instance",
+    metadata,
+    Column("id", Integer, primary_key=True, autoincrement=False, doc="always 1: the single row"),
+    _count("epoch", "grows by one with each process that takes over; only writes of the current epoch are accepted"),
+    _text("owner", "the process that holds the lease, host:pid; empty after a clean stop"),
+    _time("lease_until", "PostgreSQL: until then nobody else may take over, by the server's clock", null=True),
+)
+
+accounts = Table(
+    "accounts",
+    metadata,
+    Column("name", SafeText, primary_key=True, doc="the key in the config, permanent"),
+    _text("platform", "the adapter's name"),
+    _text("bot_id", "the platform's immutable id of the bot"),
+    _time("first_seen", "its first connection"),
+    _time("last_seen", "its newest connection"),
+    UniqueConstraint("platform", "bot_id"),
+)
+
+inbox = Table(
+    "inbox",
+    metadata,
+    Column("id", BigId, primary_key=True, doc="the order of arrival, never used twice"),
+    _text("account", "who received it"),
+    _text("chat", "where it was written; null for events without a chat", null=True),
+    _text("platform_message_id", "only of messages, for edits of them", null=True),
+    _text("event", "the InboundEvent as JSON"),
+    _time("received_at", "our clock"),
+    _text("state", "InboxState"),
+    _text("reason", "why it is done or dead", null=True),
+    _text("run_id", "the run that answers it", null=True),
+    Index(None, "state", "id"),
+    Index(None, "account", "chat", "platform_message_id"),
+    Index(None, "received_at"),
+    sqlite_autoincrement=True,
+)
+
+inbox_keys = Table(
+    "inbox_keys",
+    metadata,
+    _text("account", "keys are the account's own"),
+    _text("key", "one of the event's dedupe_keys"),
+    Column("inbox_id", BigId, nullable=False, doc="the first event that had it"),
+    PrimaryKeyConstraint("account", "key"),
+    Index(None, "inbox_id"),
+)
+
+threads = Table(
+    "threads",
+    metadata,
+    Column("thread_id", SafeText, primary_key=True, doc="random UUID hex: LangGraph's thread_id, the folder's name"),
+    _text("conversation", "where it was begun"),
+    _text("owner", "whose it is, for ever"),
+    _text("title", "from /new, or empty"),
+    _time("created_at", "when it was begun"),
+    UniqueConstraint("thread_id", "owner"),
+    Index(None, "conversation"),
+)
+
+conversations = Table(
+    "conversations",
+    metadata,
+    Column("key", SafeText, primary_key=True, doc="account:chat[/topic][@speaker]"),
+    _text("account", "the account it belongs to"),
+    _text("owner", "the person in a DM, the conversation in a group"),
+    _text("thread_id", "its current thread"),
+    _text("model", "chosen by /models, null for the default", null=True),
+    _time("created_at", "its first message"),
+    # A conversation can only point at a thread of its own owner.
+    ForeignKeyConstraint(["thread_id", "owner"], ["threads.thread_id", "threads.owner"], onupdate="CASCADE"),
+)
+
+runs = Table(
+    "runs",
+    metadata,
+    Column("seq", BigId, primary_key=True, doc="the order in which runs were opened"),
+    _text("run_id", "random UUID hex"),
+    _text("thread_id", "the agent's history that it continues"),
+    _text("conversation", "who waits for it"),
+    _text("speaker", "person id of whom it answers"),
+    Column("inbox_ids", Ids, nullable=False, doc="the messages that it answers, JSON list"),
+    _text("reply_key", "its reply in the outbox"),
+    *_address(),
+    _text("reply_to", "the platform message that it answers", null=True),
+    _text("state", "RunState"),
+    _text("detail", "what is known of its end", null=True),
+    _text("context", "RunContext as JSON"),
+    _text("input", "RunInput as JSON"),
+    _text("base_checkpoint_id", "the thread's newest checkpoint before the run", null=True),
+    _text("head", "the thread's newest checkpoint when the run was last started", null=True),
+    _count("attempt", "starts in a row without a new checkpoint and without a planned stop; 0 before the first"),
+    _flag("suspended", "the last stop was planned"),
+    _count("epoch", "the instance that started it last"),
+    _count("model_calls", "over all attempts"),
+    _time("created_at", "when it was opened"),
+    _time("started_at", "its first start", null=True),
+    _time("ended_at", "null while it is pending, running or waiting", null=True),
+    UniqueConstraint("run_id"),
+    Index(None, "conversation", "seq"),
+    Index(None, "state"),
+    Index(None, "ended_at"),
+    # P3: one run at a time.
+    Index(
+        "uq_runs_active",
+        "conversation",
+        unique=True,
+        sqlite_where=text("state IN ('running', 'waiting')"),
+        postgresql_where=text("state IN ('running', 'waiting')"),
+    ),
+    sqlite_autoincrement=True,
+)
+
+run_events = Table(
+    "run_events",
+    metadata,
+    _text("run_id", "whose event it is"),
+    _count("seq", "its place in the run"),
+    _text("type", "the event's type"),
+    _text("body", "the event as JSON, deltas folded to one row per message"),
+    PrimaryKeyConstraint("run_id", "seq"),
+)
+
+effects = Table(
+    "effects",
+    metadata,
+    _text("run_id", "the run of the tool call"),
+    _text("call_id", "the model's id of the tool call"),
+    _text("thread_id", "the run's thread"),
+    _text("tool", "the tool's name"),
+    _text("state", "started: it may have happened; done: it did"),
+    _text("result", "JSON; empty until done"),
+    _time("started_at", "when it was begun"),
+    _time("done_at", "when its result was recorded", null=True),
+    PrimaryKeyConstraint("run_id", "call_id"),
+)
+
+outbox = Table(
+    "outbox",
+    metadata,
+    _text("reply_key", "the reply, derived from the event it answers"),
+    _count("part", "which platform message of the reply, from 0"),
+    _text("idem_key", "given to the platform with the send"),
+    *_address(),
+    _text("reply_to", "the platform message that it answers", null=True),
+    _text("message_id", "null until a send was recorded", null=True),
+    _text("body", "the reply's OutboundMessage as JSON on part 0, empty elsewhere"),
+    _count("desired_rev", "counts what should be shown"),
+    _count("sent_rev", "the newest revision that the platform took; behind desired_rev means work to do"),
+    _flag("final", "the reply will not change any more"),
+    _count("epoch", "the instance that intended the send"),
+    _time("created_at", "when the intent was committed"),
+    _time("delivered_at", "when the whole reply had been delivered", null=True),
+    _text("abandoned", "why it is not delivered any more", null=True),
+    PrimaryKeyConstraint("reply_key", "part"),
+    Index(None, "delivered_at"),
+    Index(None, "account", "chat", "created_at"),
+)
+
+decisions = Table(
+    "decisions",
+    metadata,
+    Column("id", BigId, primary_key=True, doc="the order of the decisions"),
+    Column("inbox_id", BigId, nullable=False, doc="the event that was decided on"),
+    _text("decision", "what was done with it"),
+    _text("reason", "why"),
+    _time("decided_at", "when"),
+    Index(None, "decided_at"),
+    sqlite_autoincrement=True,
+)
+
+prompts = Table(
+    "prompts",
+    metadata,
+    Column("id", SafeText, primary_key=True, doc="part of Button.data, so at most some 40 bytes"),
+    _text("kind", "what to do with the answer"),
+    _text("conversation", "where it was asked"),
+    _text("run_id", "the run that waits for it", null=True),
+    _text("who", "the person who may answer, null for anyone allowed here", null=True),
+    _text("options", "JSON"),
+    _text("args_hash", "of what is approved, so that nothing else is", null=True),
+    _text("message_id", "the platform message that shows the buttons", null=True),
+    _time("expires_at", "no answer counts from then on"),
+    _text("answer", "the option taken", null=True),
+    _text("answered_by", "person id", null=True),
+    _time("answered_at", "when", null=True),
+    _flag("expired", "its expiry was reported"),
+    Index(None, "expires_at"),
+)
+
+access = Table(
+    "access",
+    metadata,
+    _text("account", "rights are given per account"),
+    _text("subject_kind", "person or group"),
+    _text("subject_id", "account:native id of the person, account:chat of the group"),
+    _text("state", "pending, paired, allowed or blocked"),
+    _text("display_name", "untrusted text, for the admin who decides"),
+    _text("code_hash", "of the pairing code while pending", null=True),
+    _count("attempts", "wrong codes so far"),
+    _time("created_at", "when it was first asked for"),
+    _time("expires_at", "until when the code is good", null=True),
+    _time("decided_at", "when it was granted or blocked", null=True),
+    _text("decided_by", "person id of the admin, or cli", null=True),
+    PrimaryKeyConstraint("subject_kind", "subject_id"),
+    Index(None, "account", "state"),
+)
+
+usage = Table(
+    "usage",
+    metadata,
+    Column("id", BigId, primary_key=True, doc="the order of the model calls"),
+    _text("run_id", "the run that paid"),
+    _text("thread_id", "the run's thread"),
+    _text("model", "the configured model's name"),
+    Column("input_tokens", BigId, nullable=False, doc="as the provider counted them, cached ones included"),
+    Column("output_tokens", BigId, nullable=False, doc="as the provider counted them"),
+    Column("cached_tokens", BigId, nullable=False, doc="the part of input_tokens that came from a cache"),
+    _time("at", "when the call ended"),
+    Index(None, "thread_id"),
+    sqlite_autoincrement=True,
+)

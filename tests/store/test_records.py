@@ -1,0 +1,100 @@
+"""Effects, prompts, decisions and usage."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+
+from bot.store import Store, decisions, prompts, runs, usage
+from bot.store.effects import StoreEffectLog, StoreRunLedger
+from bot.store.usage import Totals
+from harness.ports import Effect, EffectKey
+from tests.store.samples import LATER, NOW, OWNER, prompt_row, run_row
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from sqlalchemy import Connection
+
+
+async def test_a_tool_call_is_begun_once(store: Store) -> None:
+    log = StoreEffectLog(store)
+    key = EffectKey(thread_id="t", run_id="r", call_id="c")
+
+    begun = await asyncio.gather(*(log.begin(key, "send_mail") for _ in range(5)))
+    assert begun.count(None) == 1
+    assert begun.count(Effect(state="started")) == 4
+    await log.done(key, '"sent\\u0000"')
+    assert await log.begin(key, "send_mail") == Effect(state="done", result='"sent\\u0000"')
+    with pytest.raises(LookupError):
+        await log.done(replace(key, call_id="other"), "{}")
+
+
+async def test_model_calls_are_counted_with_the_run(store: Store) -> None:
+    run = run_row()
+    await store.write(lambda tx: runs.open(tx, run))
+    ledger = StoreRunLedger(store)
+
+    counts = await asyncio.gather(*(ledger.model_called(run.run_id) for _ in range(3)))
+    assert sorted(counts) == [1, 2, 3]
+
+
+async def test_a_prompt_is_answered_once_in_time_by_whom_it_asks(store: Store) -> None:
+    await store.write(lambda tx: prompts.create(tx, prompt_row()))
+    await store.write(lambda tx: prompts.attach(tx, "p1", "100"))
+
+    assert await store.write(lambda tx: prompts.answer(tx, "p1", "telegram:8", "0", NOW)) is None
+    assert await store.write(lambda tx: prompts.answer(tx, "p1", OWNER, "0", LATER)) is None
+    answered, second = await asyncio.gather(
+        store.write(lambda tx: prompts.answer(tx, "p1", OWNER, "0", NOW)),
+        store.write(lambda tx: prompts.answer(tx, "p1", OWNER, "1", NOW)),
+    )
+    assert answered == replace(prompt_row(), message_id="100", answer="0", answered_by=OWNER)
+    assert second is None
+    assert await store.read(lambda tx: prompts.load(tx, "p1")) == answered
+    assert await store.write(lambda tx: prompts.answer(tx, "unknown", OWNER, "0", NOW)) is None
+    assert await store.write(lambda tx: prompts.expire(tx, LATER)) == []
+
+
+async def test_an_unanswered_prompt_expires_once(store: Store) -> None:
+    await store.write(lambda tx: prompts.create(tx, prompt_row(who=None)))
+
+    assert await store.write(lambda tx: prompts.expire(tx, NOW)) == []
+    assert await store.write(lambda tx: prompts.expire(tx, LATER)) == [prompt_row(who=None)]
+    assert await store.write(lambda tx: prompts.expire(tx, LATER)) == []
+    # A clock that jumps back does not open it again.
+    assert await store.write(lambda tx: prompts.answer(tx, "p1", OWNER, "0", NOW)) is None
+    assert await store.write(lambda tx: prompts.prune(tx, LATER + timedelta(seconds=1))) == 1
+
+
+async def test_decisions_are_kept_newest_first(store: Store) -> None:
+    await store.write(lambda tx: decisions.record(tx, 0, "dropped", "mention gate", NOW))
+    await store.write(lambda tx: decisions.record(tx, 1, "dropped", "flood", NOW))
+
+    assert [row.reason for row in await store.read(lambda tx: decisions.recent(tx, 5))] == ["flood", "mention gate"]
+    assert [row.inbox_id for row in await store.read(lambda tx: decisions.recent(tx, 1))] == [1]
+    assert await store.write(lambda tx: decisions.prune(tx, LATER)) == 2
+
+
+async def test_usage_adds_up_by_thread(store: Store) -> None:
+    def add(thread: str, tokens: int) -> Callable[[Connection], None]:
+        return lambda tx: usage.add(
+            tx,
+            run_id="r",
+            thread_id=thread,
+            model="demo",
+            input_tokens=tokens,
+            output_tokens=2,
+            cached_tokens=1,
+            now=NOW,
+        )
+
+    for thread, tokens in (("t", 2**40), ("t", 5), ("other", 7)):
+        await store.write(add(thread, tokens))
+    totals = await store.read(lambda tx: usage.thread_totals(tx, "t"))
+    assert totals == Totals(input=2**40 + 5, output=4, cached=2, calls=2)
+    assert await store.read(lambda tx: usage.thread_totals(tx, "none")) == Totals(0, 0, 0, 0)

@@ -1,0 +1,133 @@
+"""Runs keep their messages, their names and an honest count of attempts."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+from sqlalchemy.exc import IntegrityError
+
+from bot.store import Store, inbox, run_events, runs
+from bot.store.inbox import ADD_EVENTS, AlreadyAssigned
+from bot.store.rows import InboxState, RunRow, RunState
+from tests.store.samples import LATER, NOW, message, run_row
+
+
+async def opened(store: Store, key: str = "u:1", conversation: str = "telegram:7") -> RunRow:
+    (row,) = await store.add(ADD_EVENTS, [message(key)])
+    assert row is not None
+    run = run_row(row.id, conversation=conversation)
+    await store.write(lambda tx: runs.open(tx, run))
+    return run
+
+
+async def start(store: Store, run: RunRow, head: str | None = None) -> RunRow:
+    return await store.write(lambda tx: runs.start(tx, run.run_id, head, LATER, store.epoch))
+
+
+async def test_open_takes_its_messages_or_nothing(store: Store) -> None:
+    run = await opened(store)
+    assert await store.read(lambda tx: runs.load(tx, run.run_id)) == run
+    assert await store.read(inbox.unsettled) == []
+
+    rival = run_row(*run.inbox_ids)
+    with pytest.raises(AlreadyAssigned):
+        await store.write(lambda tx: runs.open(tx, rival))
+    assert await store.read(runs.unended) == [run]
+
+
+async def test_attempts_count_starts_without_progress(store: Store) -> None:
+    run = await opened(store)
+
+    first = await start(store, run)
+    assert (first.attempt, first.state, first.started_at, first.epoch) == (1, RunState.RUNNING, LATER, store.epoch)
+    assert (await start(store, run)).attempt == 2
+    assert (await start(store, run)).attempt == 3
+    assert (await start(store, run, head="c1")).attempt == 1
+    assert (await start(store, run, head="c1")).attempt == 2
+    await store.write(lambda tx: runs.suspend(tx, run.run_id))
+    assert [row.run_id for row in await store.read(lambda tx: runs.queued(tx, "telegram:7"))] == [run.run_id]
+    assert (await start(store, run, head="c1")).attempt == 1
+    assert (await start(store, run, head="c1")).attempt == 2
+    by_caller = await store.write(
+        lambda tx: runs.start(tx, run.run_id, "c1", LATER + timedelta(1), store.epoch, planned=True)
+    )
+    assert (by_caller.attempt, by_caller.started_at) == (1, LATER)
+
+
+async def test_end_settles_its_messages_once(store: Store) -> None:
+    run = await opened(store)
+    await start(store, run)
+    assert await store.write(lambda tx: runs.end(tx, run.run_id, RunState.SUCCESS, LATER, "fine"))
+    assert not await store.write(lambda tx: runs.end(tx, run.run_id, RunState.ERROR, LATER))
+
+    ended = await store.read(lambda tx: runs.load(tx, run.run_id))
+    assert ended is not None
+    assert (ended.state, ended.ended_at) == (RunState.SUCCESS, LATER)
+    (row,) = await store.read(lambda tx: inbox.load(tx, run.inbox_ids))
+    assert row.state is InboxState.DONE
+    assert await store.read(runs.unended) == []
+    with pytest.raises(runs.RunEnded):
+        await start(store, run)
+    with pytest.raises(LookupError):
+        await store.write(lambda tx: runs.start(tx, "nobody", None, NOW, 1))
+    with pytest.raises(ValueError, match="no ending"):
+        await store.write(lambda tx: runs.end(tx, run.run_id, RunState.PENDING, LATER))
+
+
+async def test_one_run_at_a_time_in_a_conversation(store: Store) -> None:
+    one, two, other = [await opened(store, key) for key in "ab"] + [await opened(store, "c", "telegram:8")]
+    await start(store, one)
+    await start(store, other)
+
+    with pytest.raises(IntegrityError):
+        await start(store, two)
+    active = await store.read(lambda tx: runs.active(tx, "telegram:7"))
+    assert active is not None
+    assert active.run_id == one.run_id
+    assert [row.run_id for row in await store.read(lambda tx: runs.queued(tx, "telegram:7"))] == [two.run_id]
+    assert [row.run_id for row in await store.read(runs.unended)] == [one.run_id, two.run_id, other.run_id]
+    newest = await store.read(lambda tx: runs.recent(tx, "telegram:7", 1))
+    assert [row.run_id for row in newest] == [two.run_id]
+    await store.write(lambda tx: runs.end(tx, one.run_id, RunState.INTERRUPTED, LATER))
+    await start(store, two)
+
+
+async def test_a_waiting_run_is_extended_or_taken_back(store: Store) -> None:
+    run = await opened(store)
+    (late,) = await store.add(ADD_EVENTS, [message("u:2")])
+    assert late is not None
+    await store.write(lambda tx: runs.extend(tx, run.run_id, [late.id, *run.inbox_ids], '{"both": true}'))
+    extended = await store.read(lambda tx: runs.load(tx, run.run_id))
+    assert extended == replace(run, inbox_ids=(*run.inbox_ids, late.id), input='{"both": true}')
+
+    await store.write(lambda tx: runs.set_input(tx, run.run_id, "{}"))
+    await store.write(lambda tx: runs.remove(tx, run.run_id))
+    assert await store.read(lambda tx: runs.load(tx, run.run_id)) is None
+    assert [row.id for row in await store.read(inbox.unsettled)] == [*run.inbox_ids, late.id]
+    again = run_row(late.id)
+    await store.write(lambda tx: runs.open(tx, again))
+    await start(store, again)
+    await store.write(lambda tx: runs.remove(tx, again.run_id))  # it has started: too late
+    assert await store.read(lambda tx: runs.load(tx, again.run_id)) is not None
+
+
+async def test_events_are_appended_once_and_pruned_with_their_run(store: Store) -> None:
+    run = await opened(store)
+    await store.write(lambda tx: run_events.append(tx, run.run_id, [(0, "started", "{}"), (1, "text", '"a"')]))
+    await store.write(lambda tx: run_events.append(tx, run.run_id, [(1, "text", '"b"'), (2, "text", '"c"')]))
+    await store.write(lambda tx: run_events.append(tx, run.run_id, []))
+
+    events = await store.read(lambda tx: run_events.read(tx, run.run_id, 0))
+    assert events == [(1, "text", '"a"'), (2, "text", '"c"')]
+    assert await store.read(lambda tx: run_events.last_seq(tx, run.run_id)) == 2
+    assert await store.read(lambda tx: run_events.last_seq(tx, "other")) is None
+
+    after = LATER + timedelta(microseconds=1)
+    assert await store.write(lambda tx: run_events.prune(tx, after)) == 0
+    await store.write(lambda tx: runs.end(tx, run.run_id, RunState.ERROR, LATER))
+    assert await store.write(lambda tx: run_events.prune(tx, LATER)) == 0
+    assert await store.write(lambda tx: run_events.prune(tx, after)) == 3
+    assert await store.write(lambda tx: runs.prune(tx, after)) == 1
+    assert await store.read(lambda tx: runs.load(tx, run.run_id)) is None
