@@ -10,7 +10,6 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from channels.message import (
@@ -27,6 +26,7 @@ from channels.message import (
 
 if TYPE_CHECKING:
     from datetime import datetime
+    from pathlib import Path
 
 Publish = Callable[
     [Sequence[Message | MessageEdited | ButtonPressed | ChatMigrated | MembershipChanged | Unparsed]], Awaitable[None]
@@ -52,6 +52,9 @@ class Capabilities:
     max_unit: the longest text of one message, in `text_unit`. idempotent_send: a repeated `send` with the same key is
     the same message. findable_after_crash: `find` can tell whether a send with unknown outcome was applied.
     edit_interval: seconds between two edits of one message that the platform tolerates for long, by chat kind.
+    preview_dm: in a DM, `preview` can show the growing reply without a message, until `send` puts the real one there.
+    preview_ttl: seconds after which a preview fades unless it is shown again.
+    operator: only who controls this machine can write here (its terminal), so access lists do not apply.
     """
 
     edits: bool
@@ -66,6 +69,9 @@ class Capabilities:
     findable_after_crash: bool
     edit_interval_dm: float = 1.0
     edit_interval_group: float = 3.0
+    preview_dm: bool = False
+    preview_ttl: float = 20.0
+    operator: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,7 +169,11 @@ class Sink(Protocol):
 
 
 class LiveReply(Protocol):
-    """An open append-only stream. The text given to `show` only ever extends what was shown before."""
+    """An open append-only stream: the live form of the first part of `layout(message)`; later parts are sent after it.
+
+    The text given to `show` only ever extends what was shown before, and on such a platform the first part only ever
+    grows with the text. After `finish` the message shows what a `send` of that part would show.
+    """
 
     @property
     def message_id(self) -> str: ...
@@ -220,6 +230,13 @@ class Channel(Protocol):
 
     async def edit(self, address: Address, message_id: str, part: Part) -> None:
         """Make a sent message look like `part`; "it does already" is success. Raises MessageGone when it is no more."""
+
+    async def preview(self, address: Address, part: Part, idem_key: str) -> None:
+        """Show `part` as an ephemeral draft, replacing the last one with this idem_key.
+
+        It has no message id and goes away with the next `send`, or after `capabilities.preview_ttl`. Only called where
+        `capabilities.preview_dm` and in a DM. Raises Rejected when this chat shows none: send and edit there instead.
+        """
 
     async def delete(self, address: Address, message_id: str) -> None:
         """Remove a message of ours, where the platform can; missing is success."""

@@ -1,0 +1,256 @@
+"""The terminal as a platform: the channel port over any number of attached terminals."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import shutil
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from channels.base import BotIdentity, Capabilities, ConnectionState, Health, Rate, TextUnit
+from channels.console import outbound
+from channels.console.frames import Line, Note, Removed, Shown, Typing
+from channels.console.inbound import parse
+from channels.console.outbound import FilePart, TextPart
+from channels.console.screen import Entry, Screen
+from channels.errors import AttachmentFailed, ChannelError, MessageGone, Rejected, Temporary
+from channels.message import Address
+from channels.text.sanitize import one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from channels.base import ChannelPorts, Command, Hello, LiveReply, Part, Probe, Sink
+    from channels.console.config import ConsoleConfig
+    from channels.console.frames import Frame
+    from channels.console.link import ConsoleLink
+    from channels.message import Attachment, ButtonPressed, OutboundFile, OutboundMessage
+
+OWNER_CHAT = "terminal"
+MAX_SCREENS = 100
+
+CAPABILITIES = Capabilities(
+    edits=True,
+    append_only_stream=False,
+    stream_ttl=None,
+    buttons=True,
+    files=True,
+    typing=True,
+    text_unit=TextUnit.CHARACTERS,
+    max_unit=outbound.MAX_UNIT,
+    idempotent_send=True,
+    findable_after_crash=False,
+    edit_interval_dm=0.1,
+    edit_interval_group=0.1,
+    operator=True,
+)
+RATE = Rate(per_second=1000.0, per_chat_per_second=100.0, per_group_per_minute=6000.0)
+
+
+@dataclass(slots=True, eq=False)
+class Session:
+    """One attached terminal. ended: it will enter nothing more; its answers are awaited until `close`."""
+
+    chat: str
+    link: ConsoleLink
+    owner: bool
+    ended: asyncio.Event = field(default_factory=asyncio.Event)
+    unpublished: Line | None = None
+
+    def close(self) -> None:
+        """Let the terminal go once it has shown what it was given. Idempotent."""
+        self.link.close()
+
+
+class ConsoleChannel:
+    """`Channel` for the terminals of this machine. `attach` gives it terminals, before or while it runs."""
+
+    def __init__(self, account: str, config: ConsoleConfig, ports: ChannelPorts) -> None:
+        self._account = account
+        self._config = config
+        self._ports = ports
+        self._health = Health()
+        self._identity = BotIdentity(platform="console", bot_id=f"console:{account}", username="antler")
+        self._sessions: dict[str, Session] = {}
+        self._screens: OrderedDict[str, Screen] = OrderedDict()
+        self._changed = asyncio.Event()
+
+    @property
+    def account(self) -> str:
+        return self._account
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return CAPABILITIES
+
+    @property
+    def rate(self) -> Rate:
+        return RATE
+
+    @property
+    def health(self) -> Health:
+        if self._health.state is ConnectionState.CONNECTED:
+            # There is no wire that could die: links within this machine tell their end at once.
+            self._health.last_sign = self._ports.clock.monotonic()
+        return self._health
+
+    @property
+    def identity(self) -> BotIdentity:
+        return self._identity
+
+    def attach(self, link: ConsoleLink, owner: bool = False) -> Session:
+        """Add a terminal. owner: the one whose end ends `run`; it has the chat "terminal", others "terminal-1" and so
+        on, the lowest free number first, so that whoever comes back finds the conversation again.
+
+        Raises ValueError when there is an owner already.
+        """
+        if owner and OWNER_CHAT in self._sessions:
+            raise ValueError("another terminal owns this console")
+        chat = OWNER_CHAT if owner else self._free_chat()
+        session = self._sessions[chat] = Session(chat, link, owner)
+        for shown in self._screen(chat).take_unseen():
+            link.show(shown)
+        self._changed.set()
+        return session
+
+    async def run(self, hello: Hello) -> None:
+        """Receive until the owner's end of input; without an owner until cancelled."""
+        await hello(self._identity)
+        self._health.state = ConnectionState.CONNECTED
+        try:
+            await self._receive_all()
+        except ExceptionGroup as failed:
+            raise failed.exceptions[0] from None
+
+    async def _receive_all(self) -> None:
+        tasks: dict[Session, asyncio.Task[None]] = {}
+        async with asyncio.TaskGroup() as group:
+            while not self._owner_ended():
+                for session in self._sessions.values():
+                    if session not in tasks:
+                        tasks[session] = group.create_task(self._receive(session), name=f"console {session.chat}")
+                self._changed.clear()
+                await self._changed.wait()
+                tasks = {session: task for session, task in tasks.items() if not task.done()}
+            for task in tasks.values():
+                task.cancel()
+
+    def _owner_ended(self) -> bool:
+        owner = self._sessions.get(OWNER_CHAT)
+        return owner is not None and owner.ended.is_set()
+
+    async def _receive(self, session: Session) -> None:
+        """Publish the session's lines until its terminal is gone; the owner's end of input is enough."""
+        while True:
+            if session.unpublished is None:
+                received = await session.link.receive()
+                if isinstance(received, Line):
+                    session.unpublished = received
+                else:
+                    session.ended.set()
+                    if received is None or session.owner:
+                        break
+                    continue
+            await self._publish(session, session.unpublished)
+            session.unpublished = None
+        if not session.owner and self._sessions.get(session.chat) is session:
+            del self._sessions[session.chat]
+            session.close()
+        self._changed.set()
+
+    async def _publish(self, session: Session, line: Line) -> None:
+        address = Address(account=self._account, chat=session.chat)
+        choices = self._screen(session.chat).choices()
+        self._health.last_inbound = self._ports.clock.monotonic()
+        await self._ports.publish([parse(session.link.session, line, address, choices, self._ports.clock.now())])
+
+    async def close(self) -> None:
+        for session in self._sessions.values():
+            session.close()
+        self._sessions.clear()
+        self._health.state = ConnectionState.STOPPED
+
+    def layout(self, message: OutboundMessage) -> tuple[Part, ...]:
+        return outbound.layout(message)
+
+    async def send(self, address: Address, part: Part, idem_key: str, reply_to: str | None = None) -> str:
+        """The id comes from the key, so that a repeated send is the same message, after a restart too."""
+        message_id = hashlib.sha256(f"{address.chat}\0{idem_key}".encode()).hexdigest()[:16]
+        if message_id not in self._screen(address.chat):
+            await self._put(address, message_id, part)
+        return message_id
+
+    async def edit(self, address: Address, message_id: str, part: Part) -> None:
+        if message_id not in self._screen(address.chat):
+            raise MessageGone(f"{address.chat} shows no message {message_id}")
+        await self._put(address, message_id, part)
+
+    async def delete(self, address: Address, message_id: str) -> None:
+        if self._screen(address.chat).remove(message_id):
+            self._show(address, Removed(message_id=message_id))
+
+    async def find(self, address: Address, part: Part, probe: Probe) -> str | None:
+        """Never needed: a send is idempotent and its outcome is known."""
+        return None
+
+    async def fetch(self, attachment: Attachment, sink: Sink) -> None:
+        raise AttachmentFailed("terminals send no files", "gone")
+
+    async def typing(self, address: Address) -> None:
+        self._show(address, Typing())
+
+    async def acknowledge(self, press: ButtonPressed, text: str = "") -> None:
+        if text:
+            self._show(press.address, Note(text=one_line(text)))
+
+    async def publish_commands(self, commands: Sequence[Command], locale: str | None) -> None:
+        """A terminal has no menu; /help lists them."""
+
+    async def open_stream(self, address: Address, idem_key: str, reply_to: str | None) -> LiveReply:
+        raise ChannelError("the console edits its messages and has no append-only stream")
+
+    async def _put(self, address: Address, message_id: str, part: Part) -> None:
+        match part:
+            case TextPart(text=text, status=status, buttons=buttons, final=final):
+                labels = tuple(one_line(button.label) for button in buttons)
+                shown = Shown(message_id=message_id, text=text, status=status, buttons=labels, final=final)
+                entry = Entry(shown, buttons)
+            case FilePart(file=file):
+                copy = await asyncio.to_thread(_export, file, self._config.export_dir / message_id)
+                entry = Entry(Shown(message_id=message_id, file=one_line(str(copy)), final=True))
+            case _:
+                raise Rejected(f"a part of another channel: {type(part).__name__}")
+        self._screen(address.chat).put(entry, seen=self._show(address, entry.shown))
+        self._health.last_outbound = self._ports.clock.monotonic()
+
+    def _show(self, address: Address, frame: Frame) -> bool:
+        session = self._sessions.get(address.chat)
+        return session is not None and session.link.show(frame)
+
+    def _screen(self, chat: str) -> Screen:
+        screen = self._screens.setdefault(chat, Screen())
+        self._screens.move_to_end(chat)
+        if len(self._screens) > MAX_SCREENS:
+            self._screens.popitem(last=False)
+        return screen
+
+    def _free_chat(self) -> str:
+        number = 1
+        while f"{OWNER_CHAT}-{number}" in self._sessions:
+            number += 1
+        return f"{OWNER_CHAT}-{number}"
+
+
+def _export(file: OutboundFile, folder: Path) -> Path:
+    """Copy the file for the person; the folder is the message's own, so a repeated export is the same copy."""
+    name = one_line(file.name).replace("/", "_").lstrip(".") or "file"
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return shutil.copyfile(file.path, folder / name[-200:]).absolute()
+    except FileNotFoundError as error:
+        raise Rejected(f"{name} does not exist any more") from error
+    except OSError as error:
+        raise Temporary(f"cannot copy {name}: {error.strerror}") from error

@@ -1,0 +1,132 @@
+"""The terminal with a person at it: a prompt that stays, an answer that grows above it.
+
+What grows is drawn as part of the prompt, what is final is printed above it for good. So the input line can be edited
+while an answer comes, and the scroll-back holds each message once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import TYPE_CHECKING
+
+from prompt_toolkit import PromptSession
+from prompt_toolkit.application import in_terminal
+from prompt_toolkit.formatted_text import ANSI
+from rich.text import Text
+
+from channels.console.frames import End, Note, Shown
+from channels.console.rendering import render, rendered
+from channels.console.transcript import Entry, Transcript
+from channels.text.sanitize import sanitize
+
+if TYPE_CHECKING:
+    from prompt_toolkit.input import Input
+    from prompt_toolkit.output import Output
+
+    from channels.console.link import TerminalLink
+
+PROMPT = "› "
+SECOND_INTERRUPT_SECONDS = 2.0
+"""A second Ctrl-C within this time leaves."""
+
+_ROWS_BELOW = 4
+
+
+class Interrupted(Exception):
+    """Ctrl-C at the prompt."""
+
+
+class InteractiveTerminal:
+    """prompt_input and output: prompt_toolkit's, None for this process's terminal."""
+
+    def __init__(self, link: TerminalLink, prompt_input: Input | None = None, output: Output | None = None) -> None:
+        self._link = link
+        self._entry = Entry(link)
+        self._transcript = Transcript()
+        self._drawn: tuple[Shown, int, str] | None = None
+        self._interrupted_at = float("-inf")
+        self._session: PromptSession[str] = PromptSession(
+            erase_when_done=True,
+            input=prompt_input,
+            output=output,
+            interrupt_exception=Interrupted,
+            eof_exception=EOFError,
+        )
+        self._output = self._session.app.output
+
+    async def run(self) -> None:
+        """Until the gateway closed the link."""
+        async with asyncio.TaskGroup() as group:
+            prompting = group.create_task(self._prompt(), name="console prompt")
+            await self._show()
+            prompting.cancel()
+
+    async def _prompt(self) -> None:
+        staying = True
+        while staying:
+            try:
+                # The process's own handler of SIGINT stays: at the prompt Ctrl-C is a key, not a signal.
+                text = await self._session.prompt_async(self._message, handle_sigint=False)
+            except Interrupted:
+                staying = await self._interrupt()
+            except EOFError:
+                staying = False
+            else:
+                await self._enter(text)
+        await self._link.send(End())
+
+    async def _enter(self, text: str) -> None:
+        if text.strip():
+            self._transcript.entered()
+            await self._print(rendered(Text(PROMPT + sanitize(text), style="bold"), self._width()))
+            await self._entry.send(text)
+
+    async def _interrupt(self) -> bool:
+        """What Ctrl-C does: clear the line, else stop the run, else leave (False)."""
+        if self._session.default_buffer.text:
+            return True
+        now = time.monotonic()
+        if not self._transcript.busy or now - self._interrupted_at < SECOND_INTERRUPT_SECONDS:
+            return False
+        self._interrupted_at = now
+        await self._enter("/stop")
+        return True
+
+    async def _show(self) -> None:
+        while (frame := await self._link.receive()) is not None:
+            ready = self._transcript.apply(frame)
+            if isinstance(ready, Note):
+                await self._print(rendered(Text(ready.text, style="dim"), self._width()))
+            elif ready is not None:
+                await self._print(render(ready, self._width()) + "\n")
+                self._transcript.remember(ready)
+            self._session.app.invalidate()
+        for shown in self._transcript.growing.values():
+            await self._print(render(shown, self._width()))
+
+    async def _print(self, text: str) -> None:
+        """Above the prompt, for good."""
+        async with in_terminal():
+            self._output.write_raw(text)
+            self._output.flush()
+
+    def _message(self) -> ANSI:
+        """What is drawn in front of the input: the end of what grows, as far as it fits, and the prompt."""
+        growing = list(self._transcript.growing.values())
+        text = "".join(self._draw(shown) for shown in growing[-1:])
+        if not text and self._transcript.busy:
+            text = rendered(Text("…", style="dim"), self._width())
+        lines = text.splitlines(keepends=True)
+        room = max(3, self._output.get_size().rows - _ROWS_BELOW)
+        return ANSI("".join(lines[-room:]) + PROMPT)
+
+    def _draw(self, shown: Shown) -> str:
+        """The prompt asks at each key; the rendering is made once for each state and width."""
+        width = self._width()
+        if self._drawn is None or self._drawn[:2] != (shown, width):
+            self._drawn = (shown, width, render(shown, width))
+        return self._drawn[2]
+
+    def _width(self) -> int:
+        return max(20, self._output.get_size().columns)

@@ -1,0 +1,159 @@
+"""The connection of one terminal and the gateway, and its in-process form; `socket_link` is the other one."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import uuid
+from collections import OrderedDict, deque
+from typing import TYPE_CHECKING, Protocol
+
+from channels.console.frames import Frame, Input, Removed, Shown, Typing
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable
+
+MAX_INPUTS = 100
+"""Inputs that wait for the gateway; a terminal that is faster waits."""
+MAX_FRAMES = 1000
+"""Different messages that wait for the terminal; one that does not read is let go."""
+
+
+class ConsoleLink(Protocol):
+    """The gateway's end."""
+
+    @property
+    def session(self) -> str:
+        """The terminal's random id, the same for all its inputs."""
+
+    async def receive(self) -> Input | None:
+        """The next input; None once the terminal is gone. Cancelling it loses nothing."""
+
+    def show(self, frame: Frame) -> bool:
+        """Hand over a frame without waiting; False when the terminal is gone or stopped reading."""
+
+    def close(self) -> None:
+        """Frames that were handed over still arrive. Idempotent."""
+
+
+class TerminalLink(Protocol):
+    """The terminal's end."""
+
+    async def receive(self) -> Frame | None:
+        """The next frame; None once the gateway closed the link and all frames were read."""
+
+    async def send(self, item: Input) -> None:
+        """Hand over an input, waiting while the gateway is behind; lost when the link is closed."""
+
+    def close(self) -> None:
+        """Leave. Idempotent."""
+
+
+def link_pair(session: str | None = None) -> tuple[ConsoleLink, TerminalLink]:
+    """Both ends of a link within this process and event loop."""
+    inputs, frames = _Inputs(), _Frames()
+    return _GatewayEnd(session or uuid.uuid4().hex, inputs, frames), _TerminalEnd(inputs, frames)
+
+
+class _Inputs:
+    """A bounded queue that can be closed."""
+
+    def __init__(self) -> None:
+        self._items: deque[Input] = deque()
+        self._ready = asyncio.Event()
+        self._space = asyncio.Event()
+        self._closed = False
+
+    async def put(self, item: Input) -> None:
+        while len(self._items) >= MAX_INPUTS and not self._closed:
+            self._space.clear()
+            await self._space.wait()
+        if not self._closed:
+            self._items.append(item)
+            self._ready.set()
+
+    async def get(self) -> Input | None:
+        while not self._items:
+            if self._closed:
+                return None
+            self._ready.clear()
+            await self._ready.wait()
+        self._space.set()
+        return self._items.popleft()
+
+    def close(self) -> None:
+        self._closed = True
+        self._ready.set()
+        self._space.set()
+
+
+class _Frames:
+    """Waiting frames, the newest state of each message in the place of its oldest one."""
+
+    def __init__(self) -> None:
+        self._items: OrderedDict[Hashable, Frame] = OrderedDict()
+        self._ready = asyncio.Event()
+        self._closed = False
+        self._count = itertools.count()
+
+    def put(self, frame: Frame) -> bool:
+        key = self._key(frame)
+        if self._closed or (len(self._items) >= MAX_FRAMES and key not in self._items):
+            return False
+        self._items[key] = frame
+        self._ready.set()
+        return True
+
+    def _key(self, frame: Frame) -> Hashable:
+        match frame:
+            case Shown(message_id=message_id) | Removed(message_id=message_id):
+                return message_id
+            case Typing():
+                return Typing
+            case _:
+                return next(self._count)
+
+    async def get(self) -> Frame | None:
+        while not self._items:
+            if self._closed:
+                return None
+            self._ready.clear()
+            await self._ready.wait()
+        return self._items.popitem(last=False)[1]
+
+    def close(self) -> None:
+        self._closed = True
+        self._ready.set()
+
+
+class _GatewayEnd:
+    def __init__(self, session: str, inputs: _Inputs, frames: _Frames) -> None:
+        self.session = session
+        self._inputs = inputs
+        self._frames = frames
+
+    async def receive(self) -> Input | None:
+        return await self._inputs.get()
+
+    def show(self, frame: Frame) -> bool:
+        return self._frames.put(frame)
+
+    def close(self) -> None:
+        self._inputs.close()
+        self._frames.close()
+
+
+class _TerminalEnd:
+    def __init__(self, inputs: _Inputs, frames: _Frames) -> None:
+        self._inputs = inputs
+        self._frames = frames
+
+    async def receive(self) -> Frame | None:
+        return await self._frames.get()
+
+    async def send(self, item: Input) -> None:
+        await self._inputs.put(item)
+
+    def close(self) -> None:
+        self._inputs.close()
+        self._frames.close()

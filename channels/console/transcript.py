@@ -1,0 +1,78 @@
+"""What a terminal has been told: folds frames, and says what is to be printed for good and what still grows."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from channels.console.frames import Line, Note, Removed, Shown, Typing
+
+if TYPE_CHECKING:
+    from channels.console.frames import Frame
+    from channels.console.link import TerminalLink
+
+MAX_PRINTED = 1000
+
+
+class Transcript:
+    """growing: the messages that are not final yet, in the order of their first state."""
+
+    def __init__(self) -> None:
+        self.growing: dict[str, Shown] = {}
+        self._printed: dict[str, tuple[str, str]] = {}
+        self._awaiting = False
+
+    @property
+    def busy(self) -> bool:
+        """Whether an answer is being made or awaited."""
+        return self._awaiting or bool(self.growing)
+
+    def entered(self) -> None:
+        """The person entered something, which will be answered."""
+        self._awaiting = True
+
+    def apply(self, frame: Frame) -> Shown | Note | None:
+        """Take a frame in; returns what is to be printed now."""
+        match frame:
+            case Typing():
+                self._awaiting = True
+            case Removed(message_id=message_id):
+                self.growing.pop(message_id, None)
+            case Shown(final=False):
+                self.growing[frame.message_id] = frame
+            case Shown():
+                return self._final(frame)
+            case Note():
+                return frame
+        return None
+
+    def was_printed(self, message_id: str) -> bool:
+        """Whether this message is printed already, so that what comes now is its correction."""
+        return message_id in self._printed
+
+    def remember(self, shown: Shown) -> None:
+        """The message was printed."""
+        self._printed.pop(shown.message_id, None)
+        self._printed[shown.message_id] = (shown.text, shown.status)
+        if len(self._printed) > MAX_PRINTED:
+            del self._printed[next(iter(self._printed))]
+
+    def _final(self, shown: Shown) -> Shown | None:
+        self.growing.pop(shown.message_id, None)
+        self._awaiting = False
+        if self._printed.get(shown.message_id) == (shown.text, shown.status):
+            return None  # only its buttons changed
+        return shown
+
+
+class Entry:
+    """Numbers what the person enters and hands it to the gateway."""
+
+    def __init__(self, link: TerminalLink) -> None:
+        self._link = link
+        self._count = 0
+
+    async def send(self, text: str) -> None:
+        """Send one line."""
+        self._count += 1
+        await self._link.send(Line(number=self._count, text=text, at=datetime.now(UTC)))

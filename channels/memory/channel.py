@@ -1,0 +1,254 @@
+"""The in-memory channel: the port of channels/base.py without a platform behind it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from channels.base import BotIdentity, ConnectionState, Health, Rate
+from channels.errors import AttachmentFailed, ChannelError, MessageGone, Rejected
+from channels.memory.platform import FULL, KEPT, Bubble, Call, Fault, MemoryMode, MemoryPart, layout
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from channels.base import Capabilities, ChannelPorts, Command, Hello, LiveReply, Part, Probe, Sink
+    from channels.message import (
+        Address,
+        Attachment,
+        ButtonPressed,
+        ChatMigrated,
+        MembershipChanged,
+        Message,
+        MessageEdited,
+        OutboundMessage,
+        Unparsed,
+    )
+
+DEFAULT_RATE = Rate(per_second=30, per_chat_per_second=1, per_group_per_minute=20)
+
+
+class MemoryChannel:
+    """Channel port. chats: what stands in each chat, oldest first; previews: the ephemeral draft of a chat."""
+
+    def __init__(self, account: str, ports: ChannelPorts, mode: MemoryMode = FULL, rate: Rate = DEFAULT_RATE) -> None:
+        self.account = account
+        self.mode = mode
+        self.rate = rate
+        self.health = Health()
+        self.identity: BotIdentity | None = None
+        self.chats: dict[str, list[Bubble]] = {}
+        self.previews: dict[str, MemoryPart] = {}
+        self.calls: deque[Call] = deque(maxlen=KEPT)
+        self.acknowledged: deque[tuple[str, str]] = deque(maxlen=KEPT)
+        self.commands: dict[str | None, tuple[Command, ...]] = {}
+        self.files: dict[str, bytes] = {}
+        self._ports = ports
+        self._faults: dict[str, deque[Fault]] = {}
+        self._gates: dict[str, asyncio.Event] = {}
+        self._ended = asyncio.Event()
+        self._count = 0
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return self.mode.capabilities
+
+    # What a program or a test does with it.
+
+    async def receive(
+        self, *events: Message | MessageEdited | ButtonPressed | ChatMigrated | MembershipChanged | Unparsed
+    ) -> None:
+        """Somebody wrote. Returns when the gateway has committed it."""
+        self.health.last_inbound = self._ports.clock.monotonic()
+        await self._ports.publish(events)
+
+    def end(self) -> None:
+        """No more input: `run` returns."""
+        self._ended.set()
+
+    def fail(self, method: str, *errors: ChannelError, applied: bool = False) -> None:
+        """The next calls of that method raise these, one each."""
+        self._faults.setdefault(method, deque()).extend(Fault(error, applied) for error in errors)
+
+    def hold(self, method: str) -> asyncio.Event:
+        """Calls of that method wait, before they have any effect, until the event is set."""
+        return self._gates.setdefault(method, asyncio.Event())
+
+    def texts(self, chat: str) -> list[str]:
+        """What stands in a chat now."""
+        return [bubble.text for bubble in self.chats.get(chat, ())]
+
+    def remove(self, chat: str, message_id: str) -> None:
+        """A person deletes a message."""
+        self.chats[chat] = [bubble for bubble in self.chats.get(chat, ()) if bubble.message_id != message_id]
+
+    # The port.
+
+    async def run(self, hello: Hello) -> None:
+        self.identity = BotIdentity(platform="memory", bot_id=f"memory-{self.account}", username=self.account)
+        await hello(self.identity)
+        self.health.state = ConnectionState.CONNECTED
+        self.health.last_sign = self._ports.clock.monotonic()
+        try:
+            await self._ended.wait()
+        finally:
+            self.health.state = ConnectionState.STOPPED
+
+    async def close(self) -> None:
+        self._ended.set()
+
+    def layout(self, message: OutboundMessage) -> tuple[Part, ...]:
+        return layout(message, self.mode)
+
+    async def send(self, address: Address, part: Part, idem_key: str, reply_to: str | None = None) -> str:
+        fault = await self._begin("send", address)
+        bubble = self._put(address, _own(part), idem_key, reply_to)
+        _lose_answer(fault)
+        return bubble.message_id
+
+    async def edit(self, address: Address, message_id: str, part: Part) -> None:
+        if not self.mode.edits:
+            raise Rejected("this platform cannot edit")
+        fault = await self._begin("edit", address)
+        self._show(self._bubble(address, message_id), _own(part))
+        _lose_answer(fault)
+
+    async def preview(self, address: Address, part: Part, idem_key: str) -> None:
+        if not self.mode.previews or address.kind != "dm":
+            raise Rejected("this chat shows no previews")
+        fault = await self._begin("preview", address)
+        self.previews[address.chat] = _own(part)
+        _lose_answer(fault)
+
+    async def delete(self, address: Address, message_id: str) -> None:
+        fault = await self._begin("delete", address)
+        self.remove(address.chat, message_id)
+        _lose_answer(fault)
+
+    async def find(self, address: Address, part: Part, probe: Probe) -> str | None:
+        await self._begin("find", address)
+        if not self.mode.findable:
+            return None
+        for bubble in self.chats.get(address.chat, ()):
+            if bubble.idem_key == probe.idem_key and bubble.message_id not in probe.known:
+                if self.mode.edits:
+                    self._show(bubble, _own(part))
+                return bubble.message_id
+        return None
+
+    async def fetch(self, attachment: Attachment, sink: Sink) -> None:
+        content = self.files.get(attachment.ref)
+        if content is None:
+            raise AttachmentFailed(f"no file {attachment.ref}", "gone")
+        await sink.write(content)
+
+    async def typing(self, address: Address) -> None:
+        self.calls.append(Call("typing", address.chat, self._ports.clock.monotonic()))
+
+    async def acknowledge(self, press: ButtonPressed, text: str = "") -> None:
+        self.acknowledged.append((press.callback_id, text))
+
+    async def publish_commands(self, commands: Sequence[Command], locale: str | None) -> None:
+        self.commands[locale] = tuple(commands)
+
+    async def open_stream(self, address: Address, idem_key: str, reply_to: str | None) -> LiveReply:
+        fault = await self._begin("open_stream", address)
+        bubble = self._put(address, MemoryPart(0, ""), idem_key, reply_to)
+        bubble.streaming = True
+        _lose_answer(fault)
+        ttl = self.mode.stream_ttl
+        return MemoryStream(self, address, bubble, None if ttl is None else bubble.sent_at + ttl)
+
+    def monotonic(self) -> float:
+        return self._ports.clock.monotonic()
+
+    async def grow(self, address: Address, bubble: Bubble, message: OutboundMessage, method: str) -> None:
+        """For MemoryStream: the stream shows the first part of `message`, which must extend what it shows."""
+        fault = await self._begin(method, address)
+        parts = self.layout(replace(message, status=""))
+        part = _own(parts[0]) if parts else MemoryPart(0, "")
+        if not part.text.startswith(bubble.text):
+            raise Rejected(f"the stream shows {bubble.text!r} and cannot become {part.text!r}")
+        self._show(bubble, part)
+        _lose_answer(fault)
+
+    async def _begin(self, method: str, address: Address) -> Fault | None:
+        """Count the call; fail or wait if told to. Returns a fault whose call is applied first."""
+        now = self._ports.clock.monotonic()
+        self.calls.append(Call(method, address.chat, now))
+        if method in self._gates:
+            await self._gates[method].wait()
+        faults = self._faults.get(method)
+        fault = faults.popleft() if faults else None
+        if fault is not None and not fault.applied:
+            raise fault.error
+        self.health.last_sign = self.health.last_outbound = now
+        return fault
+
+    def _put(self, address: Address, part: MemoryPart, idem_key: str, reply_to: str | None) -> Bubble:
+        bubbles = self.chats.setdefault(address.chat, [])
+        if self.mode.idempotent:
+            for bubble in bubbles:
+                if bubble.idem_key == idem_key:
+                    return bubble
+        self._count += 1
+        now = self._ports.clock.monotonic()
+        bubble = Bubble(message_id=f"m{self._count}", idem_key=idem_key, part=part, reply_to=reply_to, sent_at=now)
+        bubble.history.append(part.text)
+        bubbles.append(bubble)
+        del bubbles[:-KEPT]
+        self.previews.pop(address.chat, None)
+        return bubble
+
+    def _bubble(self, address: Address, message_id: str) -> Bubble:
+        for bubble in self.chats.get(address.chat, ()):
+            if bubble.message_id == message_id:
+                return bubble
+        raise MessageGone(f"no message {message_id} in chat {address.chat}")
+
+    @staticmethod
+    def _show(bubble: Bubble, part: MemoryPart) -> None:
+        if part != bubble.part:
+            bubble.part = part
+            bubble.history.append(part.text)
+
+
+class MemoryStream:
+    """LiveReply port."""
+
+    def __init__(self, channel: MemoryChannel, address: Address, bubble: Bubble, ends: float | None) -> None:
+        self._channel = channel
+        self._address = address
+        self._bubble = bubble
+        self._ends = ends
+
+    @property
+    def message_id(self) -> str:
+        return self._bubble.message_id
+
+    async def show(self, message: OutboundMessage) -> None:
+        self._must_be_open()
+        await self._channel.grow(self._address, self._bubble, message, "stream")
+
+    async def finish(self, message: OutboundMessage) -> None:
+        self._must_be_open()
+        await self._channel.grow(self._address, self._bubble, message, "finish")
+        self._bubble.streaming = False
+
+    def _must_be_open(self) -> None:
+        if not self._bubble.streaming or (self._ends is not None and self._channel.monotonic() >= self._ends):
+            self._bubble.streaming = False
+            raise MessageGone("the stream has ended")
+
+
+def _own(part: Part) -> MemoryPart:
+    if not isinstance(part, MemoryPart):
+        raise Rejected("a part of another channel")
+    return part
+
+
+def _lose_answer(fault: Fault | None) -> None:
+    if fault is not None:
+        raise fault.error

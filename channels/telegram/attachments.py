@@ -1,0 +1,65 @@
+"""The files of a message as references, and back to a file_id. Pure; called by inbound.py and channel.py.
+
+A reference holds the file_id and never a URL: the Bot API's file URLs contain the token.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from channels.errors import AttachmentFailed
+from channels.message import Attachment, AttachmentKind
+
+if TYPE_CHECKING:
+    from channels.telegram.schema import RawFile, RawMessage
+
+
+def read_attachments(raw: RawMessage) -> tuple[Attachment, ...]:
+    """What hangs on the message; at most one file, as Telegram sends an album's items one by one."""
+    if raw.photo:
+        return (_attachment(raw.photo[-1], "image", "image/jpeg"),)  # sizes ascend
+    if raw.animation is not None:  # before document, which an animation also sets
+        return (_attachment(raw.animation, "video", "video/mp4"),)
+    if raw.sticker is not None:
+        return (_sticker(raw.sticker),)
+    kinds: tuple[tuple[RawFile | None, AttachmentKind, str | None], ...] = (
+        (raw.voice, "voice", "audio/ogg"),
+        (raw.audio, "audio", "audio/mpeg"),
+        (raw.video, "video", "video/mp4"),
+        (raw.video_note, "video", "video/mp4"),
+        (raw.document, "file", None),
+    )
+    return tuple(_attachment(file, kind, mime_type) for file, kind, mime_type in kinds if file is not None)[:1]
+
+
+def file_id(attachment: Attachment) -> str:
+    """The file_id in an attachment's reference. Raises AttachmentFailed("gone") when it is not one of ours."""
+    try:
+        found = json.loads(attachment.ref)["file_id"]
+    except (ValueError, TypeError, KeyError):
+        found = None
+    if not isinstance(found, str):
+        raise AttachmentFailed("the attachment's reference is not one of Telegram's", "gone")
+    return found
+
+
+def _sticker(file: RawFile) -> Attachment:
+    if file.is_animated:
+        return _attachment(file, "file", "application/x-tgsticker")
+    if file.is_video:
+        return _attachment(file, "video", "video/webm")
+    return _attachment(file, "image", "image/webp")
+
+
+def _attachment(file: RawFile, kind: AttachmentKind, mime_type: str | None) -> Attachment:
+    declared = file.mime_type or mime_type
+    if kind == "file" and declared is not None and declared.startswith("image/"):
+        kind = "image"  # a picture sent uncompressed
+    return Attachment(
+        ref=json.dumps({"file_id": file.file_id}),
+        kind=kind,
+        name=None if file.file_name is None else file.file_name.replace("\0", ""),
+        mime_type=declared,
+        size=file.file_size,
+    )

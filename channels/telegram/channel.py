@@ -1,0 +1,227 @@
+"""One Telegram bot as a `channels.base.Channel`: wires settings, API, receiving and rendering. Made by the registry."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Any
+
+from channels.base import BotIdentity, Capabilities, ConnectionState, Health, LiveReply, Part, Rate, TextUnit
+from channels.errors import AttachmentFailed, ChannelError, MessageGone, OutcomeUnknown, Rejected, Temporary
+from channels.telegram import outbound, payload
+from channels.telegram.api import TelegramApi
+from channels.telegram.attachments import file_id
+from channels.telegram.failures import NotModified
+from channels.telegram.inbound import Me, Reader
+from channels.telegram.pastes import Pastes
+from channels.telegram.poll import Poller
+from channels.telegram.supervision import Supervisor
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from channels.base import ChannelPorts, Command, Hello, Probe, Sink
+    from channels.message import Address, Attachment, ButtonPressed, OutboundMessage
+    from channels.telegram.config import TelegramConfig
+
+MAX_PROBES = 8
+"""How many message ids `find` tries; ids of a private chat are shared with the person's other chats."""
+_REMEMBERED_REFUSALS = 1000
+
+
+class TelegramChannel:
+    """See `channels.base.Channel`."""
+
+    def __init__(self, account: str, config: TelegramConfig, ports: ChannelPorts) -> None:
+        self._account = account
+        self._config = config
+        self._ports = ports
+        self._api = TelegramApi(account, config, ports.route)
+        self._health = Health()
+        self._identity: BotIdentity | None = None
+        self._no_previews: OrderedDict[str, None] = OrderedDict()
+
+    @property
+    def account(self) -> str:
+        return self._account
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return Capabilities(
+            edits=True,
+            append_only_stream=False,
+            stream_ttl=None,
+            buttons=True,
+            files=True,
+            typing=True,
+            text_unit=TextUnit.UTF16,
+            max_unit=4096,
+            idempotent_send=False,
+            findable_after_crash=self._config.adopt_placeholders,
+            preview_dm=self._config.streaming == "draft",
+        )
+
+    @property
+    def rate(self) -> Rate:
+        rate = self._config.rate
+        return Rate(
+            per_second=rate.per_second,
+            per_chat_per_second=rate.per_chat_per_second,
+            per_group_per_minute=rate.per_group_per_minute,
+        )
+
+    @property
+    def health(self) -> Health:
+        return self._health
+
+    @property
+    def identity(self) -> BotIdentity | None:
+        return self._identity
+
+    async def run(self, hello: Hello) -> None:
+        """Receive until cancelled. Raises Fatal, and what `hello` raises."""
+        supervisor = Supervisor(self._health, self._ports.clock, self._ports.log, self._account)
+        try:
+            me = await supervisor.keep(self._who_am_i)
+            self._identity = BotIdentity(platform="telegram", bot_id=str(me.id), username=me.username)
+            await hello(self._identity)
+            # A webhook would answer every poll with 409. What waits at the server is kept.
+            await supervisor.keep(lambda: self._api.call("deleteWebhook", {"drop_pending_updates": False}))
+            reader = Reader(self._account, me, Pastes())
+            poller = Poller(self._api, self._ports, self._health, reader, self._config.poll_timeout)
+            while True:
+                await supervisor.keep(poller.step)
+        finally:
+            self._health.state = ConnectionState.STOPPED
+
+    async def _who_am_i(self) -> Me:
+        answer = await self._api.call("getMe", {})
+        match answer:
+            case {"id": int(bot_id), "username": str(username)}:
+                self._health.last_sign = self._ports.clock.monotonic()
+                return Me(id=bot_id, username=username)
+        raise Temporary("getMe did not say who the bot is")
+
+    async def close(self) -> None:
+        await self._api.close()
+
+    def layout(self, message: OutboundMessage) -> tuple[Part, ...]:
+        return outbound.layout(message)
+
+    async def send(self, address: Address, part: Part, idem_key: str, reply_to: str | None = None) -> str:
+        """Send one part. Telegram knows no idempotency key, so an unanswered send is OutcomeUnknown: see `find`."""
+        shown = _telegram(part)
+        params = payload.place(address) | payload.reply(reply_to) | payload.content(shown)
+        if shown.file is None:
+            return self._sent(await self._api.call("sendMessage", params, repeatable=False))
+        with payload.opened(shown.file) as upload:
+            try:
+                return self._sent(await self._api.upload(payload.upload_method(upload), params, upload))
+            except Rejected:
+                if upload.field != "photo":
+                    raise
+        # Telegram takes no very large or very long pictures as photos.
+        with payload.opened(shown.file, as_document=True) as upload:
+            return self._sent(await self._api.upload(payload.upload_method(upload), params, upload))
+
+    def _sent(self, answer: Any) -> str:
+        match answer:
+            case {"message_id": int(message_id)}:
+                self._health.last_outbound = self._ports.clock.monotonic()
+                return str(message_id)
+        raise OutcomeUnknown("the answer to a send names no message")
+
+    async def edit(self, address: Address, message_id: str, part: Part) -> None:
+        shown = _telegram(part)
+        params = payload.target(address, message_id) | payload.content(shown)
+        try:
+            await self._api.call(payload.edit_method(shown), params)
+        except NotModified:
+            return
+        self._health.last_outbound = self._ports.clock.monotonic()
+
+    async def preview(self, address: Address, part: Part, idem_key: str) -> None:
+        """Show a draft (Bot API sendMessageDraft). A chat that refused one is not asked again."""
+        shown = _telegram(part)
+        if shown.file is not None or address.chat in self._no_previews:
+            raise Rejected("this chat shows no previews")
+        params = payload.place(address) | payload.draft(shown, idem_key)
+        try:
+            await self._api.call("sendMessageDraft", params)
+        except NotModified:
+            return
+        except Rejected:
+            self._no_previews[address.chat] = None
+            if len(self._no_previews) > _REMEMBERED_REFUSALS:
+                self._no_previews.popitem(last=False)
+            raise
+        self._health.last_outbound = self._ports.clock.monotonic()
+
+    async def delete(self, address: Address, message_id: str) -> None:
+        with contextlib.suppress(MessageGone):
+            await self._api.call("deleteMessage", payload.target(address, message_id))
+
+    async def find(self, address: Address, part: Part, probe: Probe) -> str | None:
+        """Try to edit the ids right above `probe.after`: only a message of ours accepts it (SECURITY.md 2.4, D)."""
+        if probe.after is None or not probe.after.isdecimal():
+            return None
+        above = (str(number) for number in itertools.count(int(probe.after) + 1))
+        unknown = (message_id for message_id in above if message_id not in probe.known)
+        for message_id in itertools.islice(unknown, MAX_PROBES):
+            try:
+                await self.edit(address, message_id, part)
+            except (MessageGone, Rejected):
+                continue
+            return message_id
+        return None
+
+    async def fetch(self, attachment: Attachment, sink: Sink) -> None:
+        """Stream the file; at most `max_download_mb`, whatever size was declared."""
+        most = int(self._config.max_download_mb * 1024 * 1024)
+        if attachment.size is not None and attachment.size > most:
+            raise AttachmentFailed(f"declared {attachment.size} bytes, at most {most} are taken", "too_large")
+        match await self._api.call("getFile", {"file_id": file_id(attachment)}):
+            case {"file_path": str(path)}:
+                await self._api.download(path, _Capped(sink, most))
+            case _:
+                raise AttachmentFailed("Telegram names no path for the file", "gone")
+
+    async def typing(self, address: Address) -> None:
+        await self._politely("sendChatAction", payload.place(address) | {"action": "typing"})
+
+    async def acknowledge(self, press: ButtonPressed, text: str = "") -> None:
+        await self._politely("answerCallbackQuery", payload.callback_answer(press.callback_id, text))
+
+    async def _politely(self, method: str, params: dict[str, Any]) -> None:
+        """A call whose failure nobody needs to hear of."""
+        try:
+            await self._api.call(method, params)
+        except ChannelError as error:
+            self._ports.log.debug("%s: %s", self._account, error)
+
+    async def publish_commands(self, commands: Sequence[Command], locale: str | None) -> None:
+        await self._api.call("setMyCommands", payload.command_menu(commands, locale))
+
+    async def open_stream(self, address: Address, idem_key: str, reply_to: str | None) -> LiveReply:
+        raise Rejected("Telegram has no append-only streams")
+
+
+class _Capped:
+    """Passes bytes on until there are too many, for the declared size is only a claim."""
+
+    def __init__(self, sink: Sink, most: int) -> None:
+        self._sink = sink
+        self._left = most
+
+    async def write(self, chunk: bytes) -> None:
+        self._left -= len(chunk)
+        if self._left < 0:
+            raise AttachmentFailed("the file is longer than declared and over the cap", "too_large")
+        await self._sink.write(chunk)
+
+
+def _telegram(part: Part) -> outbound.TelegramPart:
+    if not isinstance(part, outbound.TelegramPart):
+        raise Rejected(f"a part of another platform: {type(part).__name__}")
+    return part

@@ -1,0 +1,280 @@
+"""Raw update -> event of the port. Pure: all it knows is in its arguments. Called by poll.py for every update.
+
+Sources: Bot API "Update", "Message", "MessageEntity"; CHANNELS.md 1b.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from pydantic import ValidationError
+
+from channels.message import (
+    Address,
+    ButtonPressed,
+    ChatMigrated,
+    MembershipChanged,
+    Message,
+    MessageEdited,
+    Quote,
+    Sender,
+    Unparsed,
+)
+from channels.telegram.addressed import listen
+from channels.telegram.attachments import read_attachments
+from channels.telegram.schema import (
+    RawCallback,
+    RawChat,
+    RawMembership,
+    RawMessage,
+    RawOrigin,
+    RawUpdate,
+    RawUser,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from channels.telegram.pastes import Pastes
+
+ALLOWED_UPDATES = (
+    "message",
+    "edited_message",
+    "channel_post",
+    "edited_channel_post",
+    "callback_query",
+    "my_chat_member",
+)
+"""What is asked for at every poll; the server remembers the last list and its default differs."""
+
+_PRESENT = frozenset({"creator", "administrator", "member"})
+
+Found = Message | MessageEdited | ButtonPressed | ChatMigrated | MembershipChanged | Unparsed
+
+
+@dataclass(frozen=True, slots=True)
+class Me:
+    """The bot itself."""
+
+    id: int
+    username: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """Turns the updates of one account into events."""
+
+    account: str
+    me: Me
+    pastes: Pastes
+
+    def read(self, update: Mapping[str, Any], now: datetime) -> Found | None:
+        """The event in `update`; None when it says nothing to us, Unparsed when it cannot be read."""
+        try:
+            return self._read(RawUpdate.model_validate(update), now)
+        except (ValidationError, OverflowError, OSError, ValueError) as error:  # the last three: a date beyond time
+            return self._unparsed(update, error, now)
+
+    def _read(self, update: RawUpdate, now: datetime) -> Found | None:
+        if update.message is not None or update.channel_post is not None:
+            return self._message(update.update_id, update.message or update.channel_post, now)
+        if update.edited_message is not None or update.edited_channel_post is not None:
+            return self._edited(update.update_id, update.edited_message or update.edited_channel_post, now)
+        if update.callback_query is not None:
+            return self._pressed(update.update_id, update.callback_query, now)
+        if update.my_chat_member is not None:
+            return self._membership(update.update_id, update.my_chat_member, now)
+        return None
+
+    def _message(self, update_id: int, raw: RawMessage | None, now: datetime) -> Message | ChatMigrated | None:
+        if raw is None:
+            return None
+        keys = (f"u:{update_id}:{raw.date}",)
+        if raw.migrate_to_chat_id is not None:
+            return ChatMigrated(
+                account=self.account,
+                dedupe_keys=keys,
+                sent_at=_time(raw.date),
+                received_at=now,
+                old_chat=str(raw.chat.id),
+                new_chat=str(raw.migrate_to_chat_id),
+            )
+        return self._content(raw, keys, _time(raw.date), now, self.pastes)
+
+    def _edited(self, update_id: int, raw: RawMessage | None, now: datetime) -> MessageEdited | None:
+        if raw is None:
+            return None
+        date = raw.edit_date or raw.date
+        keys, sent_at = (f"u:{update_id}:{date}",), _time(date)
+        message = self._content(raw, keys, sent_at, now, None)
+        if message is None:
+            return None
+        return MessageEdited(account=self.account, dedupe_keys=keys, sent_at=sent_at, received_at=now, message=message)
+
+    def _content(
+        self, raw: RawMessage, keys: tuple[str, ...], sent_at: datetime, now: datetime, pastes: Pastes | None
+    ) -> Message | None:
+        sender = _sender(raw)
+        attachments = read_attachments(raw)
+        written = raw.text if raw.text is not None else raw.caption
+        if sender is None or sender.id == str(self.me.id) or (written is None and not attachments):
+            return None
+        address = _address(self.account, raw.chat, raw.message_thread_id if raw.is_topic_message else None)
+        reply_to = self._quote(raw)
+        text, mention = self._heard(raw, written or "", reply_to)
+        bundle = f"album:{raw.chat.id}:{raw.media_group_id}" if raw.media_group_id else None
+        if bundle is None and pastes is not None and raw.text is not None and raw.forward_origin is None:
+            bundle = pastes.key_of(raw, address, sender.id)
+        return Message(
+            account=self.account,
+            dedupe_keys=keys,
+            sent_at=sent_at,
+            received_at=now,
+            address=address,
+            platform_message_id=str(raw.message_id),
+            sender=sender,
+            text=_plain(text),
+            mention=mention or address.kind == "dm",
+            reply_to=reply_to,
+            attachments=attachments,
+            bundle_key=bundle,
+        )
+
+    def _heard(self, raw: RawMessage, written: str, reply_to: Quote | None) -> tuple[str, bool]:
+        """The text for the agent, and whether it is addressed to us.
+
+        Forwarded words are not the sender's: they are marked as such, can be no command and address nobody.
+        """
+        if raw.forward_origin is not None:
+            return f"[forwarded from {_one_line(_origin_name(raw.forward_origin))}]\n{written}".rstrip("\n"), False
+        entities = raw.entities if raw.text is not None else raw.caption_entities
+        spoken = listen(written, entities, self.me.id, self.me.username)
+        if spoken.for_another:
+            return spoken.text, False
+        return spoken.text, spoken.named or (reply_to is not None and reply_to.from_bot)
+
+    def _quote(self, raw: RawMessage) -> Quote | None:
+        part = raw.quote.text if raw.quote is not None else ""
+        replied = raw.reply_to_message
+        if replied is not None and not _opens_topic(raw, replied):
+            author = _sender(replied)
+            return Quote(
+                message_id=str(replied.message_id),
+                text=_plain(part or replied.text or replied.caption or ""),
+                author=author.display_name if author is not None else "",
+                from_bot=author is not None and author.id == str(self.me.id),
+            )
+        if raw.external_reply is not None:
+            message_id = raw.external_reply.message_id
+            author_name = _one_line(_origin_name(raw.external_reply.origin))
+            return Quote(message_id=str(message_id or ""), text=_plain(part), author=author_name, from_bot=False)
+        return None
+
+    def _pressed(self, update_id: int, raw: RawCallback, now: datetime) -> ButtonPressed | None:
+        if raw.message is None or raw.data is None:
+            return None
+        topic = raw.message.message_thread_id if raw.message.is_topic_message else None
+        return ButtonPressed(
+            account=self.account,
+            dedupe_keys=(f"u:{update_id}:{raw.id}",),
+            sent_at=now,  # the Bot API does not say when
+            received_at=now,
+            address=_address(self.account, raw.message.chat, topic),
+            platform_message_id=str(raw.message.message_id),
+            sender=_person(raw.from_user),
+            data=_plain(raw.data),
+            callback_id=raw.id,
+        )
+
+    def _membership(self, update_id: int, raw: RawMembership, now: datetime) -> MembershipChanged:
+        status = raw.new_chat_member.status
+        return MembershipChanged(
+            account=self.account,
+            dedupe_keys=(f"u:{update_id}:{raw.date}",),
+            sent_at=_time(raw.date),
+            received_at=now,
+            address=_address(self.account, raw.chat, None),
+            sender=_person(raw.from_user),
+            present=status in _PRESENT or (status == "restricted" and raw.new_chat_member.is_member),
+        )
+
+    def _unparsed(self, update: Mapping[str, Any], error: Exception, now: datetime) -> Unparsed:
+        try:
+            raw = json.dumps(update, sort_keys=True)
+        except RecursionError:
+            raw = json.dumps({"update_id": update.get("update_id"), "note": "nested too deeply to be kept"})
+        digest = hashlib.sha256(raw.encode()).hexdigest()[:16]
+        return Unparsed(
+            account=self.account,
+            dedupe_keys=(f"u:{update.get('update_id')}:{digest}",),
+            sent_at=now,
+            received_at=now,
+            raw=raw,
+            error=_why(error),
+        )
+
+
+def _why(error: Exception) -> str:
+    """What could not be read, without the value: that is in `raw`."""
+    if not isinstance(error, ValidationError):
+        return f"{type(error).__name__}: {error}"
+    places = [f"{'.'.join(str(step) for step in line['loc'])}: {line['msg']}" for line in error.errors()]
+    return "; ".join(places)[:500]
+
+
+def _time(seconds: int) -> datetime:
+    return datetime.fromtimestamp(seconds, UTC)
+
+
+def _address(account: str, chat: RawChat, topic: int | None) -> Address:
+    kind = {"private": "dm", "channel": "channel"}.get(chat.type, "group")
+    return Address(
+        account=account,
+        chat=str(chat.id),
+        topic=None if topic is None else str(topic),
+        kind=kind,  # type: ignore[arg-type]  # the two literals above and "group"
+    )
+
+
+def _opens_topic(raw: RawMessage, replied: RawMessage) -> bool:
+    """In a topic every message "replies" to the one that opened it; that is no quote."""
+    return replied.forum_topic_created is not None or (
+        raw.is_topic_message and replied.message_id == raw.message_thread_id
+    )
+
+
+def _sender(raw: RawMessage) -> Sender | None:
+    """Who is answerable: a chat that speaks as such (anonymous admin, channel) before the account behind it."""
+    if raw.sender_chat is not None:
+        return Sender(id=str(raw.sender_chat.id), display_name=_one_line(raw.sender_chat.title), kind="channel")
+    return _person(raw.from_user) if raw.from_user is not None else None
+
+
+def _person(user: RawUser) -> Sender:
+    name = _one_line(f"{user.first_name} {user.last_name}") or _one_line(user.username)
+    return Sender(
+        id=str(user.id),
+        display_name=name,
+        locale=user.language_code,
+        kind="bot" if user.is_bot else "user",
+    )
+
+
+def _origin_name(origin: RawOrigin) -> str:
+    if origin.sender_user is not None:
+        return _person(origin.sender_user).display_name
+    chat = origin.sender_chat or origin.chat
+    return chat.title if chat is not None else origin.sender_user_name
+
+
+def _one_line(name: str) -> str:
+    return " ".join(_plain(name).split())
+
+
+def _plain(text: str) -> str:
+    """Text that every store takes: no NUL, newlines as \\n."""
+    return text.replace("\0", "").replace("\r\n", "\n").replace("\r", "\n")

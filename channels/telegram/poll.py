@@ -1,0 +1,78 @@
+"""Receiving: take updates, hand them over, and only when they are committed ask for the next ones (P1).
+
+One `step` at a time, repeated by the supervisor in channel.py.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+from channels.base import ConnectionState
+from channels.errors import Temporary
+from channels.telegram.inbound import ALLOWED_UPDATES, Reader
+
+if TYPE_CHECKING:
+    from channels.base import ChannelPorts, Health
+    from channels.telegram.api import TelegramApi
+
+GRACE_SECONDS = 15.0
+"""How long an answer may be late before the connection counts as dead; with the longest poll still below 90 s (P11)."""
+_IDLE_SECONDS = 0.5
+
+
+class Poller:
+    """The getUpdates loop of one bot. timeout: seconds that the server holds an empty poll open."""
+
+    def __init__(
+        self,
+        api: TelegramApi,
+        ports: ChannelPorts,
+        health: Health,
+        reader: Reader,
+        timeout: int,
+        grace: float = GRACE_SECONDS,
+    ) -> None:
+        self._api = api
+        self._ports = ports
+        self._health = health
+        self._reader = reader
+        self._timeout = timeout
+        self._grace = grace
+        self._offset: int | None = None
+
+    async def step(self) -> None:
+        """One poll, committed. Raises ChannelError when it has to be repeated; the same updates then come again."""
+        offset, started = self._offset, asyncio.get_running_loop().time()
+        # After a failure the first poll returns at once, so that the state tells the truth early.
+        timeout = self._timeout if self._health.state is ConnectionState.CONNECTED else 0
+        updates = await self._api.poll(self._offset, timeout, ALLOWED_UPDATES, self._grace)
+        self._health.last_sign = self._ports.clock.monotonic()
+        readable = [update for update in updates if _has_id(update)]
+        if updates and not readable:
+            raise Temporary("getUpdates answered with entries that are no updates")
+        await self._publish(readable)
+        if readable:
+            # The highest of this batch and not of all times: ids start anew after a quiet week.
+            self._offset = max(update["update_id"] for update in readable) + 1
+        if timeout and self._offset == offset and asyncio.get_running_loop().time() - started < _IDLE_SECONDS:
+            # A server that neither waits nor heeds the offset must not become a hot loop.
+            await self._ports.clock.sleep(_IDLE_SECONDS)
+
+    async def _publish(self, updates: list[dict[str, Any]]) -> None:
+        now = self._ports.clock.now()
+        read = (self._reader.read(update, now) for update in updates)
+        events = [event for event in read if event is not None]
+        if not events:
+            return
+        try:
+            await self._ports.publish(events)
+        except Exception as error:
+            # Whatever went wrong behind the port, the events are not committed and must come again.
+            self._ports.log.exception("%s: events were not stored", self._reader.account)
+            raise Temporary(f"events could not be stored ({type(error).__name__})") from error
+        self._health.last_inbound = self._ports.clock.monotonic()
+
+
+def _has_id(update: object) -> bool:
+    return isinstance(update, dict) and type(update.get("update_id")) is int

@@ -1,0 +1,154 @@
+"""The part of the Bot API's objects that the adapter reads (CHANNELS.md 1b), checked when read; the rest is ignored.
+
+Names are the Bot API's own. Read by inbound.py.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, StrictInt, StrictStr
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+def _without_surrogates(value: object) -> object:
+    """U+FFFD for each lone surrogate (JSON can carry them): it is one UTF-16 unit as well, so offsets stay right."""
+    if isinstance(value, str) and not value.isascii():
+        return _SURROGATE.sub("\ufffd", value)
+    return value
+
+
+Text = Annotated[StrictStr, BeforeValidator(_without_surrogates)]
+
+
+class _Raw(BaseModel):
+    model_config = ConfigDict(extra="ignore", frozen=True, hide_input_in_errors=True)
+
+
+class RawUser(_Raw):
+    id: StrictInt
+    is_bot: StrictBool = False
+    first_name: Text = ""
+    last_name: Text = ""
+    username: Text = ""
+    language_code: Text | None = None
+
+
+class RawChat(_Raw):
+    id: StrictInt
+    type: Literal["private", "group", "supergroup", "channel"]
+    title: Text = ""
+
+
+class RawEntity(_Raw):
+    """offset and length are UTF-16 code units."""
+
+    type: Text
+    offset: StrictInt = Field(ge=0)
+    length: StrictInt = Field(ge=0)
+    user: RawUser | None = None
+
+
+class RawFile(_Raw):
+    """What photos, documents, voices, videos and stickers have in common."""
+
+    file_id: Text
+    file_name: Text | None = None
+    mime_type: Text | None = None
+    file_size: StrictInt | None = None
+    is_animated: StrictBool = False
+    is_video: StrictBool = False
+
+
+class RawOrigin(_Raw):
+    """Where a forwarded or externally quoted message comes from; which field is set depends on its type."""
+
+    type: Text
+    sender_user: RawUser | None = None
+    sender_user_name: Text = ""
+    sender_chat: RawChat | None = None
+    chat: RawChat | None = None
+
+
+class RawQuote(_Raw):
+    text: Text = ""
+
+
+class RawExternalReply(_Raw):
+    origin: RawOrigin
+    message_id: StrictInt | None = None
+
+
+class RawMarker(_Raw):
+    """A service message's content, of which only the presence counts."""
+
+
+class RawMessage(_Raw):
+    message_id: StrictInt
+    date: StrictInt
+    chat: RawChat
+    from_user: RawUser | None = Field(None, alias="from")
+    sender_chat: RawChat | None = None
+    message_thread_id: StrictInt | None = None
+    is_topic_message: StrictBool = False
+    edit_date: StrictInt | None = None
+    text: Text | None = None
+    entities: tuple[RawEntity, ...] = ()
+    caption: Text | None = None
+    caption_entities: tuple[RawEntity, ...] = ()
+    reply_to_message: RawMessage | None = None
+    quote: RawQuote | None = None
+    external_reply: RawExternalReply | None = None
+    forward_origin: RawOrigin | None = None
+    media_group_id: Text | None = None
+    migrate_to_chat_id: StrictInt | None = None
+    forum_topic_created: RawMarker | None = None
+    photo: tuple[RawFile, ...] = ()
+    document: RawFile | None = None
+    voice: RawFile | None = None
+    audio: RawFile | None = None
+    video: RawFile | None = None
+    video_note: RawFile | None = None
+    animation: RawFile | None = None
+    sticker: RawFile | None = None
+
+
+class RawCallbackMessage(_Raw):
+    """date is 0 when the message is not accessible any more; then nothing else is told."""
+
+    message_id: StrictInt
+    chat: RawChat
+    date: StrictInt = 0
+    message_thread_id: StrictInt | None = None
+    is_topic_message: StrictBool = False
+
+
+class RawCallback(_Raw):
+    id: Text
+    from_user: RawUser = Field(alias="from")
+    message: RawCallbackMessage | None = None
+    data: Text | None = None
+
+
+class RawMember(_Raw):
+    status: Text
+    is_member: StrictBool = True
+
+
+class RawMembership(_Raw):
+    chat: RawChat
+    from_user: RawUser = Field(alias="from")
+    date: StrictInt
+    new_chat_member: RawMember
+
+
+class RawUpdate(_Raw):
+    update_id: StrictInt
+    message: RawMessage | None = None
+    edited_message: RawMessage | None = None
+    channel_post: RawMessage | None = None
+    edited_channel_post: RawMessage | None = None
+    callback_query: RawCallback | None = None
+    my_chat_member: RawMembership | None = None

@@ -1,0 +1,152 @@
+"""The tree that Markdown is read into: what a reply says, free of Markdown's syntax and of any platform's.
+
+`parse` builds it, each adapter's `outbound` renders it. Everything is frozen, so that parsed pieces can be cached.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class LineBreak:
+    """A new line within a paragraph: chats keep the line ends that were written."""
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Bold:
+    children: tuple[Inline, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Italic:
+    children: tuple[Inline, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Strike:
+    children: tuple[Inline, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Spoiler:
+    children: tuple[Inline, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """url has an allowed scheme (http, https, mailto, tel); links with any other became text. Images are links too."""
+
+    url: str
+    children: tuple[Inline, ...]
+
+
+Inline: TypeAlias = Text | LineBreak | Code | Bold | Italic | Strike | Spoiler | Link
+Inlines: TypeAlias = tuple[Inline, ...]
+Align: TypeAlias = Literal["left", "center", "right"]
+
+
+@dataclass(frozen=True, slots=True)
+class Heading:
+    """level: 1 to 6. blank_before, here and below: a blank line parts the block from what precedes it."""
+
+    level: int
+    inlines: Inlines
+    blank_before: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Paragraph:
+    inlines: Inlines
+    blank_before: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CodeBlock:
+    """language: a plain word such as "python", "" when none was named. text: without the last newline, no tabs."""
+
+    language: str
+    text: str
+    blank_before: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ListItem:
+    """checked: None for an ordinary item, else the state of a task."""
+
+    blocks: tuple[Block, ...]
+    checked: bool | None = None
+    blank_before: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ListBlock:
+    """start: the first number of an ordered list, None for bullets."""
+
+    items: tuple[ListItem, ...]
+    start: int | None = None
+    blank_before: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Quote:
+    blocks: tuple[Block, ...]
+    blank_before: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Every row has as many cells as the header. source: the table's own Markdown, for a file."""
+
+    header: tuple[Inlines, ...]
+    rows: tuple[tuple[Inlines, ...], ...]
+    align: tuple[Align, ...]
+    source: str
+    blank_before: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    blank_before: bool = False
+
+
+Block: TypeAlias = Heading | Paragraph | CodeBlock | ListBlock | Quote | Table | Rule
+
+
+def plain(inlines: Inlines) -> str:
+    """The text that a person reads, without any formatting; line breaks as newlines."""
+    pieces: list[str] = []
+    for node in inlines:
+        match node:
+            case Text(text) | Code(text):
+                pieces.append(text)
+            case LineBreak():
+                pieces.append("\n")
+            case Bold(children) | Italic(children) | Strike(children) | Spoiler(children) | Link(_, children):
+                pieces.append(plain(children))
+    return "".join(pieces)
+
+
+def has_link(inlines: Inlines) -> bool:
+    """Whether a link is anywhere in it."""
+    for node in inlines:
+        match node:
+            case Link():
+                return True
+            case Bold(children) | Italic(children) | Strike(children) | Spoiler(children):
+                if has_link(children):
+                    return True
+            case _:
+                pass
+    return False

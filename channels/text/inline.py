@@ -1,0 +1,214 @@
+"""Reads the text of one paragraph, heading or cell: marks, code, links. Called by `parse`.
+
+Long text is read window by window, each on its own, so that a mark that closes late cannot change what was shown long
+before, and so that no input takes more than linear time.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from channels.text.blocks import (
+    Bold,
+    Code,
+    Inline,
+    Inlines,
+    Italic,
+    LineBreak,
+    Link,
+    Spoiler,
+    Strike,
+    Text,
+    plain,
+)
+from channels.text.grammar import build
+from channels.text.sanitize import is_safe_link, sanitize
+from channels.text.split import safe_cut
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from markdown_it.token import Token
+
+MARKDOWN = build()
+
+WINDOW_UNITS = 1500
+"""The longest text that is read as one, in UTF-16 units."""
+WINDOW_MARKS = 60
+"""The most marks in it; two make at most one formatted span."""
+_WINDOW_LINES = 40
+_MAX_DEPTH = 12
+_COUNTED = re.compile(r"\*+|_+|~~|\|\||`+|[\[\]<>\n]|[\U00010000-\U0010ffff]")
+_PARITY = re.compile(r"\*+|~~|\|\||`+")
+_SPACES = (re.compile(r"\n"), re.compile(r"(?<=[.!?:;])\s|(?<=[。！？；])"), re.compile(r"\s"))
+_WRAPPERS: dict[str, Callable[[Inlines], Inline]] = {
+    "strong": Bold,
+    "em": Italic,
+    "s": Strike,
+    "spoiler": Spoiler,
+}
+
+
+def parse_inlines(source: str) -> Inlines:
+    """The nodes of one leaf's text."""
+    return tuple(node for window in windows(source) for node in _parse_window(window))
+
+
+def windows(source: str) -> Iterator[str]:
+    """Pieces that together are the text; where a piece ends depends only on what precedes its end."""
+    start = 0
+    while start < len(source):
+        limit = _window_limit(source, start)
+        if limit is None:
+            yield source[start:]
+            return
+        end = start + _window_cut(source[start:limit])
+        yield source[start:end]
+        start = end
+
+
+def _window_limit(source: str, start: int) -> int | None:
+    """Where the window that begins at `start` is full, None if the rest of the text fits."""
+    marks = lines = extra = 0
+    for match in _COUNTED.finditer(source, start, start + WINDOW_UNITS + 2):
+        run = match.group()
+        if match.start() - start + extra >= WINDOW_UNITS:
+            break
+        if run == "\n":
+            lines += 1
+        elif run > "\uffff":
+            extra += 1
+        else:
+            marks += (len(run) + 1) // 2 if run[0] in "*_" else 1
+        if marks > WINDOW_MARKS or lines > _WINDOW_LINES:
+            return max(match.start(), start + 1)
+    limit = start + WINDOW_UNITS - extra
+    return limit if limit < len(source) else None
+
+
+def _window_cut(window: str) -> int:
+    """The best place to end a full window: after a line, a sentence or a word, if possible outside of all marks."""
+    half = len(window) // 2
+    for pattern in _SPACES:
+        ends = [match.end() for match in pattern.finditer(window, half)]
+        for end in ends[:-9:-1]:
+            if _is_balanced(window[:end]):
+                return end
+    ends = [match.end() for match in _SPACES[-1].finditer(window, half)]
+    return ends[-1] if ends else max(1, safe_cut(window, len(window)))
+
+
+def _is_balanced(text: str) -> bool:
+    odd: set[str] = set()
+    for match in _PARITY.finditer(text):
+        odd ^= {match.group()}
+    return not odd and text.count("[") == text.count("]") and not re.search(r"\]\([^)\s]*$", text)
+
+
+@lru_cache(maxsize=2048)
+def _parse_window(source: str) -> Inlines:
+    body = source.strip()
+    if not body:
+        return _separator(source)
+    tokens: list[Token] = []
+    MARKDOWN.inline.parse(body, MARKDOWN, {}, tokens)
+    start = source.index(body[0])
+    lead, tail = source[:start], source[start + len(body) :]
+    return (*_separator(lead), *_Tree(tokens).nodes(), *_separator(tail))
+
+
+def _separator(space: str) -> Inlines:
+    """What stands for the white space at a window's edge."""
+    if not space:
+        return ()
+    return (LineBreak(),) if "\n" in space else (Text(" "),)
+
+
+class _Tree:
+    """Folds the parser's flat tokens into nodes."""
+
+    def __init__(self, tokens: Sequence[Token], *, in_link: bool = False) -> None:
+        self._tokens = tokens
+        self._in_link = in_link
+        # One list of finished nodes per open mark, with what the mark will become; None for one that leaves no trace.
+        self._open: list[tuple[list[Inline], Callable[[Inlines], Inlines] | None]] = [([], None)]
+
+    def nodes(self) -> Inlines:
+        for token in self._tokens:
+            self._take(token)
+        while len(self._open) > 1:
+            self._close()
+        return tuple(self._open[0][0])
+
+    def _take(self, token: Token) -> None:
+        match token.type:
+            case "text" | "text_special":
+                self._text(sanitize(token.content))
+            case "softbreak" | "hardbreak":
+                self._add(LineBreak())
+            case "code_inline":
+                self._add(Code(sanitize(token.content).replace("\t", " ").replace("\n", " ")))
+            case "image":
+                self._image(token)
+            case _ if token.nesting == 1:
+                self._open.append(([], self._wrapper(token)))
+            case _ if token.nesting == -1 and len(self._open) > 1:
+                self._close()
+            case _:
+                self._text(sanitize(token.content))
+
+    def _wrapper(self, token: Token) -> Callable[[Inlines], Inlines] | None:
+        if len(self._open) > _MAX_DEPTH:
+            return None
+        if token.type == "link_open":
+            self._in_link = True
+            url = str(token.attrGet("href") or "")
+            return lambda children: linked(url, children)
+        kind = _WRAPPERS[token.type.removesuffix("_open")]
+        return lambda children: (kind(children),) if children else ()
+
+    def _close(self) -> None:
+        children, wrap = self._open.pop()
+        for node in wrap(tuple(children)) if wrap else children:
+            self._add(node)
+        self._in_link = self._in_link and len(self._open) > 1
+
+    def _image(self, token: Token) -> None:
+        """Never fetched: its description, as a link to it."""
+        alt = plain(_Tree(token.children or [], in_link=True).nodes()).strip()
+        if self._in_link:
+            self._text(alt)
+            return
+        for node in linked(str(token.attrGet("src") or ""), (Text(alt),) if alt else ()):
+            self._add(node)
+
+    def _text(self, text: str) -> None:
+        nodes = self._open[-1][0]
+        for index, line in enumerate(text.split("\n")):
+            if index:
+                self._add(LineBreak())
+            if not line:
+                continue
+            if nodes and isinstance(nodes[-1], Text):
+                nodes[-1] = Text(nodes[-1].text + line)
+            else:
+                nodes.append(Text(line))
+
+    def _add(self, node: Inline) -> None:
+        if isinstance(node, Text):
+            self._text(node.text)
+        else:
+            self._open[-1][0].append(node)
+
+
+def linked(url: str, children: Inlines) -> Inlines:
+    """A link where the scheme is allowed; else the label and, when it says something new, the address as text."""
+    url = sanitize(url).replace("\n", "").strip()
+    label = plain(children).strip()
+    if is_safe_link(url):
+        return (Link(url, children if label else (Text(url),)),)
+    if not url or url == label:
+        return children
+    return (*children, Text(f" ({url})" if label else url))

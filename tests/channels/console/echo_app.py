@@ -1,0 +1,26 @@
+"""`python -m tests.channels.console.echo_app FOLDER`: the small gateway on this process's own terminal or pipes."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+
+from channels.console.link import link_pair
+from channels.console.terminal import Terminal
+from tests.channels.console.support import SmallGateway, hello
+
+
+async def main(folder: Path) -> None:
+    gateway = SmallGateway(folder)
+    gateway_end, terminal_end = link_pair()
+    gateway.channel.attach(gateway_end, owner=True)
+    async with asyncio.TaskGroup() as group:
+        group.create_task(Terminal(terminal_end).run())
+        await gateway.channel.run(hello)
+        await gateway.drain()
+        await gateway.channel.close()
+
+
+if __name__ == "__main__":
+    asyncio.run(main(Path(sys.argv[1])))

@@ -1,0 +1,181 @@
+"""The terminal's user interface in a process of its own: in pipes, from a file, and at a pseudo-terminal."""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import os
+import pty
+import re
+import struct
+import subprocess
+import sys
+import termios
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from channels.console.frames import Shown
+from channels.console.rendering import render
+from channels.console.stdin import MAX_LINE, read_lines
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+
+ROOT = Path(__file__).resolve().parents[3]
+ENVIRONMENT = {
+    **os.environ,
+    "TERM": "xterm-256color",
+    "PROMPT_TOOLKIT_NO_CPR": "1",
+    "PYTHONWARNINGS": "error",
+}
+
+
+def command(folder: Path) -> list[str]:
+    return [sys.executable, "-m", "tests.channels.console.echo_app", str(folder)]
+
+
+def in_pipes(folder: Path, text: bytes) -> str:
+    done = subprocess.run(
+        command(folder), input=text, capture_output=True, cwd=ROOT, env=ENVIRONMENT, timeout=20, check=True
+    )
+    assert done.stderr == b""
+    return done.stdout.decode()
+
+
+def test_a_transcript_in_pipes(tmp_path: Path) -> None:
+    assert in_pipes(tmp_path, b"hello\n\n/status\nmenu\nlast without newline") == (
+        "antler: You said: **hello**\n"
+        "antler: You said: **/status**\n"
+        "antler:\n"
+        "Which size?\n"
+        "  1. Small\n"
+        "  2. Large\n"
+        "antler: You said: **last without newline**\n"
+    )
+
+
+def test_no_input_at_all(tmp_path: Path) -> None:
+    with open(os.devnull, "rb") as nothing:
+        done = subprocess.run(command(tmp_path), stdin=nothing, capture_output=True, cwd=ROOT, timeout=20, check=True)
+    assert (done.stdout, done.stderr) == (b"", b"")
+
+
+def test_input_from_a_file_with_bytes_that_are_no_text(tmp_path: Path) -> None:
+    source = tmp_path / "input"
+    source.write_bytes(b"a\xffb\r\n\x1b[31mred\n")
+    with source.open("rb") as given:
+        done = subprocess.run(command(tmp_path), stdin=given, capture_output=True, cwd=ROOT, timeout=20, check=True)
+    assert done.stdout.decode() == "antler: You said: **a\ufffdb**\nantler: You said: **red**\n"
+
+
+def test_a_file_is_named_by_its_copy(tmp_path: Path) -> None:
+    first, second = in_pipes(tmp_path, b"file\n").splitlines()
+    assert first == "antler: Here."
+    assert Path(second.removeprefix("antler: [file] ")).read_text() == "content"
+
+
+async def test_lines_of_any_length_are_bounded() -> None:
+    source, sink = os.pipe()
+    writing = asyncio.create_task(asyncio.to_thread(_write, sink, b"x" * (2 * MAX_LINE + 5) + b"\nend"))
+    lines = [line async for line in read_lines(source)]
+    await writing
+    os.close(source)
+    assert max(len(line) for line in lines) == MAX_LINE
+    assert ("".join(lines[:-1]), lines[-1]) == ("x" * (2 * MAX_LINE + 5), "end")
+
+
+def _write(fd: int, data: bytes) -> None:
+    with os.fdopen(fd, "wb") as pipe:
+        pipe.write(data)
+
+
+@pytest.mark.parametrize("text", ["&#27;[31m", "`&#x1b;]0;x`", '[a](https://x.org/%1b "&#7;")', "```\n\u009b31m\n```"])
+def test_markdown_has_no_way_to_a_control_character(text: str) -> None:
+    plain = render(Shown(message_id="1", text="words", final=True), 40)
+    shown = render(Shown(message_id="1", text=text.replace("\u009b", ""), final=True), 40)
+    assert "words" in plain
+    bare = _without_colours(shown)
+    assert not any((char < " " and char != "\n") or "\x7f" <= char <= "\x9f" for char in bare)
+
+
+def _without_colours(text: str) -> str:
+    return re.sub(r"\x1b\[[0-9;]*m", "", text)
+
+
+class Screen:
+    """A process at a pseudo-terminal; everything that it ever wrote."""
+
+    def __init__(self, master: int, process: asyncio.subprocess.Process) -> None:
+        self._master = master
+        self.process = process
+        self.output = b""
+        self._grown = asyncio.Event()
+        asyncio.get_running_loop().add_reader(master, self._read)
+
+    def type(self, keys: bytes) -> None:
+        os.write(self._master, keys)
+
+    async def see(self, expected: str, times: int = 1) -> None:
+        """Wait until it was written so often. Raises TimeoutError with what was there."""
+        await self._until(lambda: self.output.count(expected.encode()) >= times, expected)
+
+    async def _until(self, condition: Callable[[], bool], what: str) -> None:
+        try:
+            async with asyncio.timeout(10):
+                while not condition():
+                    self._grown.clear()
+                    await self._grown.wait()
+        except TimeoutError:
+            raise TimeoutError(f"{what!r} did not appear in {self.output!r}") from None
+
+    def _read(self) -> None:
+        try:
+            self.output += os.read(self._master, 65536)
+        except OSError:  # the other end is closed
+            asyncio.get_running_loop().remove_reader(self._master)
+        self._grown.set()
+
+
+@pytest.fixture
+async def screen(tmp_path: Path) -> AsyncIterator[Screen]:
+    master, slave = pty.openpty()
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+    process = await asyncio.create_subprocess_exec(
+        *command(tmp_path), stdin=slave, stdout=slave, stderr=slave, cwd=ROOT, env=ENVIRONMENT, start_new_session=True
+    )
+    os.close(slave)
+    made = Screen(master, process)
+    yield made
+    if process.returncode is None:
+        process.kill()
+        await process.wait()
+    asyncio.get_running_loop().remove_reader(master)
+    os.close(master)
+
+
+async def test_a_conversation_at_a_terminal(screen: Screen) -> None:
+    await screen.see("›")
+    screen.type(b"hello\r")
+    await screen.see("You said: ")
+    assert b"**" not in screen.output  # rendered, not quoted
+    screen.type(b"menu\r")
+    await screen.see("2. Large")
+    screen.type(b"2\r")
+    await screen.see("pressed size:l")
+    await screen.see("noted")
+    screen.type(b"\x04")  # Ctrl-D
+    assert await asyncio.wait_for(screen.process.wait(), 10) == 0
+
+
+async def test_ctrl_c_stops_the_run_and_again_leaves(screen: Screen) -> None:
+    await screen.see("›")
+    screen.type(b"slow\r")
+    await screen.see("thinking")
+    screen.type(b"\x03")
+    await screen.see("It was stopped.")
+    screen.type(b"\x03")
+    assert await asyncio.wait_for(screen.process.wait(), 10) == 0
+    assert b"/stop" in screen.output
+    assert b"Traceback" not in screen.output

@@ -1,0 +1,113 @@
+"""The way to the Bot API: through the configured proxy with the configured CA, and through no other."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+import pytest
+
+from channels.base import Route
+from channels.errors import AttachmentFailed, Fatal, Temporary
+from channels.telegram.api import TelegramApi
+from channels.telegram.network import Network
+from tests.channels.telegram.support import config_for
+from tests.channels.telegram.test_fetching import CountingSink
+from tests.simulators.process import SimulatorProcess
+from tests.simulators.proxy.authority import PrivateAuthority
+from tests.simulators.proxy.client import ProxySimulator
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+    from tests.simulators.telegram.client import TelegramSimulator
+
+HOST = "api.telegram.test"
+ROOT = f"https://{HOST}"
+
+
+@asynccontextmanager
+async def tls_front(folder: Path, authority: PrivateAuthority, port: int) -> AsyncIterator[int]:
+    """Decrypts for the simulator, which speaks plain HTTP; yields the port."""
+    made = authority.issue(HOST)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(made.cert, made.key)
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        inner_reader, inner_writer = await asyncio.open_connection("127.0.0.1", port)
+        tasks = [asyncio.create_task(copy(reader, inner_writer)), asyncio.create_task(copy(inner_reader, writer))]
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        inner_writer.close()
+        writer.close()
+        await asyncio.wait(tasks)
+
+    async def copy(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
+        while chunk := await source.read(65536):
+            target.write(chunk)
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0, ssl=context)
+    try:
+        yield server.sockets[0].getsockname()[1]
+    finally:
+        server.close()
+
+
+@asynccontextmanager
+async def opened(telegram: TelegramSimulator, root: str, route: Route) -> AsyncIterator[TelegramApi]:
+    api = TelegramApi("telegram", config_for(telegram, base_url=root), lambda url: route)
+    try:
+        yield api
+    finally:
+        await api.close()
+
+
+async def test_everything_goes_through_the_proxy_and_trusts_the_private_ca(
+    telegram: TelegramSimulator, simulator_process: SimulatorProcess, tmp_path: Path
+) -> None:
+    authority = PrivateAuthority.create(tmp_path)
+    async with (
+        SimulatorProcess("tests.simulators.proxy") as process,
+        ProxySimulator(process.port) as proxy,
+        tls_front(tmp_path, authority, simulator_process.port) as port,
+    ):
+        await proxy.route(f"{HOST}:443", port)
+        async with opened(telegram, ROOT, Route(proxy=proxy.url, ca_file=authority.cert)) as api:
+            assert (await api.call("getMe", {}))["id"] == telegram.bot_id
+            await telegram.user_says("x")
+            assert len(await api.poll(None, 0, ["message"], 5.0)) == 1
+            with pytest.raises(AttachmentFailed, match="the file server answered 404"):
+                await api.download("documents/none.txt", CountingSink())
+        assert [connect.target for connect in await proxy.connects()] == [f"{HOST}:443"] * 3
+        async with opened(telegram, ROOT, Route(proxy=proxy.url)) as api:
+            with pytest.raises(Temporary, match="ConnectError"):
+                await api.call("getMe", {}, repeatable=False)
+
+
+async def test_a_proxy_that_refuses_means_nothing_was_sent(telegram: TelegramSimulator) -> None:
+    async with SimulatorProcess("tests.simulators.proxy") as process:
+        route = Route(proxy=f"http://127.0.0.1:{process.port}")
+        async with opened(telegram, ROOT, route) as api:
+            with pytest.raises(Temporary, match="ProxyError"):
+                await api.call("sendMessage", {"chat_id": 1, "text": "x"}, repeatable=False)
+
+
+async def test_proxies_of_the_environment_are_not_used(
+    telegram: TelegramSimulator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    async with opened(telegram, telegram.root, Route()) as api:
+        assert (await api.call("getMe", {}))["id"] == telegram.bot_id
+
+
+async def test_an_unusable_route_is_fatal_and_shows_no_password(telegram: TelegramSimulator, tmp_path: Path) -> None:
+    with pytest.raises(Fatal) as failure:
+        TelegramApi("telegram", config_for(telegram), lambda url: Route(proxy="gopher://me:hunter2@h:1"))
+    assert "hunter2" not in f"{failure.value} {failure.value.hint}"
+    (tmp_path / "ca.pem").write_text("no certificate")
+    for path in (tmp_path / "ca.pem", tmp_path / "missing.pem"):
+        with pytest.raises(Fatal, match="CA file"):
+            Network(ROOT, config_for(telegram).token, Route(ca_file=path), "telegram")
