@@ -1,0 +1,180 @@
+"""The control socket: how `antler status` and `antler console` talk to the running process.
+
+A Unix socket in the data folder (0600), one JSON object a line, versioned. A request is {"v": 1, "op": "..."}; the
+answer is {"ok": true, "data": ...} or {"ok": false, "error": "..."}; "console" turns the connection into a terminal.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+import os
+import sys
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator
+    from pathlib import Path
+
+    from bot.settings import Settings
+
+log = logging.getLogger(__name__)
+
+VERSION = 1
+SOCKET = "control.sock"
+ANSWER_SECONDS = 5.0
+_LONGEST_LINE = 4 * 1024 * 1024
+
+
+NO_CONSOLE = "the running gateway has no console: add `console: {}` to `channels` in its config and restart it"
+
+TakeOver = Callable[[str, asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+"""Given a terminal's session id and its streams; returns when the terminal is gone."""
+
+
+class NotRunning(Exception):
+    """No process answers for this data folder."""
+
+
+class ControlServer:
+    """status: the facts to tell. terminal: takes over a connection that asked for the console."""
+
+    def __init__(
+        self,
+        data_dir: Path,
+        status: Callable[[], dict[str, Any]],
+        terminal: TakeOver | None = None,
+    ) -> None:
+        self._data_dir = data_dir
+        self._status = status
+        self._terminal = terminal
+        self._server: asyncio.Server | None = None
+        self._connections: set[asyncio.Task[None]] = set()
+
+    async def __aenter__(self) -> ControlServer:
+        with _short_path(self._data_dir) as path:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(path)
+            self._server = await asyncio.start_unix_server(self._connected, path, limit=_LONGEST_LINE)
+            os.chmod(path, 0o600)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._server is not None:
+            self._server.close()
+        for task in self._connections:
+            task.cancel()
+        if self._connections:
+            await asyncio.wait(self._connections)
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(self._data_dir / SOCKET)
+
+    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        if task is None:
+            return
+        self._connections.add(task)
+        try:
+            await self._converse(reader, writer)
+        except (ConnectionError, asyncio.IncompleteReadError, ValueError, asyncio.CancelledError) as error:
+            # A cancelled handler has nobody to tell: the server is closing.
+            log.debug("a control connection ended: %r", error)
+        finally:
+            self._connections.discard(task)
+            writer.close()
+
+    async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while line := await reader.readline():
+            request = json.loads(line)
+            if not isinstance(request, dict) or request.get("v") != VERSION:
+                await _send(writer, {"ok": False, "error": f"this process speaks version {VERSION}; update the other"})
+            elif request.get("op") == "status":
+                await _send(writer, {"ok": True, "data": self._status()})
+            elif request.get("op") == "console" and self._terminal is None:
+                await _send(writer, {"ok": False, "error": NO_CONSOLE})
+            elif request.get("op") == "console" and self._terminal is not None:
+                await _send(writer, {"ok": True, "data": {}})
+                return await self._terminal(str(request.get("session", "")), reader, writer)
+            else:
+                await _send(writer, {"ok": False, "error": f"unknown operation {request.get('op')!r}"})
+
+
+async def _send(writer: asyncio.StreamWriter, message: dict[str, Any]) -> None:
+    writer.write(json.dumps(message, ensure_ascii=False).encode() + b"\n")
+    await writer.drain()
+
+
+@contextlib.contextmanager
+def _short_path(data_dir: Path) -> Iterator[str]:
+    """The socket's path by way of an open folder: the kernel takes no more than 107 bytes for one."""
+    fd = os.open(data_dir, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        yield f"/proc/self/fd/{fd}/{SOCKET}"
+    finally:
+        os.close(fd)
+
+
+@contextlib.asynccontextmanager
+async def connection(data_dir: Path) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+    """A connection to the process that holds the data folder. Raises NotRunning."""
+    try:
+        with _short_path(data_dir) as path:
+            reader, writer = await asyncio.open_unix_connection(path, limit=_LONGEST_LINE)
+    except OSError as error:
+        raise NotRunning(f"no antler process answers in {data_dir} ({error.strerror})") from error
+    try:
+        yield reader, writer
+    finally:
+        writer.close()
+
+
+async def ask(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, operation: str, **more: str) -> Any:
+    """Send one request, return the answer's data. Raises NotRunning when there is no proper answer in time."""
+    try:
+        async with asyncio.timeout(ANSWER_SECONDS):
+            await _send(writer, {"v": VERSION, "op": operation, **more})
+            answer = json.loads(await reader.readline() or b"{}")
+    except (TimeoutError, ConnectionError, ValueError) as error:
+        raise NotRunning("the antler process does not answer; its log says why") from error
+    if not isinstance(answer, dict) or not answer.get("ok"):
+        raise NotRunning(str(answer.get("error", "the antler process gave no answer")))
+    return answer["data"]
+
+
+async def read_status(data_dir: Path) -> dict[str, Any]:
+    """What StatusPage.machine tells. Raises NotRunning."""
+    async with connection(data_dir) as (reader, writer):
+        data = await ask(reader, writer, "status")
+        if not isinstance(data, dict):
+            raise NotRunning("the antler process gave an answer of an unknown form")
+        return data
+
+
+def describe(status: dict[str, Any]) -> str:
+    """`antler status` for people: a line for the process, then one for each connection."""
+    lines = [
+        f"antler {status['version']}, up {status['uptime']:.0f} s, {status['running']} running, "
+        f"{status['waiting']} waiting"
+    ]
+    for connection_ in status["connections"]:
+        silence = connection_["silence"]
+        age = "no sign of life yet" if silence is None else f"last sign of life {silence:.0f} s ago"
+        detail = f" ({connection_['detail']})" if connection_["detail"] else ""
+        lines.append(f"  {connection_['account']}: {connection_['state']}, {age}{detail}")
+    return "\n".join(lines)
+
+
+def status(settings: Settings, *, check: bool) -> int:
+    """`antler status`: print what the running process tells; 0 when every connection is well, else 1."""
+    try:
+        found = asyncio.run(read_status(settings.data_dir))
+    except NotRunning as error:
+        if not check:
+            print(f"antler: {error}", file=sys.stderr)
+        return 1
+    if not check:
+        print(describe(found))
+    return 0 if found["healthy"] else 1

@@ -1,0 +1,225 @@
+"""The replies of one account, with its channel while it has one: decides what each wants and reacts to how it went."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, cast
+
+from bot.delivery.failures import Failures, pause
+from bot.delivery.reply import Outcome, Reply
+from bot.delivery.scheduler import Scheduler
+from bot.delivery.sender import Sender
+from bot.store.errors import StoreUnavailable
+from channels.errors import ChannelError, ChatGone, ChatMoved, Fatal
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from bot.delivery.journal import Journal
+    from bot.delivery.redaction import Redactor
+    from bot.delivery.scheduler import ChatLine, Job
+    from channels.base import Capabilities, Channel, Clock
+
+log = logging.getLogger(__name__)
+
+AFTER_A_BUG = 30.0
+"""Seconds before a reply is tried again whose call raised what no call may raise."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccountSnapshot:
+    """For /status. used_calls of allowed_calls in the last second; oldest_wait: seconds that a final has waited.
+
+    stopped: why nothing is sent ("" while it works).
+    """
+
+    account: str
+    open_replies: int
+    waiting_finals: int
+    used_calls: int
+    allowed_calls: float
+    oldest_wait: float
+    stopped: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """What all accounts share."""
+
+    journal: Journal
+    clock: Clock
+    redact: Redactor
+    lease_valid: Callable[[], bool]
+    moved: Callable[[str, str, str], None]
+    progressed: Callable[[], None]
+
+
+class Account:
+    """Made with the first reply or the channel, whichever comes first."""
+
+    def __init__(self, name: str, around: Surroundings) -> None:
+        self.name = name
+        self.replies: dict[str, Reply] = {}
+        self.stopped = "no connection yet"
+        self._around = around
+        self._streaming: set[Reply] = set()
+        self._caps: Capabilities | None = None
+        self._scheduler: Scheduler | None = None
+        self._sender: Sender | None = None
+        self._failures: Failures | None = None
+
+    @property
+    def unfinished(self) -> bool:
+        """A final, or the last draft before a planned stop, is left that could be shown now."""
+        caps = self._caps
+        if self._scheduler is None or self.stopped or caps is None:
+            return False
+        return any(
+            reply.final or (reply.suspended and reply.next_wish(caps, 0.0) is not None)
+            for reply in self.replies.values()
+        )
+
+    def connect(self, channel: Channel) -> None:
+        """Send through `channel` from now on, beginning with everything that waited for one."""
+        around = self._around
+        self._caps = channel.capabilities
+        self._sender = Sender(channel, around.journal, around.clock, around.redact, around.lease_valid)
+        self._failures = Failures(channel, around.clock)
+        self._scheduler = Scheduler(self.name, channel.rate, around.clock, self._perform, self._bug, self._allowed)
+        self.stopped = ""
+        self._scheduler.start()
+        for reply in tuple(self.replies.values()):
+            self.changed(reply)
+
+    def detach(self, why: str) -> Scheduler | None:
+        """Stop sending: replies wait for the next `connect`. Returns what the caller has to close."""
+        scheduler, self._scheduler = self._scheduler, None
+        self.stopped = why
+        return scheduler
+
+    def add(self, reply: Reply) -> None:
+        self.replies[reply.key] = reply
+
+    def changed(self, reply: Reply) -> None:
+        """Something about the reply is new: decide anew what it wants."""
+        if reply.streaming:
+            self._streaming.add(reply)
+        else:
+            self._streaming.discard(reply)
+        if self._scheduler is None or self._caps is None or self.stopped or reply.loading:
+            return
+        wish = reply.next_wish(self._caps, self._edit_interval(reply))
+        if wish is None:
+            self._scheduler.withdraw(reply)
+        else:
+            self._scheduler.want(reply, *wish)
+
+    def forget(self, reply: Reply) -> None:
+        """It is settled."""
+        self._streaming.discard(reply)
+        if self.replies.get(reply.key) is reply:
+            del self.replies[reply.key]
+        if self._scheduler is not None:
+            self._scheduler.withdraw(reply)
+        self._around.progressed()
+
+    def snapshot(self) -> AccountSnapshot:
+        now = self._around.clock.monotonic()
+        finals = [reply.final_since for reply in self.replies.values() if reply.final]
+        budget = None if self._scheduler is None else self._scheduler.budget
+        return AccountSnapshot(
+            account=self.name,
+            open_replies=len(self.replies),
+            waiting_finals=len(finals),
+            used_calls=0 if budget is None else budget.used(now),
+            allowed_calls=0.0 if budget is None else budget.per_second,
+            oldest_wait=now - min(finals, default=now),
+            stopped=self.stopped,
+        )
+
+    def _edit_interval(self, reply: Reply) -> float:
+        """The more replies grow at once, the wider their edits are spaced, so that all keep moving."""
+        assert self._caps is not None
+        assert self._scheduler is not None
+        own = self._caps.edit_interval_group if reply.group else self._caps.edit_interval_dm
+        strain = self._scheduler.strain(reply.chat)
+        return max(own * strain, self._scheduler.budget.edit_interval(len(self._streaming)))
+
+    async def _perform(self, job: Job, line: ChatLine) -> bool:
+        """The scheduler's grant: one call."""
+        reply = cast("Reply", job)
+        assert self._sender is not None
+        assert self._caps is not None
+        previews = self._caps.preview_dm and not reply.group and not line.preview_refused
+        called = True
+        try:
+            called = await self._sender.advance(reply, previews)
+        except ChannelError as error:
+            await self._failed(reply, line, error)
+        except StoreUnavailable as error:
+            log.error("reply %s waits for the database: %s", reply.key, error)
+            self._wait_again(reply)
+            called = False
+        if reply.settled:
+            self.forget(reply)
+        else:
+            self.changed(reply)
+        self._around.progressed()
+        return called
+
+    async def _failed(self, reply: Reply, line: ChatLine, error: ChannelError) -> None:
+        assert self._failures is not None
+        match error:
+            case ChatGone():
+                await self._give_up([r for r in self.replies.values() if r.chat == reply.chat], "chat gone", error)
+            case ChatMoved():
+                if reply.attempts:  # a chat that moves in circles
+                    self._wait_again(reply)
+                reply.attempts += 1
+                self._move(reply.chat, error.new_chat)
+            case Fatal():
+                log.error("account %s: nothing is sent any more: %s (%s)", self.name, error, error.hint)
+                self._stop(error.hint)
+            case _:
+                if not self._failures.note(reply, line, error):
+                    await self._give_up([reply], "refused", error)
+
+    async def _give_up(self, replies: list[Reply], reason: str, error: ChannelError) -> None:
+        log.warning("account %s: %d replies given up, %s: %s", self.name, len(replies), reason, error)
+        await self._around.journal.abandon(replies, f"{reason}: {error}")
+        for reply in replies:
+            reply.settle(Outcome.ABANDONED)
+            self.forget(reply)
+
+    def _move(self, old: str, new: str) -> None:
+        log.info("account %s: chat %s is now %s", self.name, old, new)
+        for reply in self.replies.values():
+            if reply.chat == old:
+                if self._scheduler is not None:
+                    self._scheduler.withdraw(reply)
+                reply.move(new)
+                self.changed(reply)
+        self._around.moved(self.name, old, new)
+
+    def _allowed(self) -> bool:
+        return not self.stopped and self._around.lease_valid()
+
+    def _stop(self, why: str) -> None:
+        """Nothing works until a person has changed something: rows stay for the next start or `connect`."""
+        self.stopped = why
+        if self._scheduler is not None:
+            for reply in self.replies.values():
+                self._scheduler.withdraw(reply)
+
+    def _wait_again(self, reply: Reply) -> None:
+        """Not at once, and later each time."""
+        reply.attempts += 1
+        reply.retry_at = self._around.clock.monotonic() + pause(reply.attempts)
+
+    def _bug(self, job: Job) -> None:
+        reply = cast("Reply", job)
+        reply.doing = None
+        reply.retry_at = self._around.clock.monotonic() + AFTER_A_BUG
+        if not reply.settled:
+            self.changed(reply)

@@ -1,0 +1,189 @@
+"""How many calls an account and its chats can afford (CHANNELS.md 1c): the bookkeeping behind the scheduler."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from enum import IntEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from channels.base import Rate
+
+BURST = 3
+"""Calls that a chat may make at once after it was quiet; platforms bear short bursts."""
+
+DRAFT_SHARE = 0.7
+"""What edits of growing answers may use of a budget; the rest is kept for answers and for first signs of life."""
+
+
+class Priority(IntEnum):
+    """What goes first when not all can go. Within one of these the oldest goes first."""
+
+    FINAL = 0
+    QUESTION = 1
+    PROGRESS = 2
+    DRAFT = 3
+    TYPING = 4
+
+
+SHARE = {
+    Priority.FINAL: 1.0,
+    Priority.QUESTION: 1.0,
+    Priority.PROGRESS: 0.85,
+    Priority.DRAFT: DRAFT_SHARE,
+    Priority.TYPING: 0.5,
+}
+"""Up to which part of a window each may fill it."""
+
+
+class Window:
+    """At most `limit` calls within any `seconds`, exactly."""
+
+    __slots__ = ("_limit", "_seconds", "_stamps")
+
+    def __init__(self, limit: int, seconds: float) -> None:
+        self._limit = limit
+        self._seconds = seconds
+        self._stamps: deque[float] = deque()
+
+    def ready_at(self, now: float, share: float) -> float:
+        """The earliest time for one more call of that share; not after `now` means at once."""
+        self._forget(now)
+        allowed = max(1, int(self._limit * share))
+        return now if len(self._stamps) < allowed else self._stamps[-allowed] + self._seconds
+
+    def take(self, now: float) -> None:
+        self._stamps.append(now)
+
+    def give_back(self) -> None:
+        """Undo the last `take`: the call was not needed."""
+        if self._stamps:
+            self._stamps.pop()
+
+    def used(self, now: float) -> int:
+        self._forget(now)
+        return len(self._stamps)
+
+    def _forget(self, now: float) -> None:
+        while self._stamps and self._stamps[0] + self._seconds <= now:
+            self._stamps.popleft()
+
+
+class Bucket:
+    """`rate` calls per second on average, `burst` at once after a pause."""
+
+    __slots__ = ("_at", "_burst", "_rate", "_tokens")
+
+    def __init__(self, rate: float, burst: float, now: float) -> None:
+        self._rate = rate
+        self._burst = burst
+        self._tokens = burst
+        self._at = now
+
+    def ready_at(self, now: float) -> float:
+        self._fill(now)
+        return now if self._tokens >= 1 - 1e-9 else now + (1 - self._tokens) / self._rate
+
+    def take(self, now: float) -> None:
+        self._fill(now)
+        self._tokens -= 1
+
+    def give_back(self) -> None:
+        self._tokens = min(self._burst, self._tokens + 1)
+
+    def drain(self, now: float) -> None:
+        """The platform says the chat has had enough: what was saved up is worth nothing."""
+        self._fill(now)
+        self._tokens = min(self._tokens, 1.0)
+
+    def full_at(self, now: float) -> float:
+        self._fill(now)
+        return now + (self._burst - self._tokens) / self._rate
+
+    def _fill(self, now: float) -> None:
+        self._tokens = min(self._burst, self._tokens + (now - self._at) * self._rate)
+        self._at = now
+
+
+class ChatBudget:
+    """One chat's calls: a bucket, in groups also a minute's window, and the pause that a platform asked for."""
+
+    __slots__ = ("_bucket", "_minute", "blocked_until", "strain")
+
+    def __init__(self, rate: Rate, group: bool, now: float) -> None:
+        self._bucket = Bucket(rate.per_chat_per_second, max(1.0, min(BURST, rate.per_chat_per_second * BURST)), now)
+        per_minute = rate.per_group_per_minute
+        self._minute = Window(max(1, int(per_minute)), 60.0) if group and math.isfinite(per_minute) else None
+        self.blocked_until = -math.inf
+        self.strain = 1.0
+        """How much wider than usual edits are spaced: doubled by a 429, eased by each call that passes."""
+
+    def ready_at(self, now: float, priority: Priority) -> float:
+        ready = max(self._bucket.ready_at(now), self.blocked_until)
+        # A typing action is no message, so it does not count against the minute's messages.
+        if self._minute is not None and priority is not Priority.TYPING:
+            ready = max(ready, self._minute.ready_at(now, SHARE[priority]))
+        return ready
+
+    def take(self, now: float, priority: Priority) -> None:
+        self._bucket.take(now)
+        if self._minute is not None and priority is not Priority.TYPING:
+            self._minute.take(now)
+
+    def give_back(self, priority: Priority) -> None:
+        self._bucket.give_back()
+        if self._minute is not None and priority is not Priority.TYPING:
+            self._minute.give_back()
+
+    def refuse(self, now: float, seconds: float) -> None:
+        """A 429: nothing goes to this chat for `seconds`, and edits come at half the pace afterwards."""
+        self.block(now + seconds)
+        self._bucket.drain(now)
+        self.strain = min(8.0, self.strain * 2)
+
+    def block(self, until: float) -> None:
+        self.blocked_until = max(self.blocked_until, until)
+
+    def ease(self) -> None:
+        self.strain = max(1.0, self.strain * 0.9)
+
+    def fresh_at(self, now: float) -> float:
+        """When this budget holds nothing worth remembering."""
+        fresh = max(self._bucket.full_at(now), self.blocked_until)
+        if self.strain > 1:
+            fresh = max(fresh, now + 60)
+        return max(fresh, now + 60) if self._minute is not None and self._minute.used(now) else fresh
+
+
+class AccountBudget:
+    """All calls of one account."""
+
+    __slots__ = ("_rate", "_window")
+
+    def __init__(self, rate: Rate) -> None:
+        self._rate = rate.per_second
+        limit = max(1, int(self._rate)) if math.isfinite(self._rate) else 0
+        self._window = Window(limit, limit / self._rate) if limit else None
+
+    def ready_at(self, now: float, priority: Priority) -> float:
+        return now if self._window is None else self._window.ready_at(now, SHARE[priority])
+
+    def take(self, now: float) -> None:
+        if self._window is not None:
+            self._window.take(now)
+
+    def give_back(self) -> None:
+        if self._window is not None:
+            self._window.give_back()
+
+    def used(self, now: float) -> int:
+        return 0 if self._window is None else self._window.used(now)
+
+    @property
+    def per_second(self) -> float:
+        return self._rate
+
+    def edit_interval(self, streaming: int) -> float:
+        """Seconds between two edits of one reply so that `streaming` replies together stay within the drafts' share."""
+        return streaming / (self._rate * DRAFT_SHARE)

@@ -1,0 +1,135 @@
+"""What a failed call means for its reply, its chat and its account (channels/errors.py), decided in one place."""
+
+from __future__ import annotations
+
+import logging
+import random
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from bot.delivery.plan import Delete, Edit, Find, FinishStream, Preview, Send, ShowStream
+from bot.delivery.reply import Outcome
+from channels.errors import MessageGone, OutcomeUnknown, Permanent, RateLimited, Temporary
+
+if TYPE_CHECKING:
+    from bot.delivery.reply import Reply
+    from bot.delivery.scheduler import ChatLine
+    from channels.base import Channel, Clock
+    from channels.errors import ChannelError
+    from channels.message import OutboundMessage
+
+log = logging.getLogger(__name__)
+
+FIRST_PAUSE = 0.5
+LONGEST_PAUSE = 60.0
+HOLDING_ATTEMPTS = 4
+"""Failures for which a reply holds its whole chat back, so that order is kept; after that others may pass it."""
+
+PUNCTUATION = re.compile(r"([!-/:-@\[-`{-~])")
+INDENTATION = re.compile(r"^[ \t]+", re.MULTILINE)
+
+
+def pause(attempts: int) -> float:
+    """Seconds before the next try: doubling, at most a minute, with jitter so that many do not come at once."""
+    return min(LONGEST_PAUSE, FIRST_PAUSE * 2.0 ** min(attempts - 1, 10)) * random.uniform(0.5, 1.0)
+
+
+def plain(text: str) -> str:
+    """Markdown that shows `text` as it is: all ASCII punctuation escaped (CommonMark 2.4), no indentation left."""
+    visible = INDENTATION.sub(lambda found: "\u00a0" * len(found.group()), text)
+    return PUNCTUATION.sub(r"\\\1", visible)
+
+
+class Failures:
+    """For one account."""
+
+    def __init__(self, channel: Channel, clock: Clock) -> None:
+        self._channel = channel
+        self._clock = clock
+
+    def note(self, reply: Reply, line: ChatLine, error: ChannelError) -> bool:
+        """Decide what the reply does next. Returns False when nothing is left to try: give it up."""
+        step, reply.doing = reply.doing, None
+        match error:
+            case RateLimited():
+                line.budget.refuse(self._clock.monotonic(), error.retry_after)
+                log.info("%s: chat %s is limited for %.1f s", self._channel.account, line.name, error.retry_after)
+            case Temporary():
+                self._wait(reply, line, error)
+            case OutcomeUnknown():
+                self._unknown(reply, step)
+                self._wait(reply, line, error)
+            case MessageGone() if isinstance(step, Edit):
+                step.state.message_id = step.state.shown = None
+                step.state.final_shown = False
+            case Permanent() if isinstance(step, ShowStream | FinishStream):
+                log.warning("reply %s: its stream ended early: %s", reply.key, error)
+                reply.break_stream()
+            case Permanent():
+                return self._refused(reply, line, error, step)
+            case _:
+                self._wait(reply, line, error)
+        return True
+
+    def _wait(self, reply: Reply, line: ChatLine, error: ChannelError) -> None:
+        reply.attempts += 1
+        seconds = pause(reply.attempts)
+        until = self._clock.monotonic() + seconds
+        reply.retry_at = until
+        if reply.attempts <= HOLDING_ATTEMPTS:
+            line.budget.block(until)
+        log.info("reply %s: try %d failed, next in %.1f s: %s", reply.key, reply.attempts, seconds, error)
+
+    def _unknown(self, reply: Reply, step: object) -> None:
+        match step:
+            case Send(state, final=final) if not self._channel.capabilities.idempotent_send:
+                state.look = True
+                if final:
+                    state.lost_finals += 1
+                    state.lost_at = self._clock.monotonic()
+            case Edit(state):
+                state.shown = None
+            case ShowStream(live):
+                live.shown = None
+            case _:
+                pass
+
+    def _refused(self, reply: Reply, line: ChatLine, error: ChannelError, step: object) -> bool:
+        match step:
+            case Preview():
+                line.preview_refused = True
+                reply.previewed = None
+            case Find(state):
+                state.look = False
+            case Delete(state):
+                state.deletes += 1
+            case Send(state) | Edit(state) if reply.final:
+                simpler = self._simpler(reply, state.index - reply.sealed)
+                log.warning(
+                    "reply %s was refused (%s): %s", reply.key, error, "trying it simpler" if simpler else "given up"
+                )
+                if simpler is None:
+                    return False
+                reply.wanted = simpler
+            case _:
+                log.warning("reply %s: a draft was refused: %s", reply.key, error)
+                reply.refused = reply.view[0] if reply.view else None
+        return True
+
+    def _simpler(self, reply: Reply, part: int) -> OutboundMessage | None:
+        """The final with less that a platform could refuse; None when nothing is left to leave out."""
+        message = reply.wanted
+        assert message is not None
+        if message.files and part >= len(self._channel.layout(replace(message, files=()))):
+            reply.degraded = Outcome.WITHOUT_FILES
+            return replace(message, files=())
+        if not reply.plain and message.text:
+            reply.plain = True
+            if reply.degraded is Outcome.DELIVERED:
+                reply.degraded = Outcome.PLAIN
+            return replace(message, text=plain(message.text))
+        if message.files or message.buttons:
+            reply.degraded = Outcome.WITHOUT_FILES if message.files else reply.degraded
+            return replace(message, files=(), buttons=())
+        return None

@@ -1,0 +1,127 @@
+"""What delivery writes to and reads from the outbox, in its own terms."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from bot.delivery.reply import PartState, Reply, idem_key
+from bot.store import outbox
+from bot.store.encoding import to_json
+from bot.store.errors import StoreUnavailable
+from bot.store.rows import OutboxRow
+from channels.message import OUTBOUND_MESSAGE
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence
+
+    from sqlalchemy import Connection
+
+    from bot.store.store import Store
+    from channels.base import Clock
+    from channels.message import Address, OutboundMessage
+
+log = logging.getLogger(__name__)
+
+STORE_RETRY = 1.0
+"""Seconds between two tries to record what has already happened on the platform."""
+KNOWN_IDS = 200
+
+
+class Journal:
+    """For all accounts. What happened on the platform is recorded whatever it takes; what only may happen can fail."""
+
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+        self._began = clock.now()
+
+    def finalize(
+        self, tx: Connection, reply_key: str, address: Address, reply_to: str | None, message: OutboundMessage
+    ) -> None:
+        """Inside a unit: `message` (redacted) is the reply's last state."""
+        body = to_json(OUTBOUND_MESSAGE, message)
+        outbox.finalize(tx, reply_key, address, reply_to, body, self._clock.now(), idem_key(reply_key, 0))
+
+    async def load(self, reply_key: str) -> list[OutboxRow]:
+        """Raises StoreUnavailable."""
+        return await self._store.read(lambda tx: outbox.load(tx, reply_key))
+
+    async def undelivered(self) -> dict[str, list[OutboxRow]]:
+        """The parts of each reply that is neither delivered nor given up, oldest reply first."""
+        replies: dict[str, list[OutboxRow]] = {}
+        for row in await self._store.read(outbox.undelivered):
+            replies.setdefault(row.reply_key, []).append(row)
+        return replies
+
+    async def intend(self, reply: Reply, state: PartState) -> None:
+        """Commit that the part is about to be sent. Raises StoreUnavailable: then it must not be."""
+        row = OutboxRow(
+            reply_key=reply.key,
+            part=state.index,
+            idem_key=state.idem_key,
+            address=reply.address,
+            reply_to=reply.reply_to,
+            message_id=None,
+            body="",
+            desired_rev=reply.rev,
+            # Behind any revision, so that a part that was only intended never counts as shown.
+            sent_rev=-1,
+            final=reply.final,
+            created_at=self._clock.now(),
+        )
+        await self._store.write(lambda tx: outbox.intend(tx, [row]))
+
+    async def sent(self, reply: Reply, part: int, message_id: str, rev: int) -> None:
+        """The part is in the chat and shows that revision."""
+        row = outbox.Sent(reply_key=reply.key, part=part, message_id=message_id, rev=rev)
+        await self._insist(lambda: self._store.add(outbox.RECORD_SENT, [row]))
+
+    async def shown(self, reply: Reply, state: PartState, rev: int) -> None:
+        """The part's message was changed and shows that revision."""
+        row = outbox.Shown(reply_key=reply.key, part=state.index, rev=rev)
+        await self._insist(lambda: self._store.add(outbox.RECORD_SHOWN, [row]))
+
+    async def clear(self, reply: Reply, state: PartState) -> None:
+        """The part's message does not exist any more."""
+        await self._insist(lambda: self._store.write(lambda tx: outbox.clear_message(tx, reply.key, state.index)))
+
+    async def delivered(self, reply: Reply) -> None:
+        await self._insist(lambda: self._store.write(lambda tx: outbox.delivered(tx, reply.key, self._clock.now())))
+
+    async def abandon(self, replies: Sequence[Reply], reason: str) -> None:
+        """Give replies up for good."""
+        keys = [reply.key for reply in replies]
+        await self._insist(lambda: self._store.write(lambda tx: _abandon(tx, keys, reason)))
+
+    async def known_ids(self, address: Address) -> frozenset[str]:
+        """Ids of ours in a chat. Raises StoreUnavailable."""
+        return await self._store.read(lambda tx: outbox.known_ids(tx, address.account, address.chat, KNOWN_IDS))
+
+    def restore(self, reply: Reply, rows: Sequence[OutboxRow]) -> None:
+        """Give a fresh Reply what an earlier process, or an earlier reply under its key, left in the outbox."""
+        for row in rows:
+            state = reply.state(row.part)
+            state.intended = True
+            state.message_id = row.message_id
+            state.final_shown = row.final and row.message_id is not None and row.sent_rev >= row.desired_rev
+            state.crashed = row.message_id is None and row.created_at < self._began
+            reply.rev = max(reply.rev, row.desired_rev)
+        if reply.wanted is None and rows and rows[0].final and rows[0].body:
+            reply.wanted = OUTBOUND_MESSAGE.validate_json(rows[0].body)
+            reply.dirty = True
+
+    async def _insist(self, write: Callable[[], Awaitable[object]]) -> None:
+        while True:
+            try:
+                await write()
+            except StoreUnavailable as error:
+                log.error("the outbox cannot be written, trying again: %s", error)
+                await self._clock.sleep(STORE_RETRY)
+            else:
+                return
+
+
+def _abandon(tx: Connection, reply_keys: Sequence[str], reason: str) -> None:
+    for key in reply_keys:
+        outbox.abandon(tx, key, reason)

@@ -1,0 +1,74 @@
+"""Takes known secrets out of everything that a reply shows; used right before a message is stored or laid out."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from channels.message import OutboundMessage
+
+
+class Redactor(Protocol):
+    """longest: the length in characters of the longest secret, so that a growing text can hold back its tail."""
+
+    @property
+    def longest(self) -> int: ...
+    def __call__(self, text: str) -> str: ...
+
+
+def redact_message(message: OutboundMessage, redact: Redactor) -> OutboundMessage:
+    """The same message with every text that a person can see redacted; Button.data never holds a secret of ours."""
+    return replace(
+        message,
+        text=redact(message.text),
+        status=redact(message.status),
+        buttons=tuple(tuple(replace(button, label=redact(button.label)) for button in row) for row in message.buttons),
+        files=tuple(replace(file, name=redact(file.name)) for file in message.files),
+    )
+
+
+class GrowingText:
+    """The text of an append-only stream: what was shown stays a prefix of what is shown next, whatever comes.
+
+    The last `hold` characters are kept back until the end, since a secret could begin in them. A text that is not the
+    continuation of the last one (the model's next step) goes below it.
+    """
+
+    def __init__(self) -> None:
+        self._above = ""
+        self._whole = ""
+        self._shown = ""
+        self._seen = 0
+        self._cut = 0
+
+    def grow(self, text: str, hold: int) -> str:
+        """What the open stream shows now that the reply's text is `text`: all but what earlier streams keep."""
+        whole = self._above + text
+        if not whole.startswith(self._shown):
+            self._above = self._whole + "\n\n"
+            whole = self._above + text
+        self._whole = whole
+        self._shown = whole[: max(len(self._shown), len(whole) - hold)]
+        if not self._cut:
+            return self._shown
+        return _reopened_fence(self._shown[: self._cut]) + self._shown[self._cut :].lstrip("\n")
+
+    def mark(self) -> None:
+        """What `grow` returned last is on the platform."""
+        self._seen = len(self._shown)
+
+    def cut(self) -> None:
+        """The message keeps what was on the platform at the last `mark`; the next one goes on behind that."""
+        self._cut = self._seen
+
+    def restart(self) -> None:
+        """The stream is lost: nothing of what it showed counts."""
+        self._above = self._whole = self._shown = ""
+        self._seen = self._cut = 0
+
+
+def _reopened_fence(before: str) -> str:
+    """The line that opens a code block again when `before` ends inside one."""
+    fences = [line.strip() for line in before.splitlines() if line.lstrip().startswith("```")]
+    return fences[-1] + "\n" if len(fences) % 2 else ""

@@ -1,0 +1,264 @@
+"""One reply: what it should show, what its messages are known to show, and when it wants its next call."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import math
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from bot.delivery.budget import Priority
+from bot.delivery.redaction import GrowingText
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from bot.delivery.plan import Step, View
+    from channels.base import Capabilities, LiveReply, Part
+    from channels.message import Address, OutboundMessage
+
+TYPING_DELAY = 0.5
+"""Seconds before the first typing action: a first text that comes at once needs none."""
+TYPING_INTERVAL = 4.0
+"""Platforms show it for about 5 s (CHANNELS.md 1c)."""
+
+
+def idem_key(reply_key: str, part: int) -> str:
+    """The idempotency key of one part: derived, so that a restarted process uses the same (SECURITY.md 2.3)."""
+    return hashlib.sha256(f"{reply_key}|{part}".encode()).hexdigest()[:32]
+
+
+class Outcome(StrEnum):
+    """How a final was shown. PLAIN, WITHOUT_FILES: the platform refused its formatting or its files."""
+
+    PENDING = "pending"
+    DELIVERED = "delivered"
+    PLAIN = "plain"
+    WITHOUT_FILES = "without_files"
+    ABANDONED = "abandoned"
+
+
+@dataclass(slots=True, kw_only=True)
+class PartState:
+    """What is known of one platform message of a reply.
+
+    shown: what it shows, None when not known. intended: its outbox row is committed.
+    look: a send of ours may have been applied, so `find` comes before the next; crashed: one of an earlier process.
+    unsure: a draft's send may have been applied and nothing was found.
+    lost_finals: sends of final content whose answer never came, the newest at lost_at; assumed: counts as shown, after
+    too many of them. final_shown: an earlier process recorded the final content. deletes: failed tries to delete it.
+    """
+
+    index: int
+    idem_key: str
+    message_id: str | None = None
+    shown: Part | None = None
+    intended: bool = False
+    look: bool = False
+    crashed: bool = False
+    unsure: bool = False
+    lost_finals: int = 0
+    lost_at: float = 0.0
+    assumed: bool = False
+    final_shown: bool = False
+    deletes: int = 0
+
+
+@dataclass(slots=True)
+class Live:
+    """An open append-only stream, the live form of one part. ends: when it must be finished, on the clock."""
+
+    stream: LiveReply
+    part: PartState
+    ends: float
+    shown: OutboundMessage | None = None
+
+
+class Reply:
+    """Made by Delivery.open; the run calls `show` as often as it likes. Jobs of the scheduler."""
+
+    def __init__(
+        self, key: str, address: Address, reply_to: str | None, order: int, now: float, changed: Callable[[Reply], None]
+    ) -> None:
+        self.key = key
+        self.address = address
+        self.reply_to = reply_to
+        self.order = order
+        self.states: list[PartState] = []
+        self.sealed = 0
+        """Leading parts that stay as they are, because the platform can change nothing (no edits)."""
+        self.rev = 0
+        """The outbox revision of `wanted`; grows by one when the final is committed."""
+        self.wanted: OutboundMessage | None = None
+        self.refused: OutboundMessage | None = None
+        """A draft that the platform did not take: not tried again."""
+        self.dirty = False
+        self.final_since = 0.0
+        self.suspended = False
+        self.loading = False
+        """What the outbox knows of it is still being read: nothing is sent before."""
+        self.outcome = Outcome.PENDING
+        self.degraded = Outcome.DELIVERED
+        """How the final will have been shown, after what the platform refused of it."""
+        self.plain = False
+        self.attempts = 0
+        self.retry_at = 0.0
+        self.shown_at = -math.inf
+        self.typing_at = now + TYPING_DELAY - TYPING_INTERVAL
+        self.previewed: Part | None = None
+        self.live: Live | None = None
+        self.live_over = False
+        self.growing = GrowingText()
+        self.view: tuple[OutboundMessage, View] | None = None
+        """What `wanted` looks like, kept until either changes."""
+        self.doing: Step | None = None
+        self._changed = changed
+        self._settled = asyncio.Event()
+
+    @property
+    def chat(self) -> str:
+        return self.address.chat
+
+    @property
+    def group(self) -> bool:
+        return self.address.kind != "dm"
+
+    @property
+    def final(self) -> bool:
+        return self.wanted is not None and self.wanted.final
+
+    @property
+    def settled(self) -> bool:
+        """Nothing will change any more: delivered, given up, or the delivery was closed."""
+        return self._settled.is_set()
+
+    @property
+    def visible(self) -> bool:
+        """A message (or a preview of one) stands in the chat."""
+        return self.previewed is not None or any(state.message_id or state.assumed for state in self.states)
+
+    @property
+    def states_in_chat(self) -> bool:
+        """A message of it is, or may be, in the chat."""
+        return any(state.message_id or state.look or state.unsure for state in self.states)
+
+    @property
+    def streaming(self) -> bool:
+        """Its drafts are competing for the account's budget."""
+        return self.wanted is not None and not self.wanted.final and not self.settled
+
+    @property
+    def message_ids(self) -> dict[int, str]:
+        """Part -> platform message id, of those that are recorded; for checking where a button was pressed."""
+        return {state.index: state.message_id for state in self.states if state.message_id is not None}
+
+    def show(self, message: OutboundMessage) -> None:
+        """Make this the reply's state. Latest wins, never blocks, never raises; ignored after a final or `suspend`."""
+        if self.final or self.settled or self.suspended:
+            return
+        self.wanted = message
+        if not self.dirty:
+            self.dirty = True
+            self._changed(self)
+
+    def suspend(self) -> None:
+        """A planned stop: the last draft is shown at once if the budget allows, and no other after it."""
+        self.suspended = True
+        self._changed(self)
+
+    async def delivered(self) -> None:
+        """Wait until the final is shown or given up (see `outcome`), or the delivery was closed (outcome PENDING)."""
+        await self._settled.wait()
+
+    def finish(self, message: OutboundMessage, now: float) -> None:
+        """Take the final state; it was committed before."""
+        if self.wanted != message:
+            self.rev += 1
+        self.wanted = message
+        self.final_since = now
+        self.dirty = True
+        self.retry_at = min(self.retry_at, now) if self.attempts == 0 else self.retry_at
+        self._changed(self)
+
+    def settle(self, outcome: Outcome) -> None:
+        """No more calls."""
+        self.outcome = outcome
+        self.dirty = False
+        self._settled.set()
+
+    def state(self, index: int) -> PartState:
+        while len(self.states) <= index:
+            number = len(self.states)
+            self.states.append(PartState(index=number, idem_key=idem_key(self.key, number)))
+        return self.states[index]
+
+    def move(self, chat: str) -> None:
+        """The chat has a new id."""
+        self.address = replace(self.address, chat=chat)
+
+    def seal(self, *, broken: bool) -> None:
+        """Leave the first open part as it is; what follows goes below. broken: it does not count, all is said anew."""
+        self.sealed += 1
+        self.view = None
+        if broken:
+            self.growing.restart()
+            for state in self.states:
+                state.final_shown = False
+        else:
+            self.growing.cut()
+
+    def end_stream(self, part: Part | None, edits: bool) -> None:
+        """The stream was finished, showing `part` (None: a state that is not wanted any more)."""
+        assert self.live is not None
+        self.live.part.shown = part
+        self.live = self.view = None
+        self.growing.mark()
+        if edits or self.final:
+            self.live_over = True
+        elif part is None:
+            self.seal(broken=False)
+
+    def break_stream(self) -> None:
+        """The stream cannot be continued: edits go on from here, or the answer is sent anew."""
+        assert self.live is not None
+        self.live.part.shown = None
+        self.live = self.view = None
+        self.live_over = True
+
+    def next_wish(self, caps: Capabilities, interval: float) -> tuple[Priority, float, float] | None:
+        """(priority, since, due) of the next call, None when there is nothing to do until something changes.
+
+        interval: seconds that this reply's drafts keep between two calls now.
+        """
+        if self.settled:
+            return None
+        if self.wanted is not None and self.wanted.final:
+            return (Priority.FINAL, self.final_since, self.retry_at)
+        if self.dirty and self.wanted is not None and self._may_draft(self.wanted, caps):
+            return self._draft_wish(self.wanted, interval)
+        if self.suspended:
+            return None
+        if self.live is not None and math.isfinite(self.live.ends):
+            return (Priority.QUESTION, self.live.ends, self.live.ends)
+        if self.previewed is not None and not self.message_ids:
+            due = max(self.retry_at, self.shown_at + caps.preview_ttl)
+            return (Priority.DRAFT, due, due)
+        if caps.typing and not self.visible:
+            due = max(self.retry_at, self.typing_at + TYPING_INTERVAL)
+            return (Priority.TYPING, due, due)
+        return None
+
+    def _may_draft(self, wanted: OutboundMessage, caps: Capabilities) -> bool:
+        if caps.edits or wanted.buttons:
+            return True
+        return caps.append_only_stream or (caps.preview_dm and not self.group)
+
+    def _draft_wish(self, wanted: OutboundMessage, interval: float) -> tuple[Priority, float, float]:
+        if wanted.buttons:
+            return (Priority.QUESTION, self.retry_at, self.retry_at)
+        if not self.visible:
+            return (Priority.PROGRESS, self.retry_at, self.retry_at)
+        due = self.retry_at if self.suspended else max(self.retry_at, self.shown_at + interval)
+        return (Priority.DRAFT, due, due)

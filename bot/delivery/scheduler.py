@@ -1,0 +1,243 @@
+"""Decides which reply of one account may make its next call: by priority, oldest first, within the budgets.
+
+One task per account waits for the next moment at which something may go; each decision costs O(log n). A chat has at
+most one call under way, so that its messages appear in the order in which they were decided.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import math
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Protocol
+
+from bot.delivery.budget import AccountBudget, ChatBudget, Priority
+from bot.tasks import Tasks
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from channels.base import Clock, Rate
+
+TIMER_GRAIN = 0.001
+LEASE_RECHECK = 1.0
+"""Seconds between two looks at a lease that is not ours."""
+
+
+class Job(Protocol):
+    """Something that wants to make calls, one at a time. order: of creation, decides between equals."""
+
+    @property
+    def chat(self) -> str: ...
+    @property
+    def group(self) -> bool: ...
+    @property
+    def order(self) -> int: ...
+
+
+@dataclass(slots=True, eq=False)
+class Ticket:
+    """One job's wish for one call, not before `due`. since: decides who is the oldest of a priority."""
+
+    job: Job
+    priority: Priority
+    since: float
+    due: float
+    dead: bool = False
+
+    @property
+    def rank(self) -> tuple[int, float, int]:
+        return (self.priority, self.since, self.job.order)
+
+
+@dataclass(slots=True, eq=False)
+class ChatLine:
+    """Those who want to call one chat. version: makes its old entries in the account's heaps void."""
+
+    name: str
+    budget: ChatBudget
+    waiting: list[tuple[tuple[int, float, int], int, Ticket]] = field(default_factory=list)
+    busy: bool = False
+    version: int = 0
+    preview_refused: bool = False
+
+    def head(self) -> Ticket | None:
+        while self.waiting and self.waiting[0][2].dead:
+            heapq.heappop(self.waiting)
+        return self.waiting[0][2] if self.waiting else None
+
+
+class Scheduler:
+    """perform: makes a job's call, returns whether the platform was called. failed: told of a job whose call raised.
+
+    allowed: whether anything may be sent at all (the lease).
+    """
+
+    def __init__(
+        self,
+        name: str,
+        rate: Rate,
+        clock: Clock,
+        perform: Callable[[Job, ChatLine], Awaitable[bool]],
+        failed: Callable[[Job], None],
+        allowed: Callable[[], bool],
+    ) -> None:
+        self._rate = rate
+        self._clock = clock
+        self._perform = perform
+        self._failed = failed
+        self._allowed = allowed
+        self.budget = AccountBudget(rate)
+        self._chats: dict[str, ChatLine] = {}
+        self._tickets: dict[Job, Ticket] = {}
+        self._later: list[tuple[float, int, Ticket]] = []
+        self._paused: list[tuple[float, int, int, ChatLine]] = []
+        self._ready: list[tuple[tuple[int, float, int], int, int, ChatLine]] = []
+        self._count = 0
+        self._wake = asyncio.Event()
+        self._tasks = Tasks(f"delivery:{name}")
+        self._sleeper: tuple[float, asyncio.Task[None]] | None = None
+
+    def start(self) -> None:
+        self._tasks.spawn("scheduler", self._run())
+
+    async def close(self) -> None:
+        """Cancel everything under way."""
+        await self._tasks.cancel()
+
+    def want(self, job: Job, priority: Priority, since: float, due: float) -> None:
+        """Ask for a call; replaces what the job asked for before."""
+        old = self._tickets.get(job)
+        if old is not None:
+            if (old.priority, old.due) == (priority, due):
+                return
+            old.dead = True
+        ticket = self._tickets[job] = Ticket(job, priority, since, due)
+        heapq.heappush(self._later, (due, self._next(), ticket))
+        self._wake.set()
+
+    def withdraw(self, job: Job) -> None:
+        """The job wants nothing any more. A call under way goes on."""
+        ticket = self._tickets.pop(job, None)
+        if ticket is not None:
+            ticket.dead = True
+
+    def strain(self, chat: str) -> float:
+        """How much wider than usual the edits in a chat should be spaced."""
+        line = self._chats.get(chat)
+        return 1.0 if line is None else line.budget.strain
+
+    async def _run(self) -> None:
+        while True:
+            self._wake.clear()
+            self._arm(self._dispatch(self._clock.monotonic()))
+            await self._wake.wait()
+
+    def _arm(self, at: float) -> None:
+        """Wake at `at` at the latest; one sleeper is held, replaced only when it would sleep too long."""
+        if math.isinf(at):
+            return
+        if self._sleeper is not None:
+            until, task = self._sleeper
+            if not task.done() and until <= at:
+                return
+            task.cancel()
+        self._sleeper = (at, self._tasks.spawn("timer", self._sleep(at)))
+
+    async def _sleep(self, at: float) -> None:
+        await self._clock.sleep(max(TIMER_GRAIN, at - self._clock.monotonic()))
+        self._wake.set()
+
+    def _dispatch(self, now: float) -> float:
+        """Start every call that may go now; returns when to look again (inf: when something changes)."""
+        self._collect_due(now)
+        if not self._allowed():
+            return now + LEASE_RECHECK if self._tickets else math.inf
+        while self._ready:
+            (priority, _, _), _, version, line = self._ready[0]
+            if version != line.version:
+                heapq.heappop(self._ready)
+                continue
+            at = self.budget.ready_at(now, Priority(priority))
+            if at > now:
+                return min(at, self._next_event())
+            heapq.heappop(self._ready)
+            self._grant(line, now)
+        return self._next_event()
+
+    def _collect_due(self, now: float) -> None:
+        while self._later and (self._later[0][0] <= now or self._later[0][2].dead):
+            ticket = heapq.heappop(self._later)[2]
+            if not ticket.dead:
+                line = self._line(ticket.job)
+                heapq.heappush(line.waiting, (ticket.rank, self._next(), ticket))
+                self._place(line, now)
+        while self._paused and self._paused[0][0] <= now:
+            _, _, version, line = heapq.heappop(self._paused)
+            if version == line.version:
+                self._place(line, now)
+
+    def _next_event(self) -> float:
+        later = self._later[0][0] if self._later else math.inf
+        return min(later, self._paused[0][0]) if self._paused else later
+
+    def _line(self, job: Job) -> ChatLine:
+        """The chat of a job, made on demand and forgotten when its budget is full again."""
+        line = self._chats.get(job.chat)
+        if line is None:
+            budget = ChatBudget(self._rate, job.group, self._clock.monotonic())
+            line = self._chats[job.chat] = ChatLine(job.chat, budget)
+        return line
+
+    def _place(self, line: ChatLine, now: float) -> None:
+        """Put a chat where its foremost ticket belongs: ready, paused, or out of memory."""
+        line.version += 1
+        if line.busy:
+            return
+        head = line.head()
+        if head is None:
+            fresh = line.budget.fresh_at(now)
+            if fresh <= now:
+                self._chats.pop(line.name, None)
+            else:
+                heapq.heappush(self._paused, (fresh, self._next(), line.version, line))
+            return
+        at = line.budget.ready_at(now, head.priority)
+        if at <= now:
+            heapq.heappush(self._ready, (head.rank, self._next(), line.version, line))
+        else:
+            heapq.heappush(self._paused, (at, self._next(), line.version, line))
+
+    def _grant(self, line: ChatLine, now: float) -> None:
+        head = line.head()
+        if head is None or line.budget.ready_at(now, head.priority) > now:
+            self._place(line, now)
+            return
+        heapq.heappop(line.waiting)
+        if self._tickets.get(head.job) is head:
+            del self._tickets[head.job]
+        line.busy = True
+        line.version += 1
+        line.budget.take(now, head.priority)
+        self.budget.take(now)
+        task = self._tasks.spawn(f"call:{line.name}", self._call(head, line))
+        task.add_done_callback(partial(self._called, head.job, line))
+
+    async def _call(self, ticket: Ticket, line: ChatLine) -> None:
+        if not await self._perform(ticket.job, line):
+            line.budget.give_back(ticket.priority)
+            self.budget.give_back()
+
+    def _called(self, job: Job, line: ChatLine, task: asyncio.Task[None]) -> None:
+        line.busy = False
+        if not task.cancelled():
+            if task.exception() is not None:
+                self._failed(job)
+            self._place(line, self._clock.monotonic())
+            self._wake.set()
+
+    def _next(self) -> int:
+        self._count += 1
+        return self._count

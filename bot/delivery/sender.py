@@ -1,0 +1,210 @@
+"""Makes one call for one reply: asks plan.py which, commits what must be known before it, records what came of it."""
+
+from __future__ import annotations
+
+import logging
+import math
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from bot.delivery.plan import Delete, Edit, Find, FinishStream, Preview, Seal, Send, ShowStream, View, next_step
+from bot.delivery.redaction import redact_message
+from bot.delivery.reply import TYPING_INTERVAL, Live
+from channels.base import Probe
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from bot.delivery.journal import Journal
+    from bot.delivery.plan import Step
+    from bot.delivery.redaction import Redactor
+    from bot.delivery.reply import PartState, Reply
+    from channels.base import Channel, Clock, Part
+
+log = logging.getLogger(__name__)
+
+NOTHING_SHOWN = -1
+"""The revision of a message that was made and is empty: behind any other."""
+STREAM_SHARE = 0.9
+"""We end a stream ourselves when this share of the time that the platform gives it has passed."""
+LEASE_RETRY = 1.0
+LOST_FINALS = 2
+"""Sends of an answer whose outcome stayed unknown before it counts as shown: one repeat, never a series of copies."""
+LOST_PAUSE = 5.0
+"""Seconds before an answer whose send got lost is repeated, or before the wire is looked at again."""
+
+
+class Sender:
+    """For one account. lease_valid: whether this process may act outside at all."""
+
+    def __init__(
+        self, channel: Channel, journal: Journal, clock: Clock, redact: Redactor, lease_valid: Callable[[], bool]
+    ) -> None:
+        self._channel = channel
+        self._caps = channel.capabilities
+        self._journal = journal
+        self._clock = clock
+        self._redact = redact
+        self._lease_valid = lease_valid
+
+    async def advance(self, reply: Reply, previews: bool) -> bool:
+        """Make the reply's next call; returns whether the platform was called.
+
+        Raises ChannelError with the step in `reply.doing`, and StoreError before anything was sent.
+        """
+        step = self._plan(reply, previews)
+        if step is None:
+            await self._up_to_date(reply)
+            return await self._typing(reply)
+        if not self._may_call(reply, step):
+            return False
+        reply.doing = step
+        called = await self._make(reply, step)
+        reply.doing = None
+        if called:
+            reply.attempts = 0
+            if self._plan(reply, previews) is None:
+                await self._up_to_date(reply)
+            else:
+                reply.dirty = True
+        return called
+
+    def _plan(self, reply: Reply, previews: bool) -> Step | None:
+        """The next step that is a call; messages that must stay as they are get sealed on the way."""
+        while reply.wanted is not None and reply.wanted is not reply.refused and not reply.settled:
+            step = next_step(reply, self._caps, self._view(reply), self._clock.monotonic(), previews)
+            if not isinstance(step, Seal):
+                return step
+            reply.seal(broken=step.state.shown is None)
+        return None
+
+    def _view(self, reply: Reply) -> View:
+        """The wanted state, redacted as a whole: a secret that arrived in pieces is complete here."""
+        assert reply.wanted is not None
+        if reply.view is None or reply.view[0] is not reply.wanted:
+            message = redact_message(reply.wanted, self._redact)
+            if self._caps.append_only_stream and not (self._caps.edits and reply.live_over):
+                hold = 0 if message.final or message.buttons else self._redact.longest
+                message = replace(message, text=reply.growing.grow(message.text, hold))
+            reply.view = (reply.wanted, View(message, self._channel.layout(message)))
+        return reply.view[1]
+
+    async def _up_to_date(self, reply: Reply) -> None:
+        reply.dirty = False
+        if reply.final and not reply.settled:
+            await self._journal.delivered(reply)
+            reply.settle(reply.degraded)
+
+    def _may_call(self, reply: Reply, step: Step) -> bool:
+        now = self._clock.monotonic()
+        if not self._lease_valid():
+            reply.retry_at = now + LEASE_RETRY
+            return False
+        if isinstance(step, Send) and step.state.lost_finals and not self._caps.idempotent_send:
+            # A dead wire loses every send: repeating pays only after a sign of life that is younger than the loss.
+            sign = self._channel.health.last_sign
+            if sign is not None and sign <= step.state.lost_at:
+                reply.retry_at = now + LOST_PAUSE
+                return False
+        return True
+
+    async def _make(self, reply: Reply, step: Step) -> bool:
+        channel, address = self._channel, reply.address
+        match step:
+            case Send():
+                return await self._send(reply, step)
+            case Preview(part):
+                await channel.preview(address, part, reply.state(0).idem_key)
+                reply.previewed = part
+            case Edit(state, part, rev, final):
+                assert state.message_id is not None
+                await channel.edit(address, state.message_id, part)
+                state.shown = part
+                if final and len(reply.states) > 1:
+                    await self._journal.shown(reply, state, rev)
+            case Find(state, part):
+                await self._find(reply, state, part)
+            case Delete(state):
+                assert state.message_id is not None
+                await channel.delete(address, state.message_id)
+                await self._journal.clear(reply, state)
+                state.message_id = state.shown = None
+            case ShowStream(live, message):
+                await live.stream.show(message)
+                live.shown = message
+            case FinishStream(live, message, part):
+                await live.stream.finish(message)
+                reply.end_stream(part, self._caps.edits)
+            case Seal():
+                raise AssertionError("sealing is no call")
+        reply.shown_at = self._clock.monotonic()
+        return True
+
+    async def _send(self, reply: Reply, step: Send) -> bool:
+        state = step.state
+        if not state.intended:
+            await self._journal.intend(reply, state)
+            state.intended = True
+            if not self._lease_valid():
+                reply.retry_at = self._clock.monotonic() + LEASE_RETRY
+                return False
+        answered = self._answered(reply) if state.index == 0 else None
+        if step.live:
+            await self._open_stream(reply, state, answered)
+        else:
+            message_id = await self._channel.send(reply.address, step.part, state.idem_key, answered)
+            reply.shown_at = self._clock.monotonic()
+            await self._sent(reply, state, message_id, step.part, step.rev)
+        return True
+
+    async def _open_stream(self, reply: Reply, state: PartState, answered: str | None) -> None:
+        stream = await self._channel.open_stream(reply.address, state.idem_key, answered)
+        ttl = self._caps.stream_ttl
+        ends = math.inf if ttl is None else self._clock.monotonic() + ttl * STREAM_SHARE
+        reply.live = Live(stream, state, ends)
+        await self._sent(reply, state, stream.message_id, None, NOTHING_SHOWN)
+
+    async def _find(self, reply: Reply, state: PartState, part: Part) -> None:
+        rev = reply.rev
+        before = reply.states[state.index - 1].message_id if state.index else self._answered(reply)
+        known = await self._journal.known_ids(reply.address)
+        found = await self._channel.find(reply.address, part, Probe(idem_key=state.idem_key, after=before, known=known))
+        if found is not None:
+            await self._sent(reply, state, found, part, rev)
+            return
+        state.look = state.crashed = False
+        if self._caps.findable_after_crash:
+            state.lost_finals = 0
+        elif not reply.final:
+            state.unsure = True
+        elif state.lost_finals >= LOST_FINALS:
+            log.error(
+                "reply %s part %d: sent %d times without an answer, taken as shown", reply.key, state.index, LOST_FINALS
+            )
+            state.assumed = True
+        elif state.lost_finals:
+            log.warning("reply %s part %d: sent without an answer and not found, sending again", reply.key, state.index)
+            reply.retry_at = self._clock.monotonic() + LOST_PAUSE
+
+    async def _sent(self, reply: Reply, state: PartState, message_id: str, shown: Part | None, rev: int) -> None:
+        """A part is in the chat. Nothing else of this chat goes before that is recorded (SECURITY.md 2.2, W11)."""
+        state.message_id, state.shown = message_id, shown
+        if shown is not None:
+            reply.growing.mark()
+        state.look = state.crashed = state.unsure = False
+        reply.previewed = None
+        await self._journal.sent(reply, state.index, message_id, rev)
+
+    async def _typing(self, reply: Reply) -> bool:
+        now = self._clock.monotonic()
+        due = reply.typing_at + TYPING_INTERVAL <= now
+        if reply.final or reply.visible or reply.settled or not (due and self._caps.typing and self._lease_valid()):
+            return False
+        reply.typing_at = now
+        await self._channel.typing(reply.address)
+        return True
+
+    @staticmethod
+    def _answered(reply: Reply) -> str | None:
+        wanted = None if reply.wanted is None else reply.wanted.reply_to
+        return reply.reply_to if wanted is None else wanted

@@ -1,0 +1,222 @@
+"""Delivery: owns what is visible of the gateway's replies (DESIGN.md 2.7); runs and commands talk to it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from bot.delivery.account import Account, AccountSnapshot, Surroundings
+from bot.delivery.journal import Journal
+from bot.delivery.redaction import redact_message
+from bot.delivery.reply import Outcome, Reply
+from bot.store.errors import StoreUnavailable
+from bot.tasks import Tasks
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from sqlalchemy import Connection
+
+    from bot.delivery.redaction import Redactor
+    from bot.store.rows import OutboxRow
+    from bot.store.store import Store
+    from channels.base import Channel, Clock
+    from channels.message import Address, OutboundMessage
+
+log = logging.getLogger(__name__)
+
+LOAD_RETRY = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class DeliverySnapshot:
+    """For /status: how busy each account is."""
+
+    accounts: tuple[AccountSnapshot, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenDraft:
+    """A reply of an earlier process that never became final and that nobody has opened again."""
+
+    reply_key: str
+    address: Address
+    reply_to: str | None
+    message_ids: tuple[str, ...]
+
+
+class Delivery:
+    """Shows replies through the registered channels.
+
+    redact: takes secrets out of everything shown. lease_valid: whether this process may act outside; without it nothing
+    is sent. on_moved: told (account, old chat, new chat) when a platform gave a chat a new id.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        redact: Redactor,
+        lease_valid: Callable[[], bool] = lambda: True,
+        on_moved: Callable[[str, str, str], None] = lambda account, old, new: None,
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._redact = redact
+        self._journal = Journal(store, clock)
+        self._around = Surroundings(
+            journal=self._journal,
+            clock=clock,
+            redact=redact,
+            lease_valid=lease_valid,
+            moved=on_moved,
+            progressed=self._progressed,
+        )
+        self._accounts: dict[str, Account] = {}
+        self._tasks = Tasks("delivery")
+        self._progress = asyncio.Event()
+        self._order = 0
+        self._closed = False
+
+    def register(self, channel: Channel) -> None:
+        """Send the account's replies through `channel`, those included that waited for it."""
+        self.unregister(channel.account)
+        self._account(channel.account).connect(channel)
+
+    def unregister(self, account: str) -> None:
+        """The account's channel is gone: its replies wait until it is registered again."""
+        if account in self._accounts and (scheduler := self._accounts[account].detach("disconnected")):
+            self._tasks.spawn(f"disconnect:{account}", scheduler.close())
+
+    async def start(self) -> None:
+        """Take over the finals that earlier processes left undelivered. Raises StoreUnavailable."""
+        for key, rows in (await self._journal.undelivered()).items():
+            if rows[0].final and self._find(key, rows[0].address) is None:
+                reply = self._make(key, rows[0].address, rows[0].reply_to)
+                self._restore(reply, rows)
+
+    async def undelivered_drafts(self) -> list[OpenDraft]:
+        """Replies of earlier processes that are neither final nor open here, oldest first. Raises StoreUnavailable."""
+        return [
+            OpenDraft(
+                reply_key=key,
+                address=rows[0].address,
+                reply_to=rows[0].reply_to,
+                message_ids=tuple(row.message_id for row in rows if row.message_id is not None),
+            )
+            for key, rows in (await self._journal.undelivered()).items()
+            if not rows[0].final and self._find(key, rows[0].address) is None
+        ]
+
+    async def open(self, reply_key: str, address: Address, reply_to: str | None) -> Reply:
+        """A reply to show things in; continues the messages that the outbox knows under this key.
+
+        Raises StoreUnavailable.
+        """
+        standing = self._find(reply_key, address)
+        if standing is not None:
+            return standing
+        rows = await self._journal.load(reply_key)
+        standing = self._find(reply_key, address)
+        if standing is None:
+            standing = self._make(reply_key, address, reply_to)
+            self._restore(standing, rows)
+        return standing
+
+    def finalize(
+        self, tx: Connection, reply_key: str, address: Address, reply_to: str | None, message: OutboundMessage
+    ) -> None:
+        """Store the reply's final state, redacted; part of the caller's unit (`Store.write`), before `finished`."""
+        assert message.final
+        self._journal.finalize(tx, reply_key, address, reply_to, redact_message(message, self._redact))
+
+    def finished(self, reply_key: str, address: Address, reply_to: str | None, message: OutboundMessage) -> Reply:
+        """After the commit of `finalize`: see to it that the final gets shown. The same arguments; never blocks."""
+        assert message.final
+        reply = self._find(reply_key, address)
+        if reply is None:
+            reply = self._make(reply_key, address, reply_to)
+            reply.loading = True
+            self._tasks.spawn(f"load:{reply_key}", self._load(reply))
+        reply.finish(message, self._clock.monotonic())
+        return reply
+
+    async def say(self, reply_key: str, address: Address, reply_to: str | None, message: OutboundMessage) -> Reply:
+        """finalize in a transaction of its own, then finished. Raises StoreUnavailable: then nothing will be shown."""
+        await self._store.write(lambda tx: self.finalize(tx, reply_key, address, reply_to, message))
+        return self.finished(reply_key, address, reply_to, message)
+
+    async def drained(self) -> None:
+        """Wait until every final is shown or given up, or the delivery is closed."""
+        while not self._closed and any(reply.final for reply in self._replies()):
+            self._progress.clear()
+            await self._progress.wait()
+
+    async def close(self, grace: float) -> None:
+        """Show finals and suspended drafts for at most `grace` seconds (0: none), then stop every call. Idempotent.
+
+        What is not shown by then is known to the outbox; those who wait for it are released.
+        """
+        if not self._closed and grace > 0:
+            timer = self._tasks.spawn("grace", self._clock.sleep(grace))
+            timer.add_done_callback(lambda _: self._progressed())
+            while self._unfinished() and not timer.done():
+                self._progress.clear()
+                await self._progress.wait()
+        self._closed = True
+        for account in self._accounts.values():
+            if scheduler := account.detach("closed"):
+                await scheduler.close()
+        await self._tasks.cancel()
+        for reply in self._replies():
+            reply.settle(Outcome.PENDING)
+        self._progressed()
+
+    def snapshot(self) -> DeliverySnapshot:
+        return DeliverySnapshot(tuple(account.snapshot() for account in self._accounts.values()))
+
+    def _unfinished(self) -> bool:
+        """Something is left that could be shown now."""
+        return any(account.unfinished for account in self._accounts.values())
+
+    def _replies(self) -> list[Reply]:
+        return [reply for account in self._accounts.values() for reply in account.replies.values()]
+
+    def _account(self, name: str) -> Account:
+        if name not in self._accounts:
+            self._accounts[name] = Account(name, self._around)
+        return self._accounts[name]
+
+    def _find(self, reply_key: str, address: Address) -> Reply | None:
+        return self._account(address.account).replies.get(reply_key)
+
+    def _make(self, reply_key: str, address: Address, reply_to: str | None) -> Reply:
+        account = self._account(address.account)
+        self._order += 1
+        reply = Reply(reply_key, address, reply_to, self._order, self._clock.monotonic(), account.changed)
+        account.add(reply)
+        return reply
+
+    def _restore(self, reply: Reply, rows: Sequence[OutboxRow]) -> None:
+        reply.loading = False
+        self._journal.restore(reply, rows)
+        if reply.final:
+            reply.final_since = self._clock.monotonic()
+        self._account(reply.address.account).changed(reply)
+
+    async def _load(self, reply: Reply) -> None:
+        """Learn which messages of the reply exist already, then let it go on."""
+        while True:
+            try:
+                rows = await self._journal.load(reply.key)
+            except StoreUnavailable as error:
+                log.error("the outbox cannot be read, trying again: %s", error)
+                await self._clock.sleep(LOAD_RETRY)
+            else:
+                self._restore(reply, rows)
+                return
+
+    def _progressed(self) -> None:
+        self._progress.set()

@@ -1,0 +1,50 @@
+"""Names of persons, conversations, owners and folders (docs/architecture.md): the only place that builds them."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from channels.message import Address, Sender
+
+GroupScope = Literal["chat", "speaker"]
+
+
+def person_id(account: str, native_id: str) -> str:
+    """`account:native id`, an exact string; two platforms with the same number are two persons."""
+    return f"{account}:{native_id}"
+
+
+def chat_id(address: Address) -> str:
+    """`account:chat`: what `access.groups.allow` lists."""
+    return f"{address.account}:{address.chat}"
+
+
+def conversation_key(address: Address, sender: Sender, scope: GroupScope) -> str:
+    """`account:chat[/topic][@speaker]`; the speaker where each person in a group has a conversation of their own."""
+    key = chat_id(address)
+    if address.topic is not None:
+        key += f"/{address.topic}"
+    if address.kind != "dm" and scope == "speaker":
+        key += f"@{sender.id}"
+    return key
+
+
+def owner_of(address: Address, sender: Sender, conversation: str) -> str:
+    """Whose memory and files a conversation uses: the person's in a DM, the conversation's in a group (P9)."""
+    return person_id(address.account, sender.id) if address.kind == "dm" else conversation
+
+
+def folder_name(identity: str) -> str:
+    """A folder name for any id, however hostile: base32 of its sha256, lower case."""
+    digest = hashlib.sha256(identity.encode("utf-8", "surrogatepass")).digest()
+    return base64.b32encode(digest).decode().rstrip("=").lower()
+
+
+def thread_folder(data_dir: Path, thread_id: str) -> Path:
+    """Where a thread's files live: `user-data/{workspace,uploads,outputs}` below the thread's own folder."""
+    return data_dir / "threads" / folder_name(thread_id) / "user-data"

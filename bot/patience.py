@@ -1,0 +1,52 @@
+"""PatientStore: for work that was accepted already, and so must not be lost while the database cannot be written."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, TypeVar
+
+from bot.store.errors import StoreUnavailable
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from sqlalchemy import Connection
+
+    from bot.store import Store
+    from channels.base import Clock
+
+log = logging.getLogger(__name__)
+T = TypeVar("T")
+
+LONGEST_WAIT = 30.0
+
+
+class PatientStore:
+    """The store, except that a full disk or a lost server makes the caller wait (1 s, doubling to 30 s), not fail.
+
+    The inbox is not filled through this one: there the failure must reach the platform, which sends again.
+    """
+
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+
+    @property
+    def epoch(self) -> int:
+        return self._store.epoch
+
+    async def write(self, unit: Callable[[Connection], T]) -> T:
+        return await self._until_available(lambda: self._store.write(unit))
+
+    async def read(self, query: Callable[[Connection], T]) -> T:
+        return await self._until_available(lambda: self._store.read(query))
+
+    async def _until_available(self, attempt: Callable[[], Awaitable[T]]) -> T:
+        delay = 1.0
+        while True:
+            try:
+                return await attempt()
+            except StoreUnavailable as error:
+                log.error("the store is not available, trying again in %.0f s: %s", delay, error)
+                await self._clock.sleep(delay)
+                delay = min(delay * 2, LONGEST_WAIT)

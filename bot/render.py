@@ -1,0 +1,94 @@
+"""Folds a run's events into what the chat shows: the state of the reply, and how it ended, always named."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from channels.message import OutboundMessage
+from harness.events import (
+    Failed,
+    Finished,
+    ModelRetrying,
+    Notice,
+    Resumed,
+    TextDelta,
+    TextReset,
+    ToolEnded,
+    ToolStarted,
+    Usage,
+)
+
+if TYPE_CHECKING:
+    from bot.texts.catalogue import Texts
+    from harness.ports import AnyRunEvent
+
+
+@dataclass(slots=True)
+class RunView:
+    """The state of one run, folded from its events; every reader that fell behind goes on from here."""
+
+    text: str = ""
+    message_id: str = ""
+    status: str = ""
+    notices: list[str] = field(default_factory=list)
+    model_calls: int = 0
+    tools: dict[str, str] = field(default_factory=dict)
+    last_seq: int = 0
+
+    def apply(self, event: AnyRunEvent, texts: Texts) -> None:
+        self.last_seq = event.seq
+        match event:
+            case TextDelta():
+                self._add(event)
+            case TextReset():
+                self.text = "" if event.message_id == self.message_id else self.text
+            case ToolStarted():
+                self.tools[event.call_id] = texts.tool_running.format(tool=event.tool, summary=event.summary)
+                self._show_tools()
+            case ToolEnded():
+                self.tools.pop(event.call_id, None)
+                self._show_tools()
+            case ModelRetrying():
+                self.status = texts.retrying.format(seconds=max(1, round(event.delay)))
+            case Resumed():
+                self.status = texts.resumed
+            case Usage():
+                self.model_calls += 1
+            case Notice(kind="images_not_seen"):
+                self.notices.append(texts.images_not_seen.format(model=event.model))
+            case _:
+                pass
+
+    def _add(self, event: TextDelta) -> None:
+        if event.message_id != self.message_id:
+            self.message_id, self.text = event.message_id, ""
+        self.text += event.text
+        self.status = ""
+
+    def _show_tools(self) -> None:
+        self.status = " · ".join(self.tools.values())
+
+    def draft(self, texts: Texts) -> OutboundMessage:
+        """What the chat shows while the run goes on."""
+        status = self.status or ("" if self.text else texts.working)
+        return OutboundMessage(text=self.text, status=status)
+
+    def ended(self, *sentences: str) -> OutboundMessage:
+        """The final state of a run without an answer: what there is of the text, then what happened."""
+        return OutboundMessage(text=_paragraphs(self.text, *sentences, *self.notices), final=True)
+
+    def answer(self, event: Finished) -> OutboundMessage:
+        return OutboundMessage(text=_paragraphs(event.text, *self.notices), final=True)
+
+    def failure(self, event: Failed, texts: Texts) -> OutboundMessage:
+        wait = texts.retry_in.format(duration=texts.duration(event.retry_after)) if event.retry_after else ""
+        sentence = texts.failures[event.kind].format(model=event.model, wait=wait)
+        return self.ended(sentence, *([texts.partial] if self.text else []))
+
+
+def _paragraphs(*parts: str) -> str:
+    text, *rest = parts
+    if rest and text.count("```") % 2:
+        text += "\n```"
+    return "\n\n".join(part for part in (text, *rest) if part)

@@ -1,0 +1,57 @@
+"""Responder: answers that need no run (commands, notices), committed together with what they decided."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from bot.store import decisions, inbox
+from bot.store.rows import InboxState
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from sqlalchemy import Connection
+
+    from bot.delivery import Delivery
+    from bot.patience import PatientStore
+    from channels.base import Clock
+    from channels.message import Address, OutboundMessage
+
+
+class Responder:
+    def __init__(self, store: PatientStore, delivery: Delivery, clock: Clock) -> None:
+        self._store = store
+        self._delivery = delivery
+        self._clock = clock
+
+    async def answer(
+        self,
+        event_id: int,
+        address: Address,
+        reply_to: str | None,
+        message: OutboundMessage,
+        *,
+        reason: str,
+        also: Callable[[Connection], object] | None = None,
+        reply_key: str | None = None,
+    ) -> None:
+        """Settle an inbox row and answer it, `also` in the same transaction. A known reply_key edits that reply."""
+        key = reply_key or f"event:{event_id}"
+
+        def unit(tx: Connection) -> None:
+            if also is not None:
+                also(tx)
+            self._settle(tx, [event_id], "answered", reason)
+            self._delivery.finalize(tx, key, address, reply_to, message)
+
+        await self._store.write(unit)
+        self._delivery.finished(key, address, reply_to, message)
+
+    async def settle(self, event_ids: Sequence[int], reason: str) -> None:
+        """Settle inbox rows that get no answer; the reason is kept."""
+        await self._store.write(lambda tx: self._settle(tx, event_ids, "no answer", reason))
+
+    def _settle(self, tx: Connection, event_ids: Sequence[int], decision: str, reason: str) -> None:
+        inbox.settle(tx, event_ids, InboxState.DONE, reason)
+        for event_id in event_ids:
+            decisions.record(tx, event_id, decision, reason, self._clock.now())

@@ -1,0 +1,131 @@
+"""What /status in a chat and `antler status` on the machine tell, from the same live facts (P11: told truthfully)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from channels.base import ConnectionState
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from bot.conversations import Conversation
+    from bot.patience import PatientStore
+    from bot.runs import RunManager
+    from bot.store.rows import ConversationRow
+    from bot.texts.catalogue import Texts
+    from channels.base import Channel, Clock, Health
+
+from bot.store import usage
+
+DEAF_AFTER = 90.0
+"""Seconds without a sign of life after which a connection that calls itself connected is not believed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Connection:
+    """One account's connection. silence: seconds since the last sign of life on the wire, None before the first."""
+
+    account: str
+    state: str
+    silence: float | None
+    detail: str
+    reconnects: int
+
+    @property
+    def healthy(self) -> bool:
+        return self.state == ConnectionState.CONNECTED
+
+
+class StatusPage:
+    def __init__(
+        self,
+        *,
+        version: str,
+        store: PatientStore,
+        runs: RunManager,
+        channels: Mapping[str, Channel],
+        clock: Clock,
+        waiting: Callable[[], int],
+    ) -> None:
+        self._version = version
+        self._store = store
+        self._runs = runs
+        self._channels = channels
+        self._clock = clock
+        self._waiting = waiting
+        self._began = clock.monotonic()
+
+    def connections(self) -> list[Connection]:
+        return [self._connection(account, channel.health) for account, channel in self._channels.items()]
+
+    def _connection(self, account: str, health: Health) -> Connection:
+        silence = None if health.last_sign is None else max(0.0, self._clock.monotonic() - health.last_sign)
+        state = health.state
+        if state is ConnectionState.CONNECTED and (silence is None or silence > DEAF_AFTER):
+            state = ConnectionState.RETRYING
+        return Connection(
+            account=account, state=str(state), silence=silence, detail=health.detail, reconnects=health.reconnects
+        )
+
+    def machine(self) -> dict[str, Any]:
+        """The whole process, as JSON types, for the control socket."""
+        connections = self.connections()
+        return {
+            "version": self._version,
+            "uptime": round(self._clock.monotonic() - self._began, 1),
+            "healthy": all(connection.healthy for connection in connections),
+            "running": len(self._runs.active),
+            "waiting": self._waiting(),
+            "connections": [
+                {
+                    "account": connection.account,
+                    "state": connection.state,
+                    "silence": None if connection.silence is None else round(connection.silence, 1),
+                    "detail": connection.detail,
+                    "reconnects": connection.reconnects,
+                }
+                for connection in connections
+            ],
+        }
+
+    async def for_chat(self, conversation: Conversation, row: ConversationRow, model: str, texts: Texts) -> str:
+        """Markdown for one conversation: its own connection in full, the others in a word each."""
+        say = texts.status
+        uptime = texts.duration(self._clock.monotonic() - self._began)
+        lines = [say["title"].format(version=self._version, uptime=uptime)]
+        own = next((c for c in self.connections() if c.account == row.account), None)
+        if own is not None:
+            lines += self._connection_lines(own, texts)
+        others = [f"{c.account} {say[c.state]}" for c in self.connections() if c.account != row.account]
+        lines.append(say["model"].format(model=model))
+        lines.append(await self._thread_line(row, texts))
+        lines.append(self._run_line(conversation, texts))
+        lines.append(say["queue"].format(count=conversation.load))
+        if others:
+            lines.append(say["others"].format(states=", ".join(others)))
+        return "\n".join([lines[0], "", *(f"- {line}" for line in lines[1:])])
+
+    def _connection_lines(self, own: Connection, texts: Texts) -> list[str]:
+        state = texts.status[own.state]
+        if own.silence is None:
+            line = texts.status["connection_never"].format(state=state)
+        else:
+            line = texts.status["connection"].format(state=state, age=texts.duration(own.silence))
+        return [line + (f" ({own.detail})" if own.detail else "")]
+
+    async def _thread_line(self, row: ConversationRow, texts: Texts) -> str:
+        totals = await self._store.read(lambda tx: usage.thread_totals(tx, row.thread_id))
+        tokens = texts.status["tokens"].format(input=totals[0], output=totals[1]) if totals[3] else ""
+        title = row.title or texts.status["untitled"]
+        return texts.status["thread"].format(title=f"{title} (`{row.thread_id[:8]}`)", tokens=tokens)
+
+    def _run_line(self, conversation: Conversation, texts: Texts) -> str:
+        active = self._runs.active.get(conversation.active.run_id) if conversation.active else None
+        if active is None:
+            return texts.status["idle"]
+        calls = active.view.model_calls + 1
+        step = active.view.status or texts.status["step"].format(calls=calls)
+        age = texts.duration(self._clock.monotonic() - active.began)
+        return texts.status["running"].format(age=age, step=step)

@@ -1,0 +1,45 @@
+"""Tasks with an owner: every background task is named, held, and its error is seen in one place."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
+log = logging.getLogger(__name__)
+
+
+class Tasks:
+    """Holds the tasks of one part. A task that fails is logged with its name; the others go on."""
+
+    def __init__(self, owner: str) -> None:
+        self._owner = owner
+        self._held: set[asyncio.Task[Any]] = set()
+
+    def spawn(self, name: str, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
+        task = asyncio.create_task(work, name=f"{self._owner}:{name}")
+        self._held.add(task)
+        task.add_done_callback(self._ended)
+        return task
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    async def drain(self) -> None:
+        """Wait until all have ended, those included that are spawned meanwhile."""
+        while self._held:
+            await asyncio.wait(self._held)
+
+    async def cancel(self) -> None:
+        """Cancel all and wait for them."""
+        for task in self._held:
+            task.cancel()
+        await self.drain()
+
+    def _ended(self, task: asyncio.Task[Any]) -> None:
+        self._held.discard(task)
+        if not task.cancelled() and (error := task.exception()):
+            log.error("%s failed", task.get_name(), exc_info=error)

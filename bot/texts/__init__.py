@@ -1,0 +1,41 @@
+"""Every sentence that a person reads in a chat, one file per language, chosen per message.
+
+A language is a `Texts` value: a sentence that one of them lacks is a type error, not a surprise in a chat.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from bot.texts.en import EN
+from bot.texts.zh import ZH
+
+if TYPE_CHECKING:
+    from bot.texts.catalogue import Texts
+
+LANGUAGES: dict[str, Texts] = {"en": EN, "zh": ZH}
+DEFAULT = "en"
+
+_HAN = range(0x4E00, 0xA000)
+
+
+def language_of(fixed: str, platform_locale: str | None, text: str, default: str = DEFAULT) -> str:
+    """The language to answer in: the fixed one, else the platform's, else the script of the text, else the default.
+
+    fixed: the `locale` setting ("auto" leaves it open). platform_locale: as the platform says it, such as "zh-hans".
+    """
+    if fixed in LANGUAGES:
+        return fixed
+    if platform_locale and (prefix := platform_locale.lower()[:2]) in LANGUAGES:
+        return prefix
+    if any(ord(character) in _HAN for character in text[:200]):
+        return "zh"
+    return default
+
+
+def texts_for(language: str) -> Texts:
+    """The catalogue of a language; an unknown one gets the default's."""
+    return LANGUAGES.get(language, LANGUAGES[DEFAULT])
+
+
+__all__ = ["DEFAULT", "LANGUAGES", "language_of", "texts_for"]

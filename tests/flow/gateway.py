@@ -1,0 +1,142 @@
+"""The real gateway in its own process, between the simulators: what an operator starts, configured as one would."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from tests.simulators.process import REPO_ROOT, child_environment
+from tests.simulators.telegram.seen import ALICE, TEAM
+
+if TYPE_CHECKING:
+    from pathlib import Path
+    from types import TracebackType
+
+    from tests.simulators.model.client import ModelSimulator
+    from tests.simulators.telegram.client import TelegramSimulator
+
+READY_SECONDS = 20.0
+STOP_SECONDS = 15.0
+
+
+@dataclass
+class World:
+    """One gateway between one Telegram and one model server. `settings` is merged over the config below."""
+
+    telegram: TelegramSimulator
+    model: ModelSimulator
+    folder: Path
+    settings: dict[str, Any] = field(default_factory=dict)
+    process: asyncio.subprocess.Process | None = None
+
+    @property
+    def data_dir(self) -> Path:
+        return self.folder / "data"
+
+    @property
+    def log(self) -> str:
+        return (self.folder / "log.txt").read_text()
+
+    def config(self) -> dict[str, Any]:
+        base: dict[str, Any] = {
+            "data_dir": str(self.data_dir),
+            "shutdown_grace_seconds": 8,
+            "models": [
+                {"name": "main", "model": "sim", "base_url": self.model.base_url, "api_key": "$MODEL_KEY"},
+                {"name": "other", "model": "sim-2", "base_url": self.model.base_url, "api_key": "$MODEL_KEY"},
+            ],
+            "channels": {"telegram": {"token": "$BOT_TOKEN", "base_url": self.telegram.root}},
+            "access": {
+                "allow": [f"telegram:{ALICE.id}"],
+                "groups": {"allow": [f"telegram:{TEAM.id}"]},
+            },
+        }
+        return _merged(base, self.settings)
+
+    async def start(self, **environment: str) -> None:
+        """Start the process and wait until it polls."""
+        path = self.folder / "config.yaml"
+        path.write_text(yaml.safe_dump(self.config()))
+        secrets = {"MODEL_KEY": self.model.api_key, "BOT_TOKEN": self.telegram.token}
+        with (self.folder / "log.txt").open("ab") as log:
+            self.process = await asyncio.create_subprocess_exec(
+                sys.executable,
+                *("-W", "error::DeprecationWarning:bot", "-m", "bot", "run", "--config", str(path)),
+                cwd=REPO_ROOT,
+                env=child_environment() | secrets | environment,
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+            )
+        polled = asyncio.create_task(self.telegram.wait_polled(READY_SECONDS))
+        ended = asyncio.create_task(self.process.wait())
+        await asyncio.wait({polled, ended}, return_when=asyncio.FIRST_COMPLETED)
+        if not polled.done():
+            polled.cancel()
+            raise AssertionError(f"the gateway ended with {self.process.returncode}:\n{self.log}")
+        ended.cancel()
+        await polled
+
+    async def stop(self) -> int:
+        """A planned stop; returns the exit code."""
+        return await self._end(signal.SIGTERM)
+
+    async def kill(self) -> None:
+        """kill -9: nothing gets a chance to tidy up."""
+        await self._end(signal.SIGKILL)
+
+    async def _end(self, number: signal.Signals) -> int:
+        assert self.process is not None
+        self.process.send_signal(number)
+        try:
+            async with asyncio.timeout(STOP_SECONDS):
+                return await self.process.wait()
+        finally:
+            if self.process.returncode is None:
+                self.process.kill()
+                await self.process.wait()
+            self.process = None
+
+    async def command(self, *arguments: str) -> tuple[int, str]:
+        """Run another `antler` command on the same config; returns exit code and output."""
+        process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            *("-m", "bot", *arguments, "--config", str(self.folder / "config.yaml")),
+            cwd=REPO_ROOT,
+            env=child_environment() | {"MODEL_KEY": self.model.api_key, "BOT_TOKEN": self.telegram.token},
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+        )
+        output, _ = await process.communicate()
+        return process.returncode or 0, output.decode()
+
+    async def __aenter__(self) -> World:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if self.process is not None and self.process.returncode is None:
+            code = await self.stop()
+            if kind is None:
+                assert code == 0, f"the gateway ended with {code}:\n{self.log}"
+        if kind is not None:
+            print(f"--- gateway log ---\n{self.log}")
+
+
+def _merged(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
+    merged = dict(base)
+    for key, value in over.items():
+        known = merged.get(key)
+        if value is None:
+            merged.pop(key, None)
+            continue
+        merged[key] = _merged(known, value) if isinstance(known, dict) and isinstance(value, dict) else value
+    return merged

@@ -1,0 +1,170 @@
+"""What people can ask of the gateway itself, and who may."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.simulators.telegram.seen import ALICE, BOB, TEAM, Room
+
+if TYPE_CHECKING:
+    from tests.flow.gateway import World
+
+ELSEWHERE = Room(-1001000000009, "supergroup", "Elsewhere")
+
+
+async def test_a_stranger_is_told_their_id_once_and_nothing_else(world: World) -> None:
+    async with world:
+        await world.telegram.user_says("let me in", user=BOB)
+        greeting = await world.telegram.wait_for_text(BOB, f"telegram:{BOB.id}")
+        await world.telegram.user_says("hello? /status", user=BOB)
+        await world.telegram.user_says("/status", user=BOB)
+        await world.telegram.wait_idle()
+        assert [m.message_id for m in await world.telegram.bot_messages(BOB)] == [greeting.message_id]
+        assert await world.model.completions() == []
+
+
+async def test_an_unknown_group_gets_silence(world: World) -> None:
+    async with world:
+        await world.telegram.group_says("@antler_bot hello", chat=ELSEWHERE)
+        await world.telegram.group_says("/status@antler_bot", chat=ELSEWHERE)
+        await world.telegram.wait_idle()
+        assert await world.telegram.bot_messages(ELSEWHERE) == []
+
+
+async def test_without_a_mention_the_group_talks_undisturbed(world: World) -> None:
+    async with world:
+        await world.telegram.group_says("nothing for the bot", user=BOB)
+        await world.telegram.group_says("/status@other_bot", user=BOB)
+        await world.telegram.wait_idle()
+        assert await world.telegram.bot_messages(TEAM) == []
+
+
+async def test_stop_ends_the_run_and_names_the_ending(world: World) -> None:
+    async with world:
+        await world.telegram.user_says("!pause half")
+        draft = await world.telegram.wait_for_text(ALICE, "The first half")
+        await world.telegram.user_says("/stop")
+        stopped = await world.telegram.wait_for_text(ALICE, "not finished")
+        assert stopped.message_id == draft.message_id
+        await world.telegram.user_says("still there?")
+        await world.telegram.wait_for_text(ALICE, "still there?")
+
+
+async def test_new_stops_what_runs_drops_what_waits_and_forgets(world: World) -> None:
+    async with world:
+        await world.telegram.user_says("remember the word zebra")
+        await world.telegram.wait_for_text(ALICE, "zebra")
+        await world.telegram.user_says("!pause half")
+        await world.telegram.wait_for_text(ALICE, "The first half")
+        await world.telegram.user_says("waiting for my turn")
+        await world.telegram.user_says("/new Holiday plans")
+        told = await world.telegram.wait_for_text(ALICE, "Holiday plans")
+        assert "stopped" in told.text
+        assert "1 waiting" in told.text
+        await world.telegram.wait_for_text(ALICE, "Not answered")
+        await world.telegram.user_says("fresh start")
+        await world.telegram.wait_for_text(ALICE, "fresh start")
+        assert "zebra" not in str((await world.model.completions())[-1].body["messages"])
+
+
+async def test_status_tells_the_truth_while_a_run_goes_on(world: World) -> None:
+    async with world:
+        await world.telegram.user_says("!pause half")
+        await world.telegram.wait_for_text(ALICE, "The first half")
+        await world.telegram.user_says("/status")
+        status = await world.telegram.wait_for_text(ALICE, "Antler")
+        for expected in ("connected", "main", "Running: for", "Waiting: 0"):
+            assert expected in status.text
+        assert await world.command("status", "--check") == (0, "")
+        code, output = await world.command("status")
+        assert code == 0
+        assert "telegram: connected" in output
+
+
+async def test_models_are_listed_switched_by_name_and_by_button(world: World) -> None:
+    async with world:
+        await world.telegram.user_says("/models")
+        listed = await world.telegram.wait_for_text(ALICE, "other")
+        assert [button["text"] for button in listed.buttons] == ["● main", "other"]
+        press = await world.telegram.press(listed.message_id, "other")
+        await world.telegram.wait_answered(press.callback_id)
+        await world.telegram.user_says("which model?")
+        await world.telegram.wait_for_text(ALICE, "which model?")
+        assert (await world.model.completions())[-1].body["model"] == "sim-2"
+        await world.telegram.user_says("/models main")
+        await world.telegram.wait_for_text(ALICE, "now uses")
+        await world.telegram.user_says("/models nonsense")
+        await world.telegram.wait_for_text(ALICE, "There is no model")
+
+
+async def test_in_a_group_only_admins_switch_and_only_the_asker_stops(world: World) -> None:
+    world.settings = {"access": {"admins": [f"telegram:{ALICE.id}"]}}
+    async with world:
+        await world.telegram.group_says("@antler_bot !pause half", user=ALICE)
+        await world.telegram.wait_for_text(TEAM, "The first half")
+        await world.telegram.group_says("/stop@antler_bot", user=BOB)
+        await world.telegram.wait_for_text(TEAM, "Only the person who asked")
+        await world.telegram.group_says("/new", user=BOB)
+        await world.telegram.wait_for_text(TEAM, "Only administrators")
+        await world.telegram.group_says("/stop", user=ALICE)
+        await world.telegram.wait_for_text(TEAM, "not finished")
+
+
+@pytest.mark.parametrize(
+    ("command", "expected"),
+    [
+        ("/help", "/models"),
+        ("/whoami", f"telegram:{ALICE.id}"),
+        ("/memory", "not part of this version"),
+        ("/statsu", "/status"),
+        ("/models main extra", "There is no model"),
+    ],
+)
+async def test_small_commands(world: World, command: str, expected: str) -> None:
+    async with world:
+        await world.telegram.user_says(command)
+        await world.telegram.wait_for_text(ALICE, expected)
+        assert await world.model.completions() == []
+
+
+async def test_the_command_menu_is_registered_in_both_languages(world: World) -> None:
+    async with world:
+        await world.telegram.wait_for_record(
+            lambda call: call.method == "setMyCommands" and call.params.get("language_code") == "zh"
+        )
+        names = [command["command"] for command in (await world.telegram.commands())[0]["commands"]]
+        assert names == ["new", "stop", "status", "models", "memory", "whoami", "help"]
+
+
+async def test_a_second_process_for_the_same_data_is_refused(world: World) -> None:
+    async with world:
+        code, output = await world.command("run")
+        assert code == 78
+        assert str(world.process.pid if world.process else 0) in output
+
+
+async def test_another_bot_under_an_old_name_is_refused(world: World) -> None:
+    async with world:
+        await world.stop()
+        other = await world.telegram.add_bot("424242:" + "x" * 35, username="other_bot")
+        world.telegram = other
+        with pytest.raises(AssertionError, match="antler account rename"):
+            await world.start()
+
+
+async def test_a_renamed_account_keeps_its_conversations(world: World) -> None:
+    async with world:
+        await world.telegram.user_says("remember the word zebra")
+        await world.telegram.wait_for_text(ALICE, "zebra")
+        await world.stop()
+        code, output = await world.command("account", "rename", "telegram", "helpdesk")
+        assert (code, "helpdesk" in output) == (0, True), output
+        channel = {"type": "telegram", "token": "$BOT_TOKEN", "base_url": world.telegram.root}
+        access = {"allow": [f"helpdesk:{ALICE.id}"], "groups": {"allow": []}}
+        world.settings = {"channels": {"telegram": None, "helpdesk": channel}, "access": access}
+        await world.start()
+        await world.telegram.user_says("which word?")
+        await world.telegram.wait_for_text(ALICE, "which word?")
+        assert "zebra" in str((await world.model.completions())[-1].body["messages"])

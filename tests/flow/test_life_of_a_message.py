@@ -1,0 +1,179 @@
+"""The life of a message, from a person's thumb to the last edit of the answer. Read top to bottom."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from tests.simulators.telegram import faults
+from tests.simulators.telegram.seen import ALICE, BOB, TEAM
+
+if TYPE_CHECKING:
+    from tests.flow.gateway import World
+
+FIRST_HALF = "The first half of the answer"
+WHOLE = "The first half of the answer, and the second half."
+
+
+async def test_an_answer_grows_in_one_message(world: World) -> None:
+    async with world:
+        said = await world.telegram.user_says("!pause half")
+        draft = await world.telegram.wait_for_text(ALICE, FIRST_HALF)
+        assert "second half" not in draft.text
+        await world.model.release("half")
+        answer = await world.telegram.wait_for_text(ALICE, WHOLE)
+        assert answer.message_id == draft.message_id
+        assert draft.message_id == said.message_id + 1
+        await world.telegram.wait_idle(ALICE)
+        assert [message.text for message in await world.telegram.bot_messages(ALICE)] == [WHOLE]
+
+
+async def test_the_answer_is_formatted_and_never_shows_a_link_preview(world: World) -> None:
+    async with world:
+        await world.telegram.user_says("!say **bold** and [a link](https://example.org) and [bad](javascript:x)")
+        answer = await world.telegram.wait_for_text(ALICE, "bold and a link and bad (javascript:x)")
+        assert {entity["type"] for entity in answer.entities} == {"bold", "text_link"}
+        sends = await world.telegram.records("sendMessage") + await world.telegram.records("editMessageText")
+        assert sends
+        assert all(call.params["link_preview_options"]["is_disabled"] for call in sends)
+
+
+async def test_kill_in_mid_answer_loses_nothing_and_doubles_nothing(world: World) -> None:
+    async with world:
+        await world.telegram.user_says("!pause half")
+        draft = await world.telegram.wait_for_text(ALICE, FIRST_HALF)
+        await world.kill()
+        await world.telegram.user_says("and while you were away")
+        await world.model.release("half")
+
+        await world.start()
+        answer = await world.telegram.wait_for_text(ALICE, WHOLE)
+        assert answer.message_id == draft.message_id
+        second = await world.telegram.wait_for_text(ALICE, "while you were away")
+        assert second.message_id != answer.message_id
+        await world.telegram.wait_idle(ALICE)
+        assert len(await world.telegram.bot_messages(ALICE)) == 2
+
+
+async def test_a_planned_stop_says_so_and_goes_on_at_the_next_start(world: World) -> None:
+    async with world:
+        await world.telegram.user_says("!pause half")
+        draft = await world.telegram.wait_for_text(ALICE, FIRST_HALF)
+        assert await world.stop() == 0
+        paused = await world.telegram.wait_for_text(ALICE, "Paused for a restart")
+        assert paused.message_id == draft.message_id
+        await world.model.release("half")
+
+        await world.start()
+        answer = await world.telegram.wait_for_text(ALICE, WHOLE)
+        assert answer.message_id == draft.message_id
+
+
+async def test_messages_wait_their_turn_in_a_chat_and_other_chats_do_not_wait(world: World) -> None:
+    world.settings = {"access": {"allow": [f"telegram:{ALICE.id}", f"telegram:{BOB.id}"]}}
+    async with world:
+        await world.telegram.user_says("!pause slow")
+        await world.model.wait_for_pause("slow")
+        await world.telegram.user_says("my second question")
+        await world.telegram.user_says("hello from Bob", user=BOB)
+        await world.telegram.wait_for_text(BOB, "hello from Bob")
+        assert not any("second question" in m.text for m in await world.telegram.bot_messages(ALICE))
+        await world.model.release("slow")
+        await world.telegram.wait_for_text(ALICE, "my second question")
+
+
+async def test_an_update_delivered_twice_is_answered_once(world: World) -> None:
+    async with world:
+        said = await world.telegram.user_says("just once")
+        await world.telegram.wait_for_text(ALICE, "just once")
+        assert said.update_id is not None
+        await world.telegram.redeliver(said.update_id)
+        await world.telegram.wait_idle(ALICE)
+        assert len(await world.telegram.bot_messages(ALICE)) == 1
+        assert len(await world.model.completions()) == 1
+
+
+async def test_a_message_edited_while_it_waits_is_answered_in_its_new_state(world: World) -> None:
+    async with world:
+        await world.telegram.user_says("!pause first")
+        await world.model.wait_for_pause("first")
+        waiting = await world.telegram.user_says("the capital of Frence?")
+        await world.telegram.edits(waiting.message_id, "the capital of France?")
+        await world.telegram.wait_idle()
+        await world.model.release("first")
+        await world.telegram.wait_for_text(ALICE, "France")
+        first, second = [record.last_user_text for record in await world.model.completions()]
+        assert first.startswith("!pause first")
+        assert second.startswith("the capital of France?")
+
+
+async def test_a_flood_limit_delays_the_answer_and_nothing_else(world: World) -> None:
+    world.settings = {"access": {"allow": [f"telegram:{ALICE.id}", f"telegram:{BOB.id}"]}}
+    async with world:
+        await world.telegram.user_says("!pause half")
+        await world.telegram.wait_for_text(ALICE, FIRST_HALF)
+        await world.telegram.fail("editMessageText", faults.flood(2), chat=ALICE)
+        before = len(await world.telegram.records(chat=ALICE))
+        await world.model.release("half")
+        await world.telegram.user_says("Bob is not delayed", user=BOB)
+        await world.telegram.wait_for_text(BOB, "Bob is not delayed", timeout=1.8)
+        await world.telegram.wait_for_text(ALICE, WHOLE)
+        calls = (await world.telegram.records(chat=ALICE))[before:]
+        refused = next(call for call in calls if call.status == 429)
+        later = [call for call in calls if call.arrived > refused.arrived]
+        assert min(call.arrived for call in later) - refused.arrived >= 2.0
+
+
+async def test_a_send_that_timed_out_after_it_was_applied_is_not_repeated(world: World) -> None:
+    async with world:
+        await world.telegram.fail("sendMessage", faults.reset(apply=True), chat=ALICE)
+        await world.telegram.user_says("only one bubble please")
+        await world.telegram.wait_for_text(ALICE, "only one bubble")
+        await world.telegram.wait_idle(ALICE, quiet=1.0)
+        messages = await world.telegram.bot_messages(ALICE)
+        assert len(messages) == 1, await world.telegram.transcript(ALICE)
+
+
+async def test_the_answer_to_a_deleted_draft_comes_as_a_new_message(world: World) -> None:
+    async with world:
+        await world.telegram.user_says("!pause half")
+        await world.telegram.wait_for_text(ALICE, FIRST_HALF)
+        await world.telegram.fail("editMessageText", faults.bad_request("message to edit not found"), times=1)
+        await world.model.release("half")
+        answer = await world.telegram.wait_for_text(ALICE, WHOLE)
+        assert answer.edits == 0
+
+
+async def test_in_a_group_a_mention_starts_and_a_reply_continues(world: World) -> None:
+    async with world:
+        await world.telegram.group_says("lunch at noon?", user=BOB)
+        said = await world.telegram.group_says("@antler_bot what did Bob ask?", user=ALICE)
+        answer = await world.telegram.wait_for_text(TEAM, "what did Bob ask?")
+        assert answer.reply_to == said.message_id
+        (request,) = await world.model.completions()
+        assert "lunch at noon?" in str(request.body["messages"])
+        await world.telegram.group_says("and now?", user=BOB, reply_to=answer.message_id)
+        await world.telegram.wait_for_text(TEAM, "and now?")
+        assert len((await world.model.completions())[-1].body["messages"]) > len(request.body["messages"])
+
+
+async def test_sixty_messages_survive_five_kills(world: World) -> None:
+    people = [type(ALICE)(2000 + number, f"P{number}") for number in range(6)]
+    world.settings = {"access": {"allow": [f"telegram:{person.id}" for person in people]}}
+    async with world:
+        for turn in range(5):
+            for number, person in enumerate(people):
+                await world.telegram.user_says(f"!tokens 20 10 q{turn}-{number}-a", user=person)
+                await world.telegram.user_says(f"question {turn}-{number}-b", user=person)
+            await asyncio.sleep(0.3 * turn)  # the kill comes at another moment each time
+            await world.kill()
+            await world.start()
+        for number, person in enumerate(people):
+            await world.telegram.wait_for_text(person, f"question 4-{number}-b", timeout=40)
+        await world.telegram.wait_idle(timeout=20, quiet=1.0)
+        for person in people:
+            messages = await world.telegram.bot_messages(person)
+            finals = [m.text for m in messages if "Resumed" not in m.text and "Working" not in m.text]
+            assert len(finals) >= 10, await world.telegram.transcript(person)
+            asked = [m for m in finals if "question " in m]
+            assert len(asked) == len(set(asked)) == 5, await world.telegram.transcript(person)
