@@ -112,7 +112,8 @@ class Background:
     def add(self, conversation: str, message: Message) -> None:
         ring = self._rings.setdefault(conversation, deque(maxlen=self.MESSAGES))
         self._rings.move_to_end(conversation)
-        line = f"{message.sender.display_name}: {message.text}"[: self.CHARACTERS]
+        name = " ".join(message.sender.display_name.split())
+        line = f"{name}: {message.text}"[: self.CHARACTERS]
         if message.text and all(known != message.platform_message_id for known, _ in ring):
             ring.append((message.platform_message_id, line))
         while sum(len(line) for _, line in ring) > self.CHARACTERS:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from pydantic import ValidationError
 
 from bot.store import inbox
 from bot.store.rows import InboxRow, InboxState
@@ -15,6 +18,8 @@ if TYPE_CHECKING:
 
     from bot.store import Store
     from channels.message import InboundEvent
+
+log = logging.getLogger(__name__)
 
 WAITING = 2_000
 """Committed events that may wait for the manager; beyond it publishing waits, and so does the platform."""
@@ -35,19 +40,37 @@ class MessageBus:
         self._store = store
         self._overhears = overhears
         self._waiting: asyncio.Queue[Inbound] = asyncio.Queue(WAITING)
+        self._accepting: set[asyncio.Task[None]] = set()
 
     async def publish(self, events: Sequence[InboundEvent]) -> None:
-        """Returns when all events are committed (P1); a known one is dropped here (P2). Raises StoreError."""
+        """Returns when all events are committed (P1); a known one is dropped here (P2). Raises StoreError.
+
+        A cancelled caller (it waits only so long for the ack) stops nothing: what was committed is handed over all the
+        same, for when the platform sends it again it is a duplicate.
+        """
         kept = [event for event in events if not (isinstance(event, Message) and self._overhears(event))]
+        accepting = asyncio.create_task(self._accept(kept), name="bus:accept")
+        self._accepting.add(accepting)
+        accepting.add_done_callback(self._accepting.discard)
+        await asyncio.shield(accepting)
+
+    async def _accept(self, kept: Sequence[InboundEvent]) -> None:
         rows = await self._store.add(inbox.ADD_EVENTS, kept)
         for row, event in zip(rows, kept, strict=True):
             if row is not None and row.state is InboxState.NEW:
                 await self._waiting.put(Inbound(row.id, event))
 
     async def replay(self) -> None:
-        """Hand over what an earlier process committed and nobody decided yet. Before any channel listens."""
+        """Hand over what an earlier process committed and nobody decided yet. Before any channel listens.
+
+        What this version cannot read is set aside as dead: it must not keep the gateway from starting.
+        """
         for row in await self._store.read(inbox.unsettled):
-            await self._waiting.put(parse(row))
+            try:
+                await self._waiting.put(parse(row))
+            except ValidationError as error:
+                log.error("event %d of %s cannot be read: %s", row.id, row.account, error)
+                await self._store.write(lambda tx, row=row: inbox.settle(tx, [row.id], InboxState.DEAD, "unreadable"))  # type: ignore[misc]  # mypy has no type for a lambda's default
 
     async def inbound(self) -> AsyncIterator[Inbound]:
         """Committed events, in the order of the inbox, for ever."""
@@ -61,4 +84,5 @@ class MessageBus:
 
 
 def parse(row: InboxRow) -> Inbound:
+    """Raises pydantic's ValidationError."""
     return Inbound(row.id, INBOUND_EVENT.validate_json(row.event))

@@ -75,7 +75,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class ModelChoice:
-    """A configured model, as /models shows it."""
+    """A configured model, as /models shows it. detail: what it is called elsewhere, or empty."""
 
     name: str
     detail: str
@@ -110,7 +110,7 @@ class Commands:
         stopped = conversation.stop_active(StopReason.NEW_THREAD)
         dropped = await conversation.drop_waiting(lambda language: texts_for(language).dropped_by_new)
         await conversation.row(call.message)
-        title, texts = call.line.arguments[:100], call.texts
+        title, texts = " ".join(call.line.arguments.split())[:100], call.texts
         text = texts.new_thread_titled.format(title=title) if title else texts.new_thread
         text += texts.new_stopped_run if stopped else ""
         text += texts.new_dropped.format(count=dropped) if dropped else ""
@@ -168,8 +168,9 @@ class Commands:
         )
         lines = [texts.models_head]
         for model in self._models.values():
+            detail = f" — {model.detail}" if model.detail else ""
             mark = texts.models_current if model.name == current else ""
-            lines.append(texts.models_line.format(name=model.name, detail=f" — {model.detail}{mark}"))
+            lines.append(texts.models_line.format(name=model.name, detail=detail + mark))
         buttons = tuple(
             (Button(label=("● " if name == current else "") + name[:60], data=f"{prompt.id}:{index}"),)
             for index, name in enumerate(self._models)

@@ -88,7 +88,7 @@ class ControlServer:
 
     async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while line := await reader.readline():
-            request = json.loads(line)
+            request = _parsed(line)
             if not isinstance(request, dict) or request.get("v") != VERSION:
                 await _send(writer, {"ok": False, "error": f"this process speaks version {VERSION}; update the other"})
             elif request.get("op") == "status":
@@ -100,6 +100,14 @@ class ControlServer:
                 return await self._terminal(str(request.get("session", "")), reader, writer)
             else:
                 await _send(writer, {"ok": False, "error": f"unknown operation {request.get('op')!r}"})
+
+
+def _parsed(line: bytes) -> Any:
+    """None for what is not JSON."""
+    try:
+        return json.loads(line)
+    except (ValueError, RecursionError):
+        return None
 
 
 async def _send(writer: asyncio.StreamWriter, message: dict[str, Any]) -> None:
@@ -139,9 +147,11 @@ async def ask(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, operat
             answer = json.loads(await reader.readline() or b"{}")
     except (TimeoutError, ConnectionError, ValueError) as error:
         raise NotRunning("the antler process does not answer; its log says why") from error
-    if not isinstance(answer, dict) or not answer.get("ok"):
+    if not isinstance(answer, dict):
+        raise NotRunning("the antler process gave an answer of an unknown form")
+    if not answer.get("ok"):
         raise NotRunning(str(answer.get("error", "the antler process gave no answer")))
-    return answer["data"]
+    return answer.get("data")
 
 
 async def read_status(data_dir: Path) -> dict[str, Any]:

@@ -5,49 +5,36 @@ The manager posts to it and never waits for it; a run never blocks it, so that /
 
 from __future__ import annotations
 
-import asyncio
 import logging
-import uuid
 from collections import deque
-from dataclasses import dataclass, field, replace
-from functools import partial
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from bot.identity import owner_of, person_id, thread_folder
+from bot.identity import owner_of, thread_folder
 from bot.store import conversations, inbox, runs
-from bot.store.rows import RunRow, RunState
 from bot.texts import texts_for
-from bot.uploads import Refused
-from channels.message import INBOUND_EVENT, Message, OutboundMessage
-from harness.context import RUN_CONTEXT, RUN_INPUT, InputFile, RunContext, RunInput, Speaker
+from bot.turns import Spoken, Turn, edited_message, edited_run, run_of
+from bot.uploads import Refused, display_name
+from channels.message import OutboundMessage
+from harness.context import RUN_CONTEXT, InputFile
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Awaitable, Callable
     from pathlib import Path
+
+    from sqlalchemy import Connection
 
     from bot.admission import Background
     from bot.patience import PatientStore
     from bot.respond import Responder
-    from bot.runs import RunManager, StopReason
-    from bot.store.rows import ConversationRow, InboxRow
+    from bot.runs import ActiveRun, RunManager, StopReason
+    from bot.store.rows import ConversationRow, RunRow
     from bot.tasks import Tasks
     from bot.uploads import Uploads
     from channels.base import Channel, Clock
+    from channels.message import Message
 
 log = logging.getLogger(__name__)
-
-QUIET = 0.8
-"""Seconds without a further event after which a bundle (an album, a long paste) is complete."""
-
-
-@dataclass(frozen=True, slots=True)
-class Spoken:
-    """An admitted message. language: to answer in; is_admin: of its sender."""
-
-    id: int
-    message: Message
-    language: str
-    is_admin: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,34 +71,6 @@ class _Ended:
 
 
 Item = Spoken | Edited | Resume | Task | _Arrived | _Ended
-
-
-@dataclass(slots=True)
-class Turn:
-    """One turn's input while it is put together: several events of one bundle, and their files.
-
-    sealed: a further part would start a turn of its own. complete: the files are there, a run can be opened.
-    """
-
-    parts: list[Spoken]
-    sealed: bool = False
-    complete: bool = False
-    files: list[InputFile] = field(default_factory=list)
-    refused: list[Refused] = field(default_factory=list)
-    touched: asyncio.Event = field(default_factory=asyncio.Event)
-
-    @property
-    def first(self) -> Message:
-        return self.parts[0].message
-
-    def takes(self, message: Message) -> bool:
-        """Whether a message is a further part of this turn."""
-        return (
-            not self.sealed
-            and message.bundle_key is not None
-            and message.bundle_key == self.first.bundle_key
-            and message.sender.id == self.first.sender.id
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,31 +166,18 @@ class Conversation:
         if at_once:
             await self._open_complete()
         else:
-            self._ports.tasks.spawn(f"{self.key}:arrive", self._assemble(turn))
+            turn.arriving = self._ports.tasks.spawn(f"{self.key}:arrive", self._assemble(turn))
+            # Cancelled (dropped, or the process stops) it is not answered without its files.
+            turn.arriving.add_done_callback(lambda done: None if done.cancelled() else self.post(_Arrived(turn)))
 
     async def _assemble(self, turn: Turn) -> None:
-        """Wait for the bundle's last part, fetch the files, then post the complete turn."""
-        while turn.first.bundle_key is not None:
-            turn.touched.clear()
-            waiting = asyncio.create_task(turn.touched.wait())
-            quiet = asyncio.create_task(self._ports.clock.sleep(QUIET))
-            done, rest = await asyncio.wait({waiting, quiet}, return_when=asyncio.FIRST_COMPLETED)
-            for task in rest:
-                task.cancel()
-            if waiting not in done:
-                break
-        turn.sealed = True
-        try:
-            await self._fetch(turn)
-        finally:
-            self.post(_Arrived(turn))
-
-    async def _fetch(self, turn: Turn) -> None:
+        """Wait for the bundle's last part, fetch the files."""
+        await turn.quiet(self._ports.clock)
         channel = self._ports.channel(turn.first.account)
         folder = thread_folder(self._ports.data_dir, (await self.row(turn.first)).thread_id) / "uploads"
         for attachment in (found for part in turn.parts for found in part.message.attachments):
             if channel is None:
-                turn.refused.append(Refused(attachment.name or attachment.kind, "failed"))
+                turn.refused.append(Refused(display_name(attachment), "failed"))
                 continue
             result = await self._ports.uploads.fetch(channel, attachment, folder)
             if isinstance(result, InputFile):
@@ -242,58 +188,45 @@ class Conversation:
     async def _open_complete(self) -> None:
         """Open a run for each complete turn at the head; an earlier one that still arrives holds back the later."""
         while self._turns and self._turns[0].complete:
-            run = self._run_row(self._turns[0], await self.row(self._turns[0].first))
-            await self._ports.store.write(partial(runs.open, row=run))
-            self._turns.popleft()
-            self.queue.append(run)
-            self._start_next()
+            await self._open(self._turns.popleft())
 
-    def _run_row(self, turn: Turn, row: ConversationRow) -> RunRow:
-        message, run_id, now = turn.first, uuid.uuid4().hex, self._ports.clock.now()
-        speaker = person_id(message.account, message.sender.id)
-        context = RunContext(
-            thread_id=row.thread_id,
-            run_id=run_id,
-            trace_id=run_id,
-            account=message.account,
-            conversation=self.key,
-            owner=row.owner,
-            speaker=Speaker(id=speaker, display_name=message.sender.display_name, is_admin=turn.parts[0].is_admin),
-            is_group=message.address.kind != "dm",
-            locale=turn.parts[0].language,
-            workspace=str(thread_folder(self._ports.data_dir, row.thread_id)),
-            model=row.model or self._ports.default_model,
+    async def _open(self, turn: Turn) -> None:
+        """Give the turn a run, or just tell that its files were refused when it was nothing else."""
+        ports, message, notice = self._ports, turn.first, turn.not_taken()
+        if notice is not None and turn.hollow:
+            await self._answer(turn, notice, "files refused")
+            return
+        run = run_of(
+            turn,
+            await self.row(message),
+            model=ports.default_model,
+            background=ports.background.take(self.key),
+            data_dir=ports.data_dir,
+            now=ports.clock.now(),
+            epoch=ports.store.epoch,
         )
-        return RunRow(
-            run_id=run_id,
-            thread_id=row.thread_id,
-            conversation=self.key,
-            speaker=speaker,
-            inbox_ids=tuple(part.id for part in turn.parts),
-            reply_key=run_id,
-            address=message.address,
-            reply_to=message.platform_message_id,
-            state=RunState.PENDING,
-            context=RUN_CONTEXT.dump_json(context).decode(),
-            input=RUN_INPUT.dump_json(self._input(turn)).decode(),
-            base_checkpoint_id=None,
-            head=None,
-            attempt=0,
-            epoch=self._ports.store.epoch,
-            model_calls=0,
-            created_at=now,
-            started_at=None,
-            ended_at=None,
-        )
+        if notice is None:
+            await ports.store.write(lambda tx: _open_once(tx, run))
+        else:
+            await ports.responder.tell(
+                f"files:{run.run_id}",
+                message.address,
+                message.platform_message_id,
+                notice,
+                also=lambda tx: _open_once(tx, run),
+            )
+        self.queue.append(run)
+        self._start_next()
 
-    def _input(self, turn: Turn) -> RunInput:
-        message = turn.first
-        return RunInput(
-            message_id=f"m{turn.parts[0].id}",
-            text="\n".join(part.message.text for part in turn.parts if part.message.text),
-            files=tuple(turn.files),
-            quote=message.reply_to.text if message.reply_to and not message.reply_to.from_bot else "",
-            background=self._ports.background.take(self.key),
+    async def _answer(self, turn: Turn, notice: OutboundMessage, reason: str) -> None:
+        """Settle a turn that gets no run, with a sentence."""
+        responder, message = self._ports.responder, turn.first
+        await responder.tell(
+            f"event:{turn.ids[0]}",
+            message.address,
+            message.platform_message_id,
+            notice,
+            also=lambda tx: responder.answered(tx, turn.ids, reason),
         )
 
     # Runs, one at a time.
@@ -302,25 +235,30 @@ class Conversation:
         if self.active is not None or not self.queue:
             return
         self.active = self.queue.popleft()
-        self._ports.tasks.spawn(f"{self.key}:run", self._execute(self.active))
+        self._ports.tasks.spawn(f"{self.key}:run", self._execute(self._ports.runs.begin(self.active)))
 
-    async def _execute(self, row: RunRow) -> None:
+    async def _execute(self, run: ActiveRun) -> None:
         try:
-            await self._ports.runs.execute(row)
+            await self._ports.runs.execute(run)
         finally:
-            self.post(_Ended(row.run_id))
+            self.post(_Ended(run.row.run_id))
 
     def stop_active(self, reason: StopReason) -> bool:
         """Stop the running run; False when there is none to stop."""
         return self.active is not None and self._ports.runs.stop(self.active.run_id, reason)
 
     async def drop_waiting(self, sentence: Callable[[str], str]) -> int:
-        """End every waiting run with a sentence in its language; returns how many."""
-        dropped = list(self.queue)
+        """End everything that waits, arriving files too, with a sentence in its language; returns how many."""
+        queue, arriving = list(self.queue), list(self._turns)
         self.queue.clear()
-        for row in dropped:
+        self._turns.clear()
+        for row in queue:
             await self._ports.runs.drop(row, sentence(RUN_CONTEXT.validate_json(row.context).locale))
-        return len(dropped)
+        for turn in arriving:
+            if turn.arriving is not None:
+                turn.arriving.cancel()
+            await self._answer(turn, OutboundMessage(text=sentence(turn.language), final=True), "dropped")
+        return len(queue) + len(arriving)
 
     # The conversation's own record.
 
@@ -341,36 +279,18 @@ class Conversation:
 
     async def _edited(self, edited: Edited) -> None:
         """A message that still waits is replaced by its new state; one that is being answered is not run again."""
-        message = edited.message
-        reason = "edited after its turn began"
+        new, settle = edited.message, self._ports.responder.settle
         for turn in self._turns:
             for index, part in enumerate(turn.parts):
-                if part.message.platform_message_id == message.platform_message_id:
-                    turn.parts[index] = replace(part, message=replace(part.message, text=message.text))
-                    reason = "edit taken over"
+                if (message := edited_message(part.message, new)) is not None:
+                    turn.parts[index] = replace(part, message=message)
+                    return await settle([edited.id], "edit taken over", _edit(part.id, message))
         for index, row in enumerate(self.queue):
-            known = await self._ports.store.read(partial(inbox.load, ids=row.inbox_ids))
-            changed = self._replace_text(row, known, message)
-            if changed is not None:
-                await self._ports.store.write(partial(runs.set_input, run_id=changed.run_id, run_input=changed.input))
-                self.queue[index] = changed
-                reason = "edit taken over"
-        await self._ports.responder.settle([edited.id], reason)
-
-    def _replace_text(self, row: RunRow, known: Sequence[InboxRow], message: Message) -> RunRow | None:
-        originals = [INBOUND_EVENT.validate_json(found.event) for found in known]
-        texts = []
-        matched = False
-        for original in originals:
-            if not isinstance(original, Message):
-                continue
-            matches = original.platform_message_id == message.platform_message_id
-            matched = matched or matches
-            texts.append(message.text if matches else original.text)
-        if not matched:
-            return None
-        run_input = replace(RUN_INPUT.validate_json(row.input), text="\n".join(text for text in texts if text))
-        return replace(row, input=RUN_INPUT.dump_json(run_input).decode())
+            known = await self._ports.store.read(lambda tx, row=row: inbox.load(tx, row.inbox_ids))  # type: ignore[misc]  # mypy has no type for a lambda's default
+            if (changed := edited_run(row, known, new)) is not None:
+                self.queue[index], event_id, message = changed
+                return await settle([edited.id], "edit taken over", _edit(event_id, message, changed[0]))
+        await settle([edited.id], "edited after its turn began")
 
     async def _refuse(self, spoken: Spoken) -> None:
         """Too many wait. Told once, in one message whose count grows, not in a storm of messages."""
@@ -386,3 +306,20 @@ class Conversation:
             reason="queue full",
             reply_key=key,
         )
+
+
+def _open_once(tx: Connection, run: RunRow) -> None:
+    """Open a run; nothing when it was committed by a try whose answer got lost with the connection."""
+    if runs.load(tx, run.run_id) is None:
+        runs.open(tx, run)
+
+
+def _edit(event_id: int, message: Message, run: RunRow | None = None) -> Callable[[Connection], None]:
+    """The unit that stores a waiting message's new state, and its run's."""
+
+    def unit(tx: Connection) -> None:
+        inbox.replace_event(tx, event_id, message)
+        if run is not None:
+            runs.set_input(tx, run.run_id, run.input)
+
+    return unit

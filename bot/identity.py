@@ -25,13 +25,20 @@ def chat_id(address: Address) -> str:
 
 
 def conversation_key(address: Address, sender: Sender, scope: GroupScope) -> str:
-    """`account:chat[/topic][@speaker]`; the speaker where each person in a group has a conversation of their own."""
-    key = chat_id(address)
+    """`account:chat[/topic][@speaker]`; the speaker where each person in a group has a conversation of their own.
+
+    The marks are quoted where the platform's own ids hold them, so that no two conversations ever share a key.
+    """
+    key = f"{address.account}:{_quoted(address.chat)}"
     if address.topic is not None:
-        key += f"/{address.topic}"
+        key += f"/{_quoted(address.topic)}"
     if address.kind != "dm" and scope == "speaker":
-        key += f"@{sender.id}"
+        key += f"@{_quoted(sender.id)}"
     return key
+
+
+def _quoted(native_id: str) -> str:
+    return native_id.replace("%", "%25").replace("/", "%2F").replace("@", "%40")
 
 
 def owner_of(address: Address, sender: Sender, conversation: str) -> str:

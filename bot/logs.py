@@ -34,14 +34,15 @@ class JsonFormatter(logging.Formatter):
 
 
 class TextFormatter(logging.Formatter):
-    """`12:00:01 info bot.app: ...`, control characters of foreign text escaped."""
+    """`12:00:01 info bot.app: ...`, control characters of foreign text escaped; only records start a line."""
 
     def __init__(self) -> None:
         super().__init__("%(asctime)s %(levelname)s %(name)s: %(message)s", "%H:%M:%S")
 
     def format(self, record: logging.LogRecord) -> str:
         text = super().format(record)
-        return "".join(c if c in "\n\t" or c.isprintable() else f"\\x{ord(c):02x}" for c in text)
+        text = "".join(c if c in "\n\t" or c.isprintable() else f"\\x{ord(c):02x}" for c in text)
+        return text.replace("\n", "\n    ")
 
 
 def configure(level: str, format_name: Literal["text", "json"], redact: Redactor) -> None:

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 
 from bot.admission import Background, FloodGate, OncePer, Verdict, decide
 from bot.commands import Call, CommandLine, Press, parse
-from bot.conversations import Conversation, Edited, Resume, Spoken, Task
+from bot.conversations import Conversation, Edited, Resume, Task
 from bot.identity import conversation_key, person_id
 from bot.store import access, conversations, outbox, prompts, runs
 from bot.texts import language_of, texts_for
+from bot.turns import Spoken
 from channels.message import (
     ButtonPressed,
     ChatMigrated,
@@ -187,7 +188,9 @@ class ChannelManager:
             return None
         if line.bot is not None:
             identity = self._channels[message.account].identity if message.account in self._channels else None
-            return line if identity is not None and line.bot.lower() == identity.username.lower() else None
+            if identity is None:  # not connected yet: the adapter knew, when the message came
+                return line if message.mention else None
+            return line if line.bot.lower() == identity.username.lower() else None
         return line if message.mention or self._commands.knows(line.name) else None
 
     def _command_called(self, event_id: int, message: Message, line: CommandLine, language: str) -> None:

@@ -36,12 +36,13 @@ class PatientStore:
         return self._store.epoch
 
     async def write(self, unit: Callable[[Connection], T]) -> T:
-        return await self._until_available(lambda: self._store.write(unit))
+        return await self.until_available(lambda: self._store.write(unit))
 
     async def read(self, query: Callable[[Connection], T]) -> T:
-        return await self._until_available(lambda: self._store.read(query))
+        return await self.until_available(lambda: self._store.read(query))
 
-    async def _until_available(self, attempt: Callable[[], Awaitable[T]]) -> T:
+    async def until_available(self, attempt: Callable[[], Awaitable[T]]) -> T:
+        """What `attempt` returns, tried again for as long as it raises StoreUnavailable."""
         delay = 1.0
         while True:
             try:

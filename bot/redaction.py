@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import base64
+import json
 import logging
 import re
 from typing import TYPE_CHECKING
-from urllib.parse import quote
+from urllib.parse import quote, quote_plus
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -15,25 +16,52 @@ MARK = "[redacted]"
 SHORTEST = 8
 """Shorter values are no secrets worth the damage that replacing them everywhere would do."""
 
+SIGN = 6
+"""Characters that a text's end must share with a secret's beginning to be held back."""
+
 
 class Redactor:
-    """Replaces each known secret, also URL-quoted and in base64, by a mark. longest: of all forms, in characters."""
+    """Replaces each known secret, also URL-quoted, in base64 and escaped as in JSON, by a mark.
+
+    longest: of all forms, in characters.
+    """
 
     def __init__(self, secrets: Iterable[str]) -> None:
         forms = sorted({form for secret in secrets if len(secret) >= SHORTEST for form in _forms(secret)}, key=len)
         self.longest = len(forms[-1]) if forms else 0
+        self._forms = forms
         self._pattern = re.compile("|".join(re.escape(form) for form in reversed(forms))) if forms else None
 
     def __call__(self, text: str) -> str:
         return self._pattern.sub(MARK, text) if self._pattern else text
 
+    def without_beginning(self, text: str) -> str:
+        """A growing text without the end that may be the beginning of a secret: the next token would complete it."""
+        tail = text[-self.longest :] if self.longest else ""
+        held = 0
+        for form in self._forms:
+            place = tail.find(form[:SIGN])
+            while place >= 0 and not form.startswith(tail[place:]):
+                place = tail.find(form[:SIGN], place + 1)
+            held = max(held, len(tail) - place if place >= 0 else 0)
+        return text[: len(text) - held]
+
 
 def _forms(secret: str) -> Iterable[str]:
     yield secret
-    yield quote(secret, safe="")
-    # The last group of a base64 text depends on what follows the secret, so only its stable part is searched.
-    encoded = base64.b64encode(secret.encode("utf-8", "surrogatepass")).decode()
-    yield encoded[: len(secret.encode("utf-8", "surrogatepass")) // 3 * 4]
+    raw = secret.encode("utf-8", "surrogatepass")
+    yield quote(raw, safe="")
+    yield quote_plus(raw)
+    yield json.dumps(secret, ensure_ascii=False)[1:-1]
+    for before in range(3):  # bytes of something else in the secret's first group, as in `user:secret`
+        # The first and the last character of a base64 text depend on the secret's neighbours: its own are between.
+        own = slice(-(-before * 8 // 6), (before + len(raw)) * 8 // 6)
+        encoded = base64.b64encode(bytes(before) + raw + bytes(2)).decode()
+        yield encoded[own]
+        yield encoded.translate(_URL_SAFE)[own]
+
+
+_URL_SAFE = str.maketrans("+/", "-_")
 
 
 class RedactingFormatter(logging.Formatter):

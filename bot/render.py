@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from markdown_it import MarkdownIt
+
 from channels.message import OutboundMessage
 from harness.events import (
     Failed,
@@ -22,6 +24,9 @@ from harness.events import (
 if TYPE_CHECKING:
     from bot.texts.catalogue import Texts
     from harness.ports import AnyRunEvent
+
+
+_MARKDOWN = MarkdownIt("commonmark", {"html": False})
 
 
 @dataclass(slots=True)
@@ -74,21 +79,26 @@ class RunView:
         status = self.status or ("" if self.text else texts.working)
         return OutboundMessage(text=self.text, status=status)
 
-    def ended(self, *sentences: str) -> OutboundMessage:
-        """The final state of a run without an answer: what there is of the text, then what happened."""
-        return OutboundMessage(text=_paragraphs(self.text, *sentences, *self.notices), final=True)
+    def ended(self, sentence: str, texts: Texts) -> OutboundMessage:
+        """The final state of a run without an answer: what there is of the text, what happened, and that this is no
+        answer (P7)."""
+        partial = [texts.partial] if self.text.strip() else []
+        return OutboundMessage(text=_paragraphs(self.text, sentence, *partial, *self.notices), final=True)
 
     def answer(self, event: Finished) -> OutboundMessage:
         return OutboundMessage(text=_paragraphs(event.text, *self.notices), final=True)
 
     def failure(self, event: Failed, texts: Texts) -> OutboundMessage:
         wait = texts.retry_in.format(duration=texts.duration(event.retry_after)) if event.retry_after else ""
-        sentence = texts.failures[event.kind].format(model=event.model, wait=wait)
-        return self.ended(sentence, *([texts.partial] if self.text else []))
+        return self.ended(texts.failures[event.kind].format(model=event.model, wait=wait), texts)
 
 
-def _paragraphs(*parts: str) -> str:
-    text, *rest = parts
-    if rest and text.count("```") % 2:
-        text += "\n```"
-    return "\n\n".join(part for part in (text, *rest) if part)
+def _paragraphs(text: str, *rest: str) -> str:
+    above = _closed(text) if rest and text.strip() else text.strip()
+    return "\n\n".join(part for part in (above, *rest) if part)
+
+
+def _closed(text: str) -> str:
+    """The text with the code block closed that its end leaves open, which would swallow what follows."""
+    last = _MARKDOWN.parse(f"{text}\n\n.")[-1]
+    return f"{text}\n{last.markup}" if last.type == "fence" else text

@@ -36,20 +36,47 @@ class Responder:
         reply_key: str | None = None,
     ) -> None:
         """Settle an inbox row and answer it, `also` in the same transaction. A known reply_key edits that reply."""
-        key = reply_key or f"event:{event_id}"
 
         def unit(tx: Connection) -> None:
             if also is not None:
                 also(tx)
-            self._settle(tx, [event_id], "answered", reason)
-            self._delivery.finalize(tx, key, address, reply_to, message)
+            self.answered(tx, [event_id], reason)
+
+        await self.tell(reply_key or f"event:{event_id}", address, reply_to, message, also=unit)
+
+    async def tell(
+        self,
+        reply_key: str,
+        address: Address,
+        reply_to: str | None,
+        message: OutboundMessage,
+        *,
+        also: Callable[[Connection], object],
+    ) -> None:
+        """Show something, `also` committed in the same transaction."""
+
+        def unit(tx: Connection) -> None:
+            also(tx)
+            self._delivery.finalize(tx, reply_key, address, reply_to, message)
 
         await self._store.write(unit)
-        self._delivery.finished(key, address, reply_to, message)
+        self._delivery.finished(reply_key, address, reply_to, message)
 
-    async def settle(self, event_ids: Sequence[int], reason: str) -> None:
-        """Settle inbox rows that get no answer; the reason is kept."""
-        await self._store.write(lambda tx: self._settle(tx, event_ids, "no answer", reason))
+    async def settle(
+        self, event_ids: Sequence[int], reason: str, also: Callable[[Connection], object] | None = None
+    ) -> None:
+        """Settle inbox rows that get no answer, `also` in the same transaction; the reason is kept."""
+
+        def unit(tx: Connection) -> None:
+            if also is not None:
+                also(tx)
+            self._settle(tx, event_ids, "no answer", reason)
+
+        await self._store.write(unit)
+
+    def answered(self, tx: Connection, event_ids: Sequence[int], reason: str) -> None:
+        """Settle inbox rows that are answered in the same transaction."""
+        self._settle(tx, event_ids, "answered", reason)
 
     def _settle(self, tx: Connection, event_ids: Sequence[int], decision: str, reason: str) -> None:
         inbox.settle(tx, event_ids, InboxState.DONE, reason)

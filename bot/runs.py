@@ -7,18 +7,21 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from bot.record import EventRecord
 from bot.render import RunView
-from bot.store import inbox, run_events, runs, usage
+from bot.store import inbox, run_events, runs
+from bot.store.errors import StoreError
 from bot.store.rows import InboxState, RunRow, RunState
 from bot.stream import StreamBridge
 from bot.texts import texts_for
 from channels.message import OutboundMessage
 from harness.context import RUN_CONTEXT, RUN_INPUT
-from harness.events import RUN_EVENT, Failed, FailureKind, Finished, Outcome, TextDelta, TextReset, Usage
+from harness.events import Failed, FailureKind, Finished, Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -62,49 +65,14 @@ class Ending:
 
 
 @dataclass(slots=True)
-class EventRecord:
-    """What of a run's events is kept: deltas folded to one row per message."""
-
-    rows: list[tuple[int, str, str]] = field(default_factory=list)
-    usage: list[Usage] = field(default_factory=list)
-    _folding: TextDelta | None = None
-
-    def add(self, event: AnyRunEvent) -> None:
-        if isinstance(event, TextDelta):
-            previous = self._folding
-            if previous and previous.message_id == event.message_id:
-                event = TextDelta(
-                    run_id=event.run_id, seq=event.seq, message_id=event.message_id, text=previous.text + event.text
-                )
-            else:
-                self.flush()
-            self._folding = event
-            return
-        if isinstance(event, TextReset) and self._folding and self._folding.message_id == event.message_id:
-            self._folding = None
-        self.flush()
-        if isinstance(event, Usage):
-            self.usage.append(event)
-        self._keep(event)
-
-    def flush(self) -> None:
-        if self._folding is not None:
-            self._keep(self._folding)
-            self._folding = None
-
-    def _keep(self, event: AnyRunEvent) -> None:
-        self.rows.append((event.seq, event.type, RUN_EVENT.dump_json(event).decode()))
-
-
-@dataclass(slots=True)
 class ActiveRun:
-    """A run that this process works on. `view` is what /status reads."""
+    """A run that this process works on. `view` is what /status reads. reply: None until it is opened."""
 
     row: RunRow
     context: RunContext
     texts: Texts
-    reply: Reply
     began: float
+    reply: Reply | None = None
     view: RunView = field(default_factory=RunView)
     record: EventRecord = field(default_factory=EventRecord)
     bridge: StreamBridge = field(default_factory=StreamBridge)
@@ -135,29 +103,35 @@ class RunManager:
         self._suspending = False
         self.active: dict[str, ActiveRun] = {}
 
-    async def execute(self, row: RunRow) -> None:
-        """Work on a run until it ended or the process stops. Raises nothing that a run can cause."""
-        if self._suspending:
-            return
+    def begin(self, row: RunRow) -> ActiveRun:
+        """Take a run up, at once: from here on it can be stopped. `execute` has to follow."""
         context = RUN_CONTEXT.validate_json(row.context)
-        reply = await self._delivery.open(row.reply_key, row.address, row.reply_to)
-        active = ActiveRun(row, context, texts_for(context.locale), reply, self._clock.monotonic())
+        active = ActiveRun(row, context, texts_for(context.locale), self._clock.monotonic())
+        if self._suspending:
+            active.stop_reason = StopReason.SUSPENDED
         self.active[row.run_id] = active
+        return active
+
+    async def execute(self, active: ActiveRun) -> None:
+        """Work on a run until it ended or the process stops. Raises nothing that a run can cause."""
         try:
             ending = await self._supervise(active)
             if ending is not None:
                 await self._end(active, ending)
         finally:
             active.bridge.close()
-            del self.active[row.run_id]
+            del self.active[active.row.run_id]
 
     def stop(self, run_id: str, reason: StopReason) -> bool:
         """Stop a run; False when it is not being worked on, or is already ending."""
         active = self.active.get(run_id)
-        if active is None or active.worker is None or active.stop_reason is not None or active.worker.done():
+        if active is None or active.stop_reason is not None:
             return False
+        if active.worker is not None:
+            if active.worker.done():
+                return False
+            active.worker.cancel()
         active.stop_reason = reason
-        active.worker.cancel()
         return True
 
     def suspend(self) -> None:
@@ -168,48 +142,62 @@ class RunManager:
 
     async def drop(self, row: RunRow, text: str) -> None:
         """End a run that never started, with an honest sentence."""
-        await self._commit_end(row, Ending(RunState.INTERRUPTED, RunView().ended(text), "dropped"), EventRecord())
+        message = OutboundMessage(text=text, final=True)
+        await self._commit_end(row, Ending(RunState.INTERRUPTED, message, "dropped"), EventRecord())
 
     async def _supervise(self, active: ActiveRun) -> Ending | None:
         """The run's ending, or None when it was suspended."""
-        active.worker = asyncio.create_task(self._work(active), name=f"run:{active.row.run_id}")
-        show = asyncio.create_task(self._show(active), name=f"show:{active.row.run_id}")
-        try:
-            await asyncio.wait({active.worker})
-        finally:
-            show.cancel()
-            if not active.worker.done():
+        if active.stop_reason is None:
+            active.worker = asyncio.create_task(self._work(active), name=f"run:{active.row.run_id}")
+            try:
+                await asyncio.wait({active.worker})
+            finally:
                 active.worker.cancel()
-        if not active.worker.cancelled():
-            return active.worker.result()
+            if not active.worker.cancelled():
+                return active.worker.result()
         match active.stop_reason:
             case StopReason.SUSPENDED:
-                await self._pause(active)
+                if active.worker is not None:
+                    await self._pause(active)
                 return None
             case StopReason.NEW_THREAD:
                 sentence = active.texts.stopped_by_new
-            case _:
+            case StopReason.STOPPED:
                 sentence = active.texts.stopped
-        return Ending(RunState.INTERRUPTED, active.view.ended(sentence), str(active.stop_reason))
-
-    async def _show(self, active: ActiveRun) -> None:
-        """Render is the first reader of the run's stream; what it missed does not matter, it shows the state."""
-        active.reply.show(active.view.draft(active.texts))
-        async for _ in active.bridge.read():
-            active.reply.show(active.view.draft(active.texts))
+            case _:
+                return self._broken(active, "cancelled by itself")
+        return Ending(RunState.INTERRUPTED, active.view.ended(sentence, active.texts), str(active.stop_reason))
 
     async def _work(self, active: ActiveRun) -> Ending:
-        async with self._slots:
-            harness = await self._harness()
-            try:
-                async with asyncio.timeout(self._limits.seconds) as limit:
-                    return await self._drive(active, harness)
-            except TimeoutError:
-                if not limit.expired():
-                    raise
-                duration = active.texts.duration(self._limits.seconds)
-                sentence = active.texts.timed_out.format(duration=duration)
-                return Ending(RunState.TIMEOUT, active.view.ended(sentence), "run_seconds")
+        row = active.row
+        reply = await self._store.until_available(lambda: self._delivery.open(row.reply_key, row.address, row.reply_to))
+        active.reply = reply
+        showing = asyncio.create_task(self._show(active, reply), name=f"show:{row.run_id}")
+        try:
+            async with self._slots:
+                return await self._within_limit(active, await self._harness())
+        finally:
+            showing.cancel()
+
+    async def _show(self, active: ActiveRun, reply: Reply) -> None:
+        """Render is the first reader of the run's stream; what it missed does not matter, it shows the state."""
+        reply.show(active.view.draft(active.texts))
+        async for _ in active.bridge.read():
+            reply.show(active.view.draft(active.texts))
+
+    async def _within_limit(self, active: ActiveRun, harness: Harness) -> Ending:
+        try:
+            async with asyncio.timeout(self._limits.seconds) as limit:
+                return await self._drive(active, harness)
+        except StoreError:
+            raise  # another process has the database, or it is closed: the run is not ours to end
+        except Exception as error:
+            if isinstance(error, TimeoutError) and limit.expired():
+                sentence = active.texts.timed_out.format(duration=active.texts.duration(self._limits.seconds))
+                return Ending(RunState.TIMEOUT, active.view.ended(sentence, active.texts), "run_seconds")
+            # A defect of the agent must not leave a conversation without an ending (P7).
+            log.exception("run %s broke", active.row.run_id)
+            return self._broken(active, type(error).__name__)
 
     async def _drive(self, active: ActiveRun, harness: Harness) -> Ending:
         head = await harness.head(active.row.thread_id)
@@ -218,16 +206,17 @@ class RunManager:
         if active.row.attempt > ATTEMPTS:
             self._on_dead_letter(active.row)
             sentence = active.texts.gave_up.format(attempts=ATTEMPTS)
-            return Ending(RunState.ERROR, active.view.ended(sentence), "dead letter")
+            return Ending(RunState.ERROR, active.view.ended(sentence, active.texts), "dead letter")
         seq = await self._store.read(lambda tx: run_events.last_seq(tx, active.row.run_id))
         run_input = RUN_INPUT.validate_json(active.row.input)
         last: AnyRunEvent | None = None
         events = harness.run(active.context, run_input, attempt=active.row.attempt, next_seq=(seq or 0) + 1)
-        async for event in events:
-            active.view.apply(event, active.texts)
-            active.record.add(event)
-            active.bridge.publish(event)
-            last = event
+        async with aclosing(events):
+            async for event in events:
+                active.view.apply(event, active.texts)
+                active.record.add(event)
+                active.bridge.publish(event)
+                last = event
         return self._ending(active, last)
 
     def _ending(self, active: ActiveRun, last: AnyRunEvent | None) -> Ending:
@@ -240,19 +229,22 @@ class RunManager:
                 return Ending(RunState.ERROR, active.view.failure(last, active.texts), str(last.kind))
             case _:
                 log.error("run %s ended without an ending", active.row.run_id)
-                sentence = active.texts.failures[FailureKind.INTERNAL].format(model="", wait="")
-                return Ending(RunState.ERROR, active.view.ended(sentence), "no ending")
+                return self._broken(active, "no ending")
+
+    def _broken(self, active: ActiveRun, detail: str) -> Ending:
+        sentence = active.texts.failures[FailureKind.INTERNAL].format(model=active.context.model, wait="")
+        return Ending(RunState.ERROR, active.view.ended(sentence, active.texts), detail)
 
     async def _pause(self, active: ActiveRun) -> None:
-        draft = active.view.draft(active.texts)
-        active.reply.show(OutboundMessage(text=draft.text, status=active.texts.paused))
-        active.reply.suspend()
+        if active.reply is not None:
+            active.reply.show(OutboundMessage(text=active.view.text, status=active.texts.paused))
+            active.reply.suspend()
         active.record.flush()
-        record = active.record
+        record, now = active.record, self._clock.now()
 
         def unit(tx: Connection) -> None:
             runs.suspend(tx, active.row.run_id)
-            self._keep_record(tx, active.row, record)
+            record.commit(tx, active.row, now)
 
         await self._store.write(unit)
 
@@ -273,24 +265,11 @@ class RunManager:
         now = self._clock.now()
 
         def unit(tx: Connection) -> None:
-            runs.end(tx, row.run_id, ending.state, now, ending.detail)
-            self._keep_record(tx, row, record)
+            if not runs.end(tx, row.run_id, ending.state, now, ending.detail):
+                return  # tried again after a lost connection: it was committed the first time
+            record.commit(tx, row, now)
             inbox.settle(tx, row.inbox_ids, InboxState.DONE, str(ending.state))
             self._delivery.finalize(tx, row.reply_key, row.address, row.reply_to, ending.message)
 
         await self._store.write(unit)
         self._delivery.finished(row.reply_key, row.address, row.reply_to, ending.message)
-
-    def _keep_record(self, tx: Connection, row: RunRow, record: EventRecord) -> None:
-        run_events.append(tx, row.run_id, record.rows)
-        for used in record.usage:
-            usage.add(
-                tx,
-                run_id=row.run_id,
-                thread_id=row.thread_id,
-                model=used.model,
-                input_tokens=used.input_tokens,
-                output_tokens=used.output_tokens,
-                cached_tokens=used.cached_tokens,
-                now=self._clock.now(),
-            )

@@ -34,10 +34,11 @@ class Tasks:
             await asyncio.wait(self._held)
 
     async def cancel(self) -> None:
-        """Cancel all and wait for them."""
-        for task in self._held:
-            task.cancel()
-        await self.drain()
+        """Cancel all and wait for them, those included that are spawned meanwhile."""
+        while self._held:
+            for task in self._held:
+                task.cancel()
+            await asyncio.wait(self._held)
 
     def _ended(self, task: asyncio.Task[Any]) -> None:
         self._held.discard(task)

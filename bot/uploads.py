@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
 import re
 import secrets
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 from channels.errors import AttachmentFailed, ChannelError, Temporary
 from harness.context import InputFile
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from channels.base import Channel, Clock
@@ -27,7 +29,8 @@ MEGABYTE = 1_000_000
 NAME_BYTES = 160
 """File systems take 255 bytes; the random prefix needs a few."""
 
-Problem = Literal["too_large", "gone", "quota", "failed"]
+Problem = Literal["too_large", "too_large_there", "gone", "quota", "failed"]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +43,14 @@ class UploadLimits:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """An attachment that was not taken, and why. limit: the megabytes that were passed, where that is the reason."""
+    """An attachment that was not taken, and why. limit: the megabytes that were passed, where that is the reason.
+
+    too_large_there: for the platform's own limit, which only the platform knows.
+    """
 
     name: str
     problem: Problem
-    limit: int = 0
+    limit: float = 0
 
 
 class Uploads:
@@ -56,33 +62,35 @@ class Uploads:
         self._slots = asyncio.Semaphore(AT_ONCE)
 
     async def fetch(self, channel: Channel, attachment: Attachment, folder: Path) -> InputFile | Refused:
-        """Store one attachment in `folder` (created, 0700). What is refused leaves no file behind."""
+        """Store one attachment in `folder` (created, 0700). What is refused or cancelled leaves no file behind."""
         name = display_name(attachment)
-        if attachment.size is not None and attachment.size > self._limits.file:
-            return Refused(name, "too_large", self._limits.file // MEGABYTE)
         async with self._slots:
-            room = self._limits.thread - await asyncio.to_thread(_used, folder)
-            path = folder / f"{secrets.token_hex(4)}-{name}"
-            sink = _FileSink(path, min(self._limits.file, room))
+            sink = _FileSink(folder, f"{secrets.token_hex(4)}-{name}", self._limits)
+            kept = False
             try:
-                await asyncio.to_thread(sink.open)
+                sink.check(attachment.size or 0)
+                await _in_thread(sink.open)
+                sink.check(attachment.size or 0)
                 await self._download(channel, attachment, sink)
-                return InputFile(
-                    path=path, name=name, mime_type=attachment.mime_type or "application/octet-stream", size=sink.size
-                )
+                kept = True
+                mime_type = attachment.mime_type or "application/octet-stream"
+                return InputFile(path=sink.path, name=name, mime_type=mime_type, size=sink.size)
             except AttachmentFailed as error:
-                sink.discard()
-                if error.reason != "too_large":
-                    return Refused(name, "gone")
-                over_quota = room < self._limits.file
-                limit = self._limits.thread if over_quota else self._limits.file
-                return Refused(name, "quota" if over_quota else "too_large", limit // MEGABYTE)
+                return self._refused(name, sink, error)
             except (ChannelError, OSError) as error:
                 log.warning("an attachment was not fetched: %s", error)
-                sink.discard()
                 return Refused(name, "failed")
             finally:
-                sink.close()
+                await _in_thread(sink.close, kept)
+
+    def _refused(self, name: str, sink: _FileSink, error: AttachmentFailed) -> Refused:
+        match sink.exceeded:
+            case "too_large":
+                return Refused(name, "too_large", self._limits.file / MEGABYTE)
+            case "quota":
+                return Refused(name, "quota", self._limits.thread / MEGABYTE)
+            case _:
+                return Refused(name, "too_large_there" if error.reason == "too_large" else "gone")
 
     async def _download(self, channel: Channel, attachment: Attachment, sink: _FileSink) -> None:
         for attempt in range(1, TRIES + 1):
@@ -91,29 +99,47 @@ class Uploads:
             except Temporary:
                 if attempt == TRIES:
                     raise
-                sink.restart()
+                await _in_thread(sink.restart)
                 await self._clock.sleep(attempt)
 
 
 class _FileSink:
-    """A file that counts what it is given: the sender's own word on the size is not trusted."""
+    """A file that counts what it is given: the sender's own word on the size is not trusted.
 
-    def __init__(self, path: Path, cap: int) -> None:
-        self._path = path
-        self._cap = cap
-        self._fd: int | None = None
+    The folder is opened once and everything happens inside it, so that a link that somebody put in its place, or in the
+    file's, leads nowhere. exceeded: the limit that was passed.
+    """
+
+    def __init__(self, folder: Path, name: str, limits: UploadLimits) -> None:
+        self.path = folder / name
         self.size = 0
+        self.exceeded: Problem | None = None
+        self._limits = limits
+        self._room = limits.thread
+        self._folder: int | None = None
+        self._fd: int | None = None
 
     def open(self) -> None:
-        self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self._fd = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+        self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._folder = os.open(self.path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        self._room = self._limits.thread - _used(self._folder)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+        self._fd = os.open(self.path.name, flags, 0o600, dir_fd=self._folder)
+
+    def check(self, size: int) -> None:
+        """Raise AttachmentFailed when that many bytes are too many."""
+        if size > self._limits.file:
+            self.exceeded = "too_large"
+        elif size > self._room:
+            self.exceeded = "quota"
+        if self.exceeded is not None:
+            raise AttachmentFailed("the file is larger than allowed", "too_large")
 
     async def write(self, chunk: bytes) -> None:
         self.size += len(chunk)
-        if self.size > self._cap:
-            raise AttachmentFailed("the file is larger than allowed", "too_large")
+        self.check(self.size)
         if self._fd is not None:
-            await asyncio.to_thread(_write_all, self._fd, chunk)
+            await _in_thread(_write_all, self._fd, chunk)
 
     def restart(self) -> None:
         if self._fd is not None:
@@ -121,14 +147,26 @@ class _FileSink:
             os.lseek(self._fd, 0, os.SEEK_SET)
         self.size = 0
 
-    def close(self) -> None:
+    def close(self, kept: bool) -> None:
+        """Idempotent; without `kept` the file is removed."""
         if self._fd is not None:
             os.close(self._fd)
-            self._fd = None
+            if not kept:
+                with contextlib.suppress(FileNotFoundError):
+                    os.unlink(self.path.name, dir_fd=self._folder)
+        if self._folder is not None:
+            os.close(self._folder)
+        self._fd = self._folder = None
 
-    def discard(self) -> None:
-        self.close()
-        self._path.unlink(missing_ok=True)
+
+async def _in_thread(work: Callable[..., T], *args: object) -> T:
+    """asyncio.to_thread, except that a cancelled caller waits for the thread, which uses descriptors of ours."""
+    working = asyncio.ensure_future(asyncio.to_thread(work, *args))
+    try:
+        return await asyncio.shield(working)
+    except asyncio.CancelledError:
+        await asyncio.wait({working})
+        raise
 
 
 def display_name(attachment: Attachment) -> str:
@@ -151,9 +189,7 @@ def _write_all(fd: int, chunk: bytes) -> None:
         view = view[os.write(fd, view) :]
 
 
-def _used(folder: Path) -> int:
-    """Bytes in a folder of uploads, which is flat and written by this class alone."""
-    if not folder.is_dir():
-        return 0
+def _used(folder: int) -> int:
+    """Bytes in an open folder of uploads, which is flat and written by this class alone."""
     with os.scandir(folder) as entries:
         return sum(entry.stat(follow_symlinks=False).st_size for entry in entries)

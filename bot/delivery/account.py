@@ -107,7 +107,7 @@ class Account:
             self._streaming.add(reply)
         else:
             self._streaming.discard(reply)
-        if self._scheduler is None or self._caps is None or self.stopped or reply.loading:
+        if self._scheduler is None or self._caps is None or self.stopped:
             return
         wish = reply.next_wish(self._caps, self._edit_interval(reply))
         if wish is None:

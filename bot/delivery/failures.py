@@ -61,8 +61,9 @@ class Failures:
                 self._unknown(reply, step)
                 self._wait(reply, line, error)
             case MessageGone() if isinstance(step, Edit):
-                step.state.message_id = step.state.shown = None
-                step.state.final_shown = False
+                step.state.gone()
+            case MessageGone() if isinstance(step, Send) and not reply.unanchored:
+                reply.unanchored = True
             case Permanent() if isinstance(step, ShowStream | FinishStream):
                 log.warning("reply %s: its stream ended early: %s", reply.key, error)
                 reply.break_stream()

@@ -34,7 +34,8 @@ class Journal:
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store = store
         self._clock = clock
-        self._began = clock.now()
+        self._left: set[tuple[str, int]] = set()
+        """Parts that earlier processes intended and that they may or may not have sent."""
 
     def finalize(
         self, tx: Connection, reply_key: str, address: Address, reply_to: str | None, message: OutboundMessage
@@ -47,8 +48,14 @@ class Journal:
         """Raises StoreUnavailable."""
         return await self._store.read(lambda tx: outbox.load(tx, reply_key))
 
+    async def take_over(self) -> dict[str, list[OutboxRow]]:
+        """At the start: what `undelivered` says is what earlier processes left. Raises StoreUnavailable."""
+        replies = await self.undelivered()
+        self._left = {(row.reply_key, row.part) for rows in replies.values() for row in rows if row.message_id is None}
+        return replies
+
     async def undelivered(self) -> dict[str, list[OutboxRow]]:
-        """The parts of each reply that is neither delivered nor given up, oldest reply first."""
+        """The parts of each reply that is neither delivered nor given up, oldest reply first. Raises as above."""
         replies: dict[str, list[OutboxRow]] = {}
         for row in await self._store.read(outbox.undelivered):
             replies.setdefault(row.reply_key, []).append(row)
@@ -100,12 +107,13 @@ class Journal:
 
     def restore(self, reply: Reply, rows: Sequence[OutboxRow]) -> None:
         """Give a fresh Reply what an earlier process, or an earlier reply under its key, left in the outbox."""
+        reply.loaded = True
         for row in rows:
             state = reply.state(row.part)
             state.intended = True
             state.message_id = row.message_id
             state.final_shown = row.final and row.message_id is not None and row.sent_rev >= row.desired_rev
-            state.crashed = row.message_id is None and row.created_at < self._began
+            state.crashed = row.message_id is None and (row.reply_key, row.part) in self._left
             reply.rev = max(reply.rev, row.desired_rev)
         if reply.wanted is None and rows and rows[0].final and rows[0].body:
             reply.wanted = OUTBOUND_MESSAGE.validate_json(rows[0].body)

@@ -16,10 +16,14 @@ DELETES = 5
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What a reply should show now: redacted, laid out by its channel."""
+    """What a reply should show now: redacted, laid out by its channel.
+
+    whole: the text is the reply's own from its beginning, not what a stream makes of it.
+    """
 
     message: OutboundMessage
     parts: tuple[Part, ...]
+    whole: bool = True
 
 
 @dataclass(frozen=True, slots=True)

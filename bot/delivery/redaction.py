@@ -15,13 +15,15 @@ class Redactor(Protocol):
     @property
     def longest(self) -> int: ...
     def __call__(self, text: str) -> str: ...
+    def without_beginning(self, text: str) -> str: ...
 
 
 def redact_message(message: OutboundMessage, redact: Redactor) -> OutboundMessage:
     """The same message with every text that a person can see redacted; Button.data never holds a secret of ours."""
+    text = redact(message.text)
     return replace(
         message,
-        text=redact(message.text),
+        text=text if message.final else redact.without_beginning(text),
         status=redact(message.status),
         buttons=tuple(tuple(replace(button, label=redact(button.label)) for button in row) for row in message.buttons),
         files=tuple(replace(file, name=redact(file.name)) for file in message.files),

@@ -65,6 +65,12 @@ class PartState:
     final_shown: bool = False
     deletes: int = 0
 
+    def gone(self) -> None:
+        """Its message is no more. The next one needs another key, or the platform would take it for this one."""
+        self.message_id = self.shown = None
+        self.final_shown = False
+        self.idem_key = idem_key(self.idem_key, self.index)
+
 
 @dataclass(slots=True)
 class Live:
@@ -97,12 +103,14 @@ class Reply:
         self.dirty = False
         self.final_since = 0.0
         self.suspended = False
-        self.loading = False
-        """What the outbox knows of it is still being read: nothing is sent before."""
+        self.loaded = False
+        """What the outbox knows of it is known here too; read before its first call at the latest."""
         self.outcome = Outcome.PENDING
         self.degraded = Outcome.DELIVERED
         """How the final will have been shown, after what the platform refused of it."""
         self.plain = False
+        self.unanchored = False
+        """The message that it answers is gone: it is sent without pointing there."""
         self.attempts = 0
         self.retry_at = 0.0
         self.shown_at = -math.inf

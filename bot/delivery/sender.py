@@ -52,6 +52,8 @@ class Sender:
 
         Raises ChannelError with the step in `reply.doing`, and StoreError before anything was sent.
         """
+        if not reply.loaded:
+            self._journal.restore(reply, await self._journal.load(reply.key))
         step = self._plan(reply, previews)
         if step is None:
             await self._up_to_date(reply)
@@ -83,10 +85,11 @@ class Sender:
         assert reply.wanted is not None
         if reply.view is None or reply.view[0] is not reply.wanted:
             message = redact_message(reply.wanted, self._redact)
+            own = message.text
             if self._caps.append_only_stream and not (self._caps.edits and reply.live_over):
                 hold = 0 if message.final or message.buttons else self._redact.longest
                 message = replace(message, text=reply.growing.grow(message.text, hold))
-            reply.view = (reply.wanted, View(message, self._channel.layout(message)))
+            reply.view = (reply.wanted, View(message, self._channel.layout(message), message.text == own))
         return reply.view[1]
 
     async def _up_to_date(self, reply: Reply) -> None:
@@ -132,9 +135,8 @@ class Sender:
             case ShowStream(live, message):
                 await live.stream.show(message)
                 live.shown = message
-            case FinishStream(live, message, part):
-                await live.stream.finish(message)
-                reply.end_stream(part, self._caps.edits)
+            case FinishStream():
+                await self._finish_stream(reply, step)
             case Seal():
                 raise AssertionError("sealing is no call")
         reply.shown_at = self._clock.monotonic()
@@ -163,6 +165,13 @@ class Sender:
         ends = math.inf if ttl is None else self._clock.monotonic() + ttl * STREAM_SHARE
         reply.live = Live(stream, state, ends)
         await self._sent(reply, state, stream.message_id, None, NOTHING_SHOWN)
+
+    async def _finish_stream(self, reply: Reply, step: FinishStream) -> None:
+        rev, whole, state = reply.rev, self._view(reply).whole, step.live.part
+        await step.live.stream.finish(step.message)
+        reply.end_stream(step.part, self._caps.edits)
+        if step.message.final and whole:
+            await self._journal.shown(reply, state, rev)
 
     async def _find(self, reply: Reply, state: PartState, part: Part) -> None:
         rev = reply.rev
@@ -206,5 +215,7 @@ class Sender:
 
     @staticmethod
     def _answered(reply: Reply) -> str | None:
+        if reply.unanchored:
+            return None
         wanted = None if reply.wanted is None else reply.wanted.reply_to
         return reply.reply_to if wanted is None else wanted

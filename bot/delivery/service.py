@@ -11,7 +11,6 @@ from bot.delivery.account import Account, AccountSnapshot, Surroundings
 from bot.delivery.journal import Journal
 from bot.delivery.redaction import redact_message
 from bot.delivery.reply import Outcome, Reply
-from bot.store.errors import StoreUnavailable
 from bot.tasks import Tasks
 
 if TYPE_CHECKING:
@@ -26,8 +25,6 @@ if TYPE_CHECKING:
     from channels.message import Address, OutboundMessage
 
 log = logging.getLogger(__name__)
-
-LOAD_RETRY = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +89,7 @@ class Delivery:
 
     async def start(self) -> None:
         """Take over the finals that earlier processes left undelivered. Raises StoreUnavailable."""
-        for key, rows in (await self._journal.undelivered()).items():
+        for key, rows in (await self._journal.take_over()).items():
             if rows[0].final and self._find(key, rows[0].address) is None:
                 reply = self._make(key, rows[0].address, rows[0].reply_to)
                 self._restore(reply, rows)
@@ -138,8 +135,6 @@ class Delivery:
         reply = self._find(reply_key, address)
         if reply is None:
             reply = self._make(reply_key, address, reply_to)
-            reply.loading = True
-            self._tasks.spawn(f"load:{reply_key}", self._load(reply))
         reply.finish(message, self._clock.monotonic())
         return reply
 
@@ -200,23 +195,10 @@ class Delivery:
         return reply
 
     def _restore(self, reply: Reply, rows: Sequence[OutboxRow]) -> None:
-        reply.loading = False
         self._journal.restore(reply, rows)
         if reply.final:
             reply.final_since = self._clock.monotonic()
         self._account(reply.address.account).changed(reply)
-
-    async def _load(self, reply: Reply) -> None:
-        """Learn which messages of the reply exist already, then let it go on."""
-        while True:
-            try:
-                rows = await self._journal.load(reply.key)
-            except StoreUnavailable as error:
-                log.error("the outbox cannot be read, trying again: %s", error)
-                await self._clock.sleep(LOAD_RETRY)
-            else:
-                self._restore(reply, rows)
-                return
 
     def _progressed(self) -> None:
         self._progress.set()

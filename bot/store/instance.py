@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sqlalchemy import text
@@ -27,15 +28,29 @@ CHECK_POSTGRES = "SELECT epoch FROM instance WHERE id = 1 FOR SHARE"
 
 
 def process_name() -> str:
-    """host:pid, for people."""
-    return f"{socket.gethostname()}:{os.getpid()}"
+    """`host:pid namespace`: the first word is for people, the second tells who can see that pid (see `_is_gone`)."""
+    return f"{socket.gethostname()}:{os.getpid()} {_pid_namespace()}"
+
+
+def _pid_namespace() -> str:
+    boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    return f"{boot}/{os.stat('/proc/self/ns/pid').st_ino}"
+
+
+def _is_gone(owner: str) -> bool:
+    """Whether the holder certainly does not run any more: it was started where this process would see it."""
+    name, _, namespace = owner.partition(" ")
+    return namespace == _pid_namespace() and not Path("/proc", name.rpartition(":")[2]).exists()
 
 
 def refuse_while_leased(tx: Connection) -> None:
-    """Raise StoreBusy when another process holds the lease. Locks the row until the transaction ends (PostgreSQL)."""
+    """Raise StoreBusy when another process holds the lease. Locks the row until the transaction ends (PostgreSQL).
+
+    A process of this machine that was killed holds nothing: its successor need not wait for the lease to run out.
+    """
     holder = tx.execute(text(f"SELECT owner, lease_until > {SERVER_NOW} FROM instance WHERE id = 1 FOR UPDATE")).first()
-    if holder is not None and holder[1]:
-        raise StoreBusy(holder[0])
+    if holder is not None and holder[1] and not _is_gone(holder[0]):
+        raise StoreBusy(holder[0].partition(" ")[0])
 
 
 def take_over(tx: Connection, owner: str) -> int:

@@ -33,7 +33,7 @@ class Texts:
     retry_in: str  # {duration}
     partial: str
     images_not_seen: str  # {model}
-    file_problem: Mapping[str, str]  # {name} {limit}; keys: too_large, gone, quota, failed
+    file_problem: Mapping[str, str]  # {name} {limit}; keys: too_large, too_large_there, gone, quota, failed
 
     # Access and limits.
     unknown_sender: str  # {person}

@@ -11,7 +11,7 @@ EN = Texts(
     retrying="The model is busy, trying again in {seconds} s…",
     resumed="Resumed after a restart…",
     paused="Paused for a restart, goes on right after it…",
-    stopped="⏹ Stopped. The text above is not finished.",
+    stopped="⏹ Stopped.",
     stopped_by_new="⏹ Stopped, because a new thread was started.",
     timed_out="⌛ Stopped after {duration}, the longest that one answer may take. Ask for a smaller step, or ask again.",
     gave_up=(
@@ -39,6 +39,7 @@ EN = Texts(
     images_not_seen="ℹ️ The model {model} cannot see images; it was only told that one was sent. /models lists others.",
     file_problem={
         "too_large": "⚠️ {name} was not taken: it is larger than {limit} MB.",
+        "too_large_there": "⚠️ {name} was not taken: it is larger than bots may fetch here.",
         "gone": "⚠️ {name} could not be fetched: it is no longer there.",
         "quota": "⚠️ {name} was not taken: the files of this thread already fill {limit} MB. /new starts an empty one.",
         "failed": "⚠️ {name} could not be fetched. Please send it again.",

@@ -11,7 +11,7 @@ ZH = Texts(
     retrying="模型繁忙，{seconds} 秒后重试…",
     resumed="重启后继续…",
     paused="因重启暂停，重启后立即继续…",
-    stopped="⏹ 已停止。以上内容未完成。",
+    stopped="⏹ 已停止。",
     stopped_by_new="⏹ 已停止，因为开始了新的会话。",
     timed_out="⌛ 已在 {duration} 后停止，这是单次回答的最长时间。请缩小问题范围，或再问一次。",
     gave_up="⚠️ 无法回答这条消息：处理它时 Antler 意外停止了 {attempts} 次。管理员可以在日志中查看原因。请换一种说法再问。",
@@ -36,6 +36,7 @@ ZH = Texts(
     images_not_seen="ℹ️ 模型 {model} 看不到图片，只知道收到了一张。/models 可列出其他模型。",
     file_problem={
         "too_large": "⚠️ 未接收 {name}：超过 {limit} MB。",
+        "too_large_there": "⚠️ 未接收 {name}：超过此平台允许机器人获取的大小。",
         "gone": "⚠️ 无法获取 {name}：文件已不存在。",
         "quota": "⚠️ 未接收 {name}：本会话的文件已占满 {limit} MB。/new 可开始新的会话。",
         "failed": "⚠️ 无法获取 {name}。请重新发送。",

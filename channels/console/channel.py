@@ -188,6 +188,9 @@ class ConsoleChannel:
             raise MessageGone(f"{address.chat} shows no message {message_id}")
         await self._put(address, message_id, part)
 
+    async def preview(self, address: Address, part: Part, idem_key: str) -> None:
+        raise Rejected("the console edits its messages and shows no previews")
+
     async def delete(self, address: Address, message_id: str) -> None:
         if self._screen(address.chat).remove(message_id):
             self._show(address, Removed(message_id=message_id))

@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from channels.telegram.lines import EntityType, Line, Run, Style, Styles
 from channels.text import utf16_length
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+
+    from channels.telegram.lines import EntityType, Line, Run, Style, Styles
 
 MESSAGE_UNITS = 3840
 """UTF-16 units of a reply's text in one message; the platform takes 4096, the rest is for the status line."""

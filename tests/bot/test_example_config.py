@@ -21,12 +21,7 @@ if TYPE_CHECKING:
 EXAMPLE = Path(__file__).parents[2] / "config.yaml.example"
 
 
-def filled_in(folder: Path) -> Path:
-    text = EXAMPLE.read_text(encoding="utf-8")
-    text = text.replace("<your API key>", "sk-test").replace("123456:replace-me", TOKEN).replace("replace-me", "12345")
-    file = folder / "config.yaml"
-    file.write_text(text, encoding="utf-8")
-    return file
+ENVIRONMENT = {"OPENAI_API_KEY": "sk-test", "TELEGRAM_BOT_TOKEN": TOKEN}
 
 
 def fields_of(model: type[BaseModel]) -> Iterator[str]:
@@ -55,15 +50,15 @@ def test_every_value_has_a_comment_or_stands_below_one() -> None:
     assert bare == []
 
 
-def test_it_loads_once_its_placeholders_are_replaced(tmp_path: Path) -> None:
-    settings = load(filled_in(tmp_path), {})
+def test_it_loads_once_its_variables_are_set() -> None:
+    settings = load(EXAMPLE, ENVIRONMENT)
     assert list(settings.channels) == ["telegram"]
-    assert settings.access.admins == ("telegram:12345",)
+    assert settings.access.allow == ()
 
 
-def test_what_it_shows_below_the_channels_is_the_default(tmp_path: Path) -> None:
-    shown, default = load(filled_in(tmp_path), {}), Settings.default()
-    lists = {"access": {"allow": (), "admins": ()}, "network": {"proxy": None}}
+def test_what_it_shows_below_the_channels_is_the_default() -> None:
+    shown, default = load(EXAMPLE, ENVIRONMENT), Settings.default()
+    lists = {"network": {"proxy": None}}
     for name in set(Settings.model_fields) - {"models", "channels", "data_dir"}:
         section: Any = getattr(shown, name)
         if name in lists:
@@ -73,10 +68,10 @@ def test_what_it_shows_below_the_channels_is_the_default(tmp_path: Path) -> None
     assert shown.channels["telegram"].adapter == telegram.model_validate({"token": TOKEN})
 
 
-def test_its_placeholders_are_refused_each_by_name() -> None:
+def test_its_variables_are_asked_for_each_by_key_and_name() -> None:
     with pytest.raises(ConfigError) as caught:
         load(EXAMPLE, {})
-    assert {(problem.key, problem.message) for problem in caught.value.problems} == {
-        (key, "is still the example's placeholder")
-        for key in ("models[0].api_key", "channels.telegram.token", "access.allow[0]", "access.admins[0]")
-    }
+    asked = {problem.key: problem.message for problem in caught.value.problems}
+    assert set(asked) == {"models[0].api_key", "channels.telegram.token"}
+    assert "OPENAI_API_KEY" in asked["models[0].api_key"]
+    assert "TELEGRAM_BOT_TOKEN" in asked["channels.telegram.token"]

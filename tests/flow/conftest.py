@@ -1,19 +1,24 @@
-"""Fixtures of the flow tests: the simulators run for the whole session, each test has a bot and a data folder of its own."""
+"""Fixtures of the flow tests: the simulators run for the whole session, each gateway has a bot and a folder of its own."""
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING
 
 import pytest
+import pytest_asyncio
 
 from tests.flow.gateway import World
 from tests.simulators.model.client import ModelSimulator
 from tests.simulators.process import SimulatorProcess
 from tests.simulators.telegram import client as telegram_client
+from tests.simulators.telegram.seen import Person
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
     from pathlib import Path
+
+_PERSON_IDS = itertools.count(20_001)
 
 
 @pytest.fixture(scope="session")
@@ -36,3 +41,28 @@ async def world(
     async with telegram_client.connect(telegram_process) as telegram, ModelSimulator(model_process.port) as model:
         await model.reset()
         yield World(await telegram.fresh_bot(), model, tmp_path)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def public_world(
+    telegram_process: SimulatorProcess, model_process: SimulatorProcess, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[World]:
+    """Like `world`, for one gateway that all tests of a module share: whoever writes is answered.
+
+    A module makes its `gateway` fixture of it; its tests bring a `person` each.
+    """
+    async with telegram_client.connect(telegram_process) as telegram, ModelSimulator(model_process.port) as model:
+        await model.reset()
+        settings = {
+            "access": {"dm": "open", "i_accept_public": True},
+            # Tests talk faster than people.
+            "channels": {"telegram": {"rate": {"per_chat_per_second": 20, "per_group_per_minute": 1200}}},
+        }
+        yield World(await telegram.fresh_bot(), model, tmp_path_factory.mktemp("gateway"), settings)
+
+
+@pytest.fixture
+def person() -> Person:
+    """Somebody whom no other test knows."""
+    number = next(_PERSON_IDS)
+    return Person(number, f"Person{number}")

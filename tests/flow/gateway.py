@@ -6,6 +6,7 @@ import asyncio
 import signal
 import sys
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import yaml
@@ -14,7 +15,6 @@ from tests.simulators.process import REPO_ROOT, child_environment
 from tests.simulators.telegram.seen import ALICE, TEAM
 
 if TYPE_CHECKING:
-    from pathlib import Path
     from types import TracebackType
 
     from tests.simulators.model.client import ModelSimulator
@@ -26,12 +26,13 @@ STOP_SECONDS = 15.0
 
 @dataclass
 class World:
-    """One gateway between one Telegram and one model server. `settings` is merged over the config below."""
+    """One gateway between one Telegram and one model server. `settings` is merged over the config below, `environment` over the variables."""
 
     telegram: TelegramSimulator
     model: ModelSimulator
     folder: Path
     settings: dict[str, Any] = field(default_factory=dict)
+    environment: dict[str, str] = field(default_factory=dict)
     process: asyncio.subprocess.Process | None = None
 
     @property
@@ -41,6 +42,12 @@ class World:
     @property
     def log(self) -> str:
         return (self.folder / "log.txt").read_text()
+
+    def peak_memory(self) -> int:
+        """Bytes of memory that the process held at most."""
+        assert self.process is not None
+        status = Path(f"/proc/{self.process.pid}/status").read_text()
+        return int(status.partition("VmHWM:")[2].split()[0]) * 1024
 
     def config(self) -> dict[str, Any]:
         base: dict[str, Any] = {
@@ -56,31 +63,59 @@ class World:
                 "groups": {"allow": [f"telegram:{TEAM.id}"]},
             },
         }
-        return _merged(base, self.settings)
+        return merged(base, self.settings)
 
     async def start(self, **environment: str) -> None:
         """Start the process and wait until it polls."""
-        path = self.folder / "config.yaml"
-        path.write_text(yaml.safe_dump(self.config()))
-        secrets = {"MODEL_KEY": self.model.api_key, "BOT_TOKEN": self.telegram.token}
+        process = await self._launch(environment)
+        polled = asyncio.create_task(self.telegram.wait_polled(READY_SECONDS))
+        ended = asyncio.create_task(process.wait())
+        await asyncio.wait({polled, ended}, return_when=asyncio.FIRST_COMPLETED)
+        if not polled.done():
+            polled.cancel()
+            raise AssertionError(f"the gateway ended with {process.returncode}:\n{self.log}")
+        ended.cancel()
+        await polled
+
+    async def ends(self) -> int:
+        """Start the process, which is expected to end by itself; returns its exit code."""
+        process = await self._launch({})
+        async with asyncio.timeout(READY_SECONDS):
+            return await process.wait()
+
+    async def begin(self) -> None:
+        """Start the process without waiting for a poll, for a gateway that is not going to connect."""
+        await self._launch({})
+
+    async def wait_for_log(self, text: str, timeout: float = 20.0) -> None:
+        """Until the log holds a text; the file is looked at often, for nothing tells when it grows."""
+        async with asyncio.timeout(timeout):
+            while text not in self.log:
+                await asyncio.sleep(0.05)
+
+    async def _launch(self, environment: dict[str, str]) -> asyncio.subprocess.Process:
+        self.config_file.write_text(yaml.safe_dump(self.config()))
         with (self.folder / "log.txt").open("ab") as log:
             self.process = await asyncio.create_subprocess_exec(
                 sys.executable,
-                *("-W", "error::DeprecationWarning:bot", "-m", "bot", "run", "--config", str(path)),
+                *("-W", "error::DeprecationWarning:bot", "-m", "bot", "run", "--config", str(self.config_file)),
                 cwd=REPO_ROOT,
-                env=child_environment() | secrets | environment,
+                env=self.variables | environment,
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
             )
-        polled = asyncio.create_task(self.telegram.wait_polled(READY_SECONDS))
-        ended = asyncio.create_task(self.process.wait())
-        await asyncio.wait({polled, ended}, return_when=asyncio.FIRST_COMPLETED)
-        if not polled.done():
-            polled.cancel()
-            raise AssertionError(f"the gateway ended with {self.process.returncode}:\n{self.log}")
-        ended.cancel()
-        await polled
+        return self.process
+
+    @property
+    def config_file(self) -> Path:
+        return self.folder / "config.yaml"
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """The environment of the process: this one's, the secrets, and what a test put into `environment`."""
+        secrets = {"MODEL_KEY": self.model.api_key, "BOT_TOKEN": self.telegram.token}
+        return child_environment() | secrets | self.environment
 
     async def stop(self) -> int:
         """A planned stop; returns the exit code."""
@@ -106,9 +141,9 @@ class World:
         """Run another `antler` command on the same config; returns exit code and output."""
         process = await asyncio.create_subprocess_exec(
             sys.executable,
-            *("-m", "bot", *arguments, "--config", str(self.folder / "config.yaml")),
+            *("-m", "bot", *arguments, "--config", str(self.config_file)),
             cwd=REPO_ROOT,
-            env=child_environment() | {"MODEL_KEY": self.model.api_key, "BOT_TOKEN": self.telegram.token},
+            env=self.variables,
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.STDOUT,
@@ -131,12 +166,12 @@ class World:
             print(f"--- gateway log ---\n{self.log}")
 
 
-def _merged(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
-    merged = dict(base)
+def merged(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
+    result = dict(base)
     for key, value in over.items():
-        known = merged.get(key)
+        known = result.get(key)
         if value is None:
-            merged.pop(key, None)
+            result.pop(key, None)
             continue
-        merged[key] = _merged(known, value) if isinstance(known, dict) and isinstance(value, dict) else value
-    return merged
+        result[key] = merged(known, value) if isinstance(known, dict) and isinstance(value, dict) else value
+    return result

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import fcntl
 import os
-import pty
 import re
-import struct
 import subprocess
 import sys
-import termios
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,17 +15,13 @@ import pytest
 from channels.console.frames import Shown
 from channels.console.rendering import render
 from channels.console.stdin import MAX_LINE, read_lines
+from tests.pseudo_terminal import VARIABLES, PseudoTerminal, at_a_terminal
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncIterator
 
 ROOT = Path(__file__).resolve().parents[3]
-ENVIRONMENT = {
-    **os.environ,
-    "TERM": "xterm-256color",
-    "PROMPT_TOOLKIT_NO_CPR": "1",
-    "PYTHONWARNINGS": "error",
-}
+ENVIRONMENT = {**os.environ, **VARIABLES, "PYTHONWARNINGS": "error"}
 
 
 def command(folder: Path) -> list[str]:
@@ -104,58 +96,13 @@ def _without_colours(text: str) -> str:
     return re.sub(r"\x1b\[[0-9;]*m", "", text)
 
 
-class Screen:
-    """A process at a pseudo-terminal; everything that it ever wrote."""
-
-    def __init__(self, master: int, process: asyncio.subprocess.Process) -> None:
-        self._master = master
-        self.process = process
-        self.output = b""
-        self._grown = asyncio.Event()
-        asyncio.get_running_loop().add_reader(master, self._read)
-
-    def type(self, keys: bytes) -> None:
-        os.write(self._master, keys)
-
-    async def see(self, expected: str, times: int = 1) -> None:
-        """Wait until it was written so often. Raises TimeoutError with what was there."""
-        await self._until(lambda: self.output.count(expected.encode()) >= times, expected)
-
-    async def _until(self, condition: Callable[[], bool], what: str) -> None:
-        try:
-            async with asyncio.timeout(10):
-                while not condition():
-                    self._grown.clear()
-                    await self._grown.wait()
-        except TimeoutError:
-            raise TimeoutError(f"{what!r} did not appear in {self.output!r}") from None
-
-    def _read(self) -> None:
-        try:
-            self.output += os.read(self._master, 65536)
-        except OSError:  # the other end is closed
-            asyncio.get_running_loop().remove_reader(self._master)
-        self._grown.set()
-
-
 @pytest.fixture
-async def screen(tmp_path: Path) -> AsyncIterator[Screen]:
-    master, slave = pty.openpty()
-    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
-    process = await asyncio.create_subprocess_exec(
-        *command(tmp_path), stdin=slave, stdout=slave, stderr=slave, cwd=ROOT, env=ENVIRONMENT, start_new_session=True
-    )
-    os.close(slave)
-    made = Screen(master, process)
-    yield made
-    if process.returncode is None:
-        process.kill()
-        await process.wait()
-    asyncio.get_running_loop().remove_reader(master)
-    os.close(master)
+async def screen(tmp_path: Path) -> AsyncIterator[PseudoTerminal]:
+    async with at_a_terminal(command(tmp_path), cwd=ROOT, env=ENVIRONMENT) as terminal:
+        yield terminal
 
 
-async def test_a_conversation_at_a_terminal(screen: Screen) -> None:
+async def test_a_conversation_at_a_terminal(screen: PseudoTerminal) -> None:
     await screen.see("›")
     screen.type(b"hello\r")
     await screen.see("You said: ")
@@ -169,7 +116,7 @@ async def test_a_conversation_at_a_terminal(screen: Screen) -> None:
     assert await asyncio.wait_for(screen.process.wait(), 10) == 0
 
 
-async def test_ctrl_c_stops_the_run_and_again_leaves(screen: Screen) -> None:
+async def test_ctrl_c_stops_the_run_and_again_leaves(screen: PseudoTerminal) -> None:
     await screen.see("›")
     screen.type(b"slow\r")
     await screen.see("thinking")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from itertools import pairwise
+from itertools import count, pairwise
 from typing import TYPE_CHECKING
 
 import pytest
@@ -146,7 +146,6 @@ def test_what_was_shown_stays_while_the_text_grows(text: str, steps: list[int]) 
         assert after[: max(0, len(before) - 2)] == before[:-2]
 
 
-WORDS = st.lists(st.sampled_from("abcdefgh"), min_size=1, max_size=8).map("".join)
 SHAPES = ["{}", "**{}**", "*{}*", "`{}`", "~~{}~~", "||{}||", "[{}](https://x.y)", "**{} *{}***", "\\*{}", "[{}](no:z)"]
 BLOCKS = ["{}", "# {}", "> {}", "- {}\n- {}", "1. {}\n\n   {}", "```py\n{}\n{}\n```", "- [ ] {}", "> - {}\n>   > {}"]
 TABLES = ["| {} | {} |\n|---|---|\n| {} | {} |", "|{}" * 9 + "|\n" + "|---" * 9 + "|\n" + "|{}" * 9 + "|"]
@@ -154,18 +153,14 @@ TABLES = ["| {} | {} |\n|---|---|\n| {} | {} |", "|{}" * 9 + "|\n" + "|---" * 9 
 
 @st.composite
 def documents(draw: st.DrawFn) -> str:
-    blocks = draw(st.lists(st.sampled_from([*BLOCKS, *TABLES]), max_size=12))
-    count = draw(st.sampled_from([1, 1, 1, 40]))
-    filled = []
-    counter = 0
-    for block in blocks * count:
-        inline = ["{}"] if "```" in block else SHAPES
-        shape = re.sub(r"\{\}", lambda _, inline=inline: inline[len(filled) % len(inline)], block)
-        while "{}" in shape:
-            shape = shape.replace("{}", f"w{counter}w", 1)
-            counter += 1
-        filled.append(shape)
-    return "\n\n".join(filled)
+    """Blocks of every kind with numbered words in every kind of mark."""
+    blocks = draw(st.lists(st.sampled_from([*BLOCKS, *TABLES]), max_size=12)) * draw(st.sampled_from([1, 1, 1, 40]))
+    document = ""
+    for number, block in enumerate(blocks):
+        shape = "{}" if "```" in block else SHAPES[number % len(SHAPES)]
+        document += block.replace("{}", shape) + "\n\n"
+    numbers = count()
+    return re.sub(r"\{\}", lambda _: f"w{next(numbers)}w", document)
 
 
 @SOME
@@ -173,10 +168,9 @@ def documents(draw: st.DrawFn) -> str:
 def test_no_word_is_lost_and_the_order_stays(text: str) -> None:
     shown = "\n".join(part.text for part in check_all(text, final=True) if part.file is None)
     words = re.findall(r"w\d+w", text)
-    assert set(words) == set(re.findall(r"w\d+w", shown))
-    position = 0
-    for word in (word for word in words if f"| {word}" not in text and f"|{word}" not in text and "|" not in text):
-        position = shown.index(word, position)
+    found = re.findall(r"w\d+w", shown)
+    # A table's head may be repeated, and its cells stand side by side.
+    assert sorted(set(found), key=found.index) == words if "|--" not in text else set(found) == set(words)
 
 
 @pytest.mark.parametrize(

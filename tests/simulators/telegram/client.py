@@ -89,7 +89,7 @@ class TelegramSimulator(ActingClient):
         await self._ask("release")
 
     async def fresh_bot(self, **profile: Any) -> "TelegramSimulator":
-        """Forget all chats and faults, and register a new bot: for tests that share one simulator, one after another."""
+        """Forget all groups and register a new bot: for tests that share one simulator, one after another."""
         await self._ask("forget")
         return await self.add_bot(f"{next(_BOT_IDS)}:FRESH-bot-token-{'0' * 25}", **profile)
 

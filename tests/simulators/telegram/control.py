@@ -178,10 +178,9 @@ class ControlRoutes:
         return asdict(bot.meter.limits)
 
     async def forget(self, spec: Json) -> Json:
-        """Forget all chats, presses and faults; bots, files and records stay."""
-        self._world.chats.clear()
-        self._world.callbacks.clear()
-        self._world.faults.clear()
+        """Forget all chats that are not one bot's own; bots with their private chats, files and records stay."""
+        for key in [key for key in self._world.chats if key[0] == 0]:
+            del self._world.chats[key]
         return {}
 
     async def records(self, spec: Json) -> Json:

@@ -1,0 +1,265 @@
+"""Gateway: all parts of one process put together, and its phases: start, serve, drain, close."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import importlib
+import logging
+from datetime import timedelta
+from functools import partial
+from importlib.metadata import version
+from typing import TYPE_CHECKING
+
+from bot import signals, terminal, upkeep
+from bot.admission import Background
+from bot.bus import MessageBus
+from bot.commands import Commands, ModelChoice
+from bot.connections import Connections
+from bot.control import ControlServer
+from bot.conversations import ConversationPorts
+from bot.delivery import Delivery
+from bot.manager import ChannelManager
+from bot.patience import PatientStore
+from bot.respond import Responder
+from bot.runs import RunLimits, RunManager
+from bot.status import StatusPage
+from bot.store import conversations
+from bot.store.effects import StoreEffectLog, StoreRunLedger
+from bot.tasks import Tasks
+from bot.texts import DEFAULT, texts_for
+from bot.uploads import MEGABYTE, UploadLimits, Uploads
+from channels.console.channel import ConsoleChannel
+from channels.message import Address, OutboundMessage
+
+if TYPE_CHECKING:
+    from pathlib import Path
+    from types import ModuleType
+
+    from bot.clock import SystemClock
+    from bot.redaction import Redactor
+    from bot.settings import Settings
+    from bot.store import Store
+    from bot.store.rows import RunRow
+    from harness.ports import Harness
+
+log = logging.getLogger(__name__)
+
+SOMEWHERE = "https://internet.invalid"
+WARM_UP_AFTER = 1.0
+"""Seconds that the import of the agent waits for the first account to connect."""
+
+
+class Gateway:
+    def __init__(self, settings: Settings, store: Store, clock: SystemClock, redact: Redactor) -> None:
+        self._settings = settings
+        self._store = store
+        self._clock = clock
+        self._tasks = Tasks("gateway")
+        self._conversation_tasks = Tasks("conversation")
+        self._stop = asyncio.Event()
+        self._failed = False
+        self._connected = asyncio.Event()
+        self._terminal: asyncio.Task[None] | None = None
+        self._harness: asyncio.Future[Harness] = asyncio.get_running_loop().create_future()
+
+        patient = PatientStore(store, clock)
+        background = Background()
+        self._connections = Connections(settings, patient, clock, self._tasks)
+        channels = self._connections.channels
+        self._delivery = Delivery(store, clock, redact, lease_valid=store.lease_valid, on_moved=self._chat_moved)
+        responder = Responder(patient, self._delivery, clock)
+        self._runs = RunManager(
+            store=patient,
+            delivery=self._delivery,
+            harness=lambda: asyncio.shield(self._harness),
+            clock=clock,
+            limits=RunLimits(settings.limits.concurrent_runs, settings.limits.run_seconds),
+            on_dead_letter=self._dead_letter,
+        )
+        self._status = StatusPage(
+            version=version("antler"),
+            store=patient,
+            runs=self._runs,
+            channels=channels,
+            clock=clock,
+            waiting=lambda: self._manager.waiting,
+        )
+        self._manager = ChannelManager(
+            ports=ConversationPorts(
+                store=patient,
+                runs=self._runs,
+                responder=responder,
+                uploads=Uploads(_upload_limits(settings), clock),
+                background=background,
+                clock=clock,
+                tasks=self._conversation_tasks,
+                data_dir=settings.data_dir,
+                default_model=settings.models[0].name,
+                queue_limit=settings.limits.queued_per_conversation,
+                channel=channels.get,
+            ),
+            delivery=self._delivery,
+            commands=Commands(responder, self._status, _model_choices(settings), clock),
+            policies=self._connections.policies.__getitem__,
+            let_in=self._connections.let_in,
+            channels=channels,
+            background=background,
+            clock=clock,
+        )
+        self._bus = MessageBus(store, self._manager.overhears)
+
+    async def run(self) -> bool:
+        """Serve until a signal or the end of the terminal's input; False when something fatal ended it."""
+        signals.on_stop(self._stop.set)
+        try:
+            await self._start()
+            await self._stop.wait()
+        finally:
+            await self._shut_down()
+        return not self._failed
+
+    def _fail(self, reason: str) -> None:
+        log.error("%s; antler stops", reason)
+        self._failed = True
+        self._stop.set()
+
+    # Start: what is left from the last process first, then the platforms, then the heavy imports.
+
+    async def _start(self) -> None:
+        await self._connections.open(self._bus.publish)
+        for channel in self._connections.channels.values():
+            self._delivery.register(channel)
+        self._attach_terminal()
+        await self._delivery.start()
+        self._tasks.spawn("manager", self._manager.serve(self._bus))
+        self._tasks.spawn("control", self._control())
+        await self._manager.recover()
+        await self._bus.replay()
+        for account in self._connections.channels:
+            self._tasks.spawn(f"channel {account}", self._receive(account))
+        self._tasks.spawn("agent", self._warm_up())
+        keep_runs = timedelta(days=self._settings.data.keep_days)
+        self._tasks.spawn("prune", upkeep.prune(self._store, self._clock, keep_runs))
+        self._tasks.spawn("fence", self._watch_fence())
+
+    @property
+    def _consoles(self) -> list[ConsoleChannel]:
+        return [channel for channel in self._connections.channels.values() if isinstance(channel, ConsoleChannel)]
+
+    def _attach_terminal(self) -> None:
+        """This process's own terminal. Where it is the only account, its end of input is the end of the process."""
+        only = len(self._consoles) == len(self._connections.channels)
+        if self._consoles and (only or terminal.is_interactive()):
+            self._terminal = terminal.attach_own(self._consoles[0], owner=only)
+
+    async def _receive(self, account: str) -> None:
+        if await self._connections.receive(account, self._connected.set) is None:
+            log.info("%s has ended", account)
+            await self._idle()
+            self._stop.set()
+        elif self._connections.all_stopped:
+            self._fail("no account is left that could work")
+
+    async def _warm_up(self) -> None:
+        """Import and build the agent beside the running channels; runs that arrive earlier wait for it."""
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._connected.wait(), WARM_UP_AFTER)
+        try:
+            runner = await asyncio.to_thread(importlib.import_module, "harness.runner")
+            self._harness.set_result(await self._make_harness(runner))
+        except Exception as error:
+            # Whatever it is (a missing package, a bad model class), without an agent there is nothing to serve.
+            log.exception("the agent cannot be built")
+            self._harness.set_exception(error)
+            self._fail("the agent cannot be built")
+
+    async def _make_harness(self, runner: ModuleType) -> Harness:
+        settings = self._settings
+        harness: Harness = await runner.make_harness(
+            models=settings.models,
+            summarization=settings.summarization,
+            llm=settings.llm,
+            model_call_limit=settings.limits.model_calls,
+            database=_checkpoints(settings),
+            effects=StoreEffectLog(self._store),
+            ledger=StoreRunLedger(self._store),
+            clock=self._clock,
+            route=self._model_route,
+        )
+        return harness
+
+    def _model_route(self, name: str) -> tuple[str | None, Path | None]:
+        """How to reach a model's provider; one that names no URL is somewhere on the internet."""
+        url = next((model.base_url for model in self._settings.models if model.name == name), None)
+        return self._settings.network_route(url or SOMEWHERE)
+
+    # While it serves.
+
+    async def _control(self) -> None:
+        take_over = terminal.take_over(self._consoles[0], self._idle) if self._consoles else None
+        async with ControlServer(self._settings.data_dir, self._status.machine, take_over):
+            await asyncio.Event().wait()
+
+    async def _watch_fence(self) -> None:
+        await upkeep.until_fenced(self._store, self._clock)
+        self._fail("another process has taken over the database")
+
+    def _chat_moved(self, account: str, old_chat: str, new_chat: str) -> None:
+        self._tasks.spawn("migrate", self._manager.migrate(account, old_chat, new_chat))
+
+    def _dead_letter(self, row: RunRow) -> None:
+        log.error("dead letter: run %s in %s made no progress in three starts", row.run_id, row.conversation)
+        self._tasks.spawn("dead letter", self._tell_admins(row))
+
+    async def _tell_admins(self, row: RunRow) -> None:
+        account = row.address.account
+        for admin in self._connections.policies[account].access.admins:
+            known = await self._store.read(partial(conversations.direct, person=admin))
+            if known is None:
+                continue
+            text = texts_for(DEFAULT).gave_up_admin.format(conversation=row.conversation, run=row.run_id)
+            chat = known.key.removeprefix(f"{account}:")
+            address = Address(account=account, chat=chat, kind="dm")
+            message = OutboundMessage(text=text, final=True)
+            await self._delivery.say(f"dead:{row.run_id}:{admin}", address, None, message)
+
+    # Stop.
+
+    async def _idle(self) -> None:
+        """Everything that was accepted is answered."""
+        await self._bus.handled()
+        await self._conversation_tasks.drain()
+        await self._delivery.drained()
+
+    async def _shut_down(self) -> None:
+        """Runs pause and go on at the next start; what is final is still delivered, within the grace."""
+        grace = self._settings.shutdown_grace_seconds
+        began = self._clock.monotonic()
+        self._runs.suspend()
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._conversation_tasks.drain(), grace / 2)
+        await self._tasks.cancel()
+        await self._delivery.close(max(0.1, grace - (self._clock.monotonic() - began)))
+        await self._conversation_tasks.cancel()
+        await self._connections.close()
+        if self._terminal is not None:
+            await self._terminal
+        if self._harness.done() and not self._harness.exception():
+            await self._harness.result().close()
+
+
+def _upload_limits(settings: Settings) -> UploadLimits:
+    uploads = settings.uploads
+    return UploadLimits(int(uploads.max_file_mb * MEGABYTE), int(uploads.max_thread_mb * MEGABYTE))
+
+
+def _model_choices(settings: Settings) -> list[ModelChoice]:
+    return [ModelChoice(model.name, model.display_name or model.model) for model in settings.models]
+
+
+def _checkpoints(settings: Settings) -> str:
+    """LangGraph's savers keep a file of their own on SQLite, and share the database on PostgreSQL."""
+    if settings.database.url is None:
+        return str(settings.data_dir / "checkpoints.db")
+    return settings.database.url.get_secret_value()

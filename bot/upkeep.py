@@ -1,0 +1,51 @@
+"""Upkeep while the gateway serves: forgets what nothing needs any more, and notices when another process took over."""
+
+from __future__ import annotations
+
+import logging
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from bot.store import decisions, inbox, outbox, prompts, runs
+from bot.store.errors import StoreError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import datetime
+
+    from sqlalchemy import Connection
+
+    from bot.store import Store
+    from channels.base import Clock
+
+log = logging.getLogger(__name__)
+
+INTERVAL_SECONDS = 3600.0
+KEPT = timedelta(days=7)
+"""Longer than any platform's redelivery: keys of events must outlive it."""
+FENCE_SECONDS = 2.0
+
+
+async def prune(store: Store, clock: Clock, keep_runs: timedelta) -> None:
+    """Once an hour, for ever. keep_runs: how long runs, their events and effects are kept."""
+    while True:
+        now = clock.now()
+        try:
+            for table in (inbox.prune, outbox.prune, decisions.prune, prompts.prune):
+                await _in_portions(store, table, now - KEPT)
+            await _in_portions(store, runs.prune, now - keep_runs)
+        except StoreError as error:
+            log.warning("old rows were not removed: %s", error)
+        await clock.sleep(INTERVAL_SECONDS)
+
+
+async def _in_portions(store: Store, forget: Callable[[Connection, datetime], int], before: datetime) -> None:
+    """Others are served between two portions."""
+    while await store.write(lambda tx: forget(tx, before)):
+        pass
+
+
+async def until_fenced(store: Store, clock: Clock) -> None:
+    """Returns when another process has taken over the database."""
+    while not store.fenced:
+        await clock.sleep(FENCE_SECONDS)

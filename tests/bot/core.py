@@ -1,0 +1,351 @@
+"""The gateway's core, wired as the process wires it, on a real store, an in-memory platform and a turned clock."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from bot.admission import AccessRules, Background
+from bot.bus import MessageBus
+from bot.commands import Commands, ModelChoice
+from bot.conversations import ConversationPorts
+from bot.delivery import Delivery
+from bot.manager import AccountPolicy, ChannelManager
+from bot.patience import PatientStore
+from bot.redaction import Redactor
+from bot.respond import Responder
+from bot.runs import RunLimits, RunManager
+from bot.status import StatusPage
+from bot.store import decisions
+from bot.store.errors import StoreUnavailable
+from bot.tasks import Tasks
+from bot.uploads import UploadLimits, Uploads
+from channels.base import ChannelPorts, Rate, Route
+from channels.memory import MemoryChannel
+from channels.message import Address, Attachment, ButtonPressed, Message, MessageEdited, Quote, Sender
+from tests.bot.scripted_harness import ScriptedHarness
+from tests.clock import VirtualClock
+from tests.delivery_world import WatchedStore
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Sequence
+    from pathlib import Path
+
+    from sqlalchemy import Connection
+
+    from bot.store.bulk import Bulk
+    from bot.store.rows import RunRow
+    from channels.base import BotIdentity, Channel
+    from channels.message import InboundEvent
+    from harness.context import InputFile
+
+SECRET = "sk-0123456789abcdef"
+UNHURRIED = Rate(per_second=1e6, per_chat_per_second=1e6, per_group_per_minute=1e6)
+ANN, BOB, EVE = "1", "2", "666"
+
+
+class FlakyStore(WatchedStore):
+    """A store that a full disk makes unavailable for a while (down), or that dies with its process (gone)."""
+
+    down = False
+    gone = False
+
+    async def write(self, unit: Callable[[Connection], Any]) -> Any:
+        await self._refuse()
+        return await super().write(unit)
+
+    async def add(self, bulk: Bulk[Any, Any], rows: Sequence[Any]) -> list[Any]:
+        await self._refuse()
+        return await super().add(bulk, rows)
+
+    async def read(self, query: Callable[[Connection], Any]) -> Any:
+        await self._refuse()
+        return await super().read(query)
+
+    async def _refuse(self) -> None:
+        if self.gone:
+            await asyncio.Future()
+        if self.down:
+            raise StoreUnavailable("the disk is full")
+
+
+class WatchedUploads(Uploads):
+    """Says when its threads are at work, so that the virtual clock waits for them."""
+
+    at_work = 0
+
+    async def fetch(self, channel: Channel, attachment: Attachment, folder: Path) -> Any:
+        self.at_work += 1
+        try:
+            return await super().fetch(channel, attachment, folder)
+        finally:
+            self.at_work -= 1
+
+
+class GatedChannel(MemoryChannel):
+    """downloads: attachments wait for it."""
+
+    downloads: asyncio.Event | None = None
+    watched: WatchedUploads
+
+    async def fetch(self, attachment: Attachment, sink: Any) -> None:
+        if self.downloads is not None:
+            self.watched.at_work -= 1
+            try:
+                await self.downloads.wait()
+            finally:
+                self.watched.at_work += 1
+        await super().fetch(attachment, sink)
+
+
+@dataclass
+class Core:
+    """One gateway; `channel` and `harness` are the outside world and outlive a crash."""
+
+    folder: Path
+    policy: AccountPolicy
+    clock: VirtualClock
+    harness: ScriptedHarness
+    limits: RunLimits
+    queue_limit: int
+    upload_limits: UploadLimits
+    accounts: tuple[str, ...]
+    channels: dict[str, GatedChannel] = field(default_factory=dict)
+    dead: list[RunRow] = field(default_factory=list)
+    numbers: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
+    store: FlakyStore = field(init=False)
+
+    async def start(self) -> None:
+        """What the composition root does at a start."""
+        store = await FlakyStore.open(f"sqlite:///{self.folder}/antler.db", clock=self.clock)
+        assert isinstance(store, FlakyStore)
+        self.store = store
+        self.tasks, self.actors = Tasks("gateway"), Tasks("conversation")
+        patient, background = PatientStore(self.store, self.clock), Background()
+        self.delivery = Delivery(self.store, self.clock, Redactor([SECRET]))
+        self.responder = Responder(patient, self.delivery, self.clock)
+        self.runs = RunManager(
+            store=patient,
+            delivery=self.delivery,
+            harness=self._harness,
+            clock=self.clock,
+            limits=self.limits,
+            on_dead_letter=self.dead.append,
+        )
+        self.status = StatusPage(
+            version="1.2.3",
+            store=patient,
+            runs=self.runs,
+            channels=self.channels,
+            clock=self.clock,
+            waiting=lambda: self.manager.waiting,
+        )
+        self.uploads = WatchedUploads(self.upload_limits, self.clock)
+        self.manager = ChannelManager(
+            ports=ConversationPorts(
+                store=patient,
+                runs=self.runs,
+                responder=self.responder,
+                uploads=self.uploads,
+                background=background,
+                clock=self.clock,
+                tasks=self.actors,
+                data_dir=self.folder,
+                default_model="main",
+                queue_limit=self.queue_limit,
+                channel=self.channels.get,
+            ),
+            delivery=self.delivery,
+            commands=Commands(
+                self.responder, self.status, [ModelChoice("main", "gpt"), ModelChoice("other", "o")], self.clock
+            ),
+            policies=lambda _: self.policy,
+            let_in=lambda *_: None,
+            channels=self.channels,
+            background=background,
+            clock=self.clock,
+        )
+        self.bus = MessageBus(self.store, self.manager.overhears)
+        self.clock.busy = lambda: self.store.at_work > 0 or self.uploads.at_work > 0
+        for account in self.accounts:
+            self._connect(account)
+        await self.delivery.start()
+        self.tasks.spawn("manager", self.manager.serve(self.bus))
+        await self.manager.recover()
+        await self.bus.replay()
+
+    def _connect(self, account: str) -> None:
+        if account not in self.channels:
+            ports = ChannelPorts(
+                publish=lambda events: self.bus.publish(events), clock=self.clock, route=lambda _: Route()
+            )
+            self.channels[account] = GatedChannel(account, ports, rate=UNHURRIED)
+        self.channels[account].watched = self.uploads
+        self.delivery.register(self.channels[account])
+        self.tasks.spawn(f"channel {account}", self.channels[account].run(_welcome))
+
+    async def _harness(self) -> ScriptedHarness:
+        return self.harness
+
+    async def stop(self) -> None:
+        """A planned stop."""
+        self.runs.suspend()
+        await self.clock.until(self.actors.drain())
+        await self.clock.until(self.delivery.close(5))
+        await self._end()
+
+    async def crash(self) -> None:
+        """The process is gone at this moment; nothing that it still does has any effect."""
+        self.store.gone = True
+        await self.delivery.close(0)
+        await self._end()
+
+    async def _end(self) -> None:
+        await self.tasks.cancel()
+        await self.actors.cancel()
+        await self.store.close()
+
+    async def restart(self) -> None:
+        await self.crash()
+        await self.start()
+        await self.clock.settle()
+
+    # What happens outside.
+
+    @property
+    def channel(self) -> GatedChannel:
+        return self.channels["memory"]
+
+    async def receive(self, *events: InboundEvent) -> None:
+        await self.channels[events[0].account].receive(*events)
+        await self.clock.settle()
+
+    async def say(self, text: str, person: str = ANN, chat: str | None = None, **more: Any) -> Message:
+        """Somebody writes, in a DM or in the group `chat`."""
+        message = self.message(text, person, chat, **more)
+        await self.receive(message)
+        return message
+
+    def message(
+        self,
+        text: str,
+        person: str = ANN,
+        chat: str | None = None,
+        *,
+        account: str = "memory",
+        number: int | None = None,
+        mention: bool = True,
+        bundle: str | None = None,
+        attachments: tuple[Attachment, ...] = (),
+        reply_to: Quote | None = None,
+        kind: Any = "user",
+        name: str = "Ann",
+        keys: tuple[str, ...] | None = None,
+    ) -> Message:
+        number = next(self.numbers) if number is None else number
+        return Message(
+            account=account,
+            dedupe_keys=(f"u:{number}",) if keys is None else keys,
+            sent_at=self.clock.now(),
+            received_at=self.clock.now(),
+            address=Address(account=account, chat=chat or person, kind="group" if chat else "dm"),
+            platform_message_id=f"p{number}",
+            sender=Sender(id=person, display_name=name, kind=kind),
+            text=text,
+            mention=mention,
+            attachments=attachments,
+            reply_to=reply_to,
+            bundle_key=bundle,
+        )
+
+    async def edit(self, message: Message, text: str) -> None:
+        new = replace(message, text=text, dedupe_keys=(f"e:{next(self.numbers)}",))
+        await self.receive(
+            MessageEdited(
+                account=new.account,
+                dedupe_keys=new.dedupe_keys,
+                sent_at=new.sent_at,
+                received_at=new.received_at,
+                message=new,
+            )
+        )
+
+    async def press(self, message_id: str, data: str, person: str = ANN, chat: str | None = None) -> None:
+        now, number = self.clock.now(), next(self.numbers)
+        await self.receive(
+            ButtonPressed(
+                account="memory",
+                dedupe_keys=(f"b:{number}",),
+                sent_at=now,
+                received_at=now,
+                address=Address(account="memory", chat=chat or person, kind="group" if chat else "dm"),
+                platform_message_id=message_id,
+                sender=Sender(id=person, display_name="Ann"),
+                data=data,
+                callback_id=f"c{number}",
+            )
+        )
+
+    # What is seen.
+
+    def texts(self, chat: str = ANN) -> list[str]:
+        return self.channel.texts(chat)
+
+    async def reasons(self) -> list[str]:
+        """Why each event was decided on as it was, oldest first."""
+        return [row.reason for row in reversed(await self.store.read(lambda tx: decisions.recent(tx, 1000)))]
+
+    async def answered(self) -> None:
+        """Everything that was accepted is answered."""
+        await self.clock.until(self._all_answered())
+
+    async def _all_answered(self) -> None:
+        await self.bus.handled()
+        await self.actors.drain()
+        await self.delivery.drained()
+
+    def files(self, index: int) -> tuple[InputFile, ...]:
+        return self.harness.starts[index].run_input.files
+
+
+async def _welcome(identity: BotIdentity) -> None:
+    return None
+
+
+RULES = AccessRules(
+    allow=frozenset({f"memory:{ANN}", f"memory:{BOB}"}),
+    admins=frozenset({f"memory:{ANN}"}),
+    groups=frozenset({"memory:g"}),
+)
+
+
+@asynccontextmanager
+async def core(
+    folder: Path,
+    rules: AccessRules = RULES,
+    *,
+    seconds: float = 1800,
+    concurrent: int = 100,
+    queue_limit: int = 20,
+    uploads: UploadLimits = UploadLimits(1000, 3000),  # noqa: B008  # frozen
+    accounts: tuple[str, ...] = ("memory",),
+    **policy: Any,
+) -> AsyncIterator[Core]:
+    made = Core(
+        folder,
+        AccountPolicy(rules, **policy),
+        VirtualClock(),
+        ScriptedHarness(),
+        RunLimits(concurrent, seconds),
+        queue_limit,
+        uploads,
+        accounts,
+    )
+    await made.start()
+    try:
+        yield made
+    finally:
+        await made.crash()

@@ -1,0 +1,138 @@
+"""A small honest twin of the agent: follows the Harness port, keeps heads of threads, answers by a script."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeVar
+
+from harness.events import BaseEvent, Failed, FailureKind, Finished, Outcome, Resumed, TextDelta, Usage
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Callable
+
+    from harness.context import HistoryEntry, RunContext, RunInput
+    from harness.ports import AnyRunEvent
+
+    Script = Callable[["Teller"], AsyncGenerator[AnyRunEvent, None]]
+
+E = TypeVar("E", bound=BaseEvent)
+
+
+@dataclass
+class Teller:
+    """Numbers a run's events."""
+
+    ctx: RunContext
+    run_input: RunInput
+    seq: int
+
+    def __call__(self, kind: type[E], /, **fields: object) -> E:
+        event = kind(run_id=self.ctx.run_id, seq=self.seq, **fields)
+        self.seq += 1
+        return event
+
+    def answer(self, text: str, outcome: Outcome = Outcome.SUCCESS) -> Finished:
+        return self(Finished, outcome=outcome, text=text, message_id="a")
+
+    def failed(self, kind: FailureKind, retry_after: float | None = None) -> Failed:
+        return self(Failed, kind=kind, model="sim", detail_for_log="detail-for-the-log", retry_after=retry_after)
+
+
+@dataclass(frozen=True)
+class Start:
+    ctx: RunContext
+    run_input: RunInput
+    attempt: int
+    next_seq: int
+
+
+@dataclass
+class ScriptedHarness:
+    """scripts: what happens for a message of that text; any other is echoed. heads: steps that each thread made."""
+
+    scripts: dict[str, Script] = field(default_factory=dict)
+    heads: dict[str, int] = field(default_factory=dict)
+    starts: list[Start] = field(default_factory=list)
+    closed: int = 0
+    working: int = 0
+    most_at_work: int = 0
+
+    async def run(
+        self, ctx: RunContext, run_input: RunInput, *, attempt: int = 1, next_seq: int = 1
+    ) -> AsyncGenerator[AnyRunEvent, None]:
+        self.starts.append(Start(ctx, run_input, attempt, next_seq))
+        self.working += 1
+        self.most_at_work = max(self.most_at_work, self.working)
+        tell = Teller(ctx, run_input, next_seq)
+        try:
+            if attempt > 1:
+                yield tell(Resumed, attempt=attempt)
+            script = self.scripts.get(run_input.text, self.echo)
+            async with aclosing(script(tell)) as events:
+                async for event in events:
+                    yield event
+        finally:
+            self.working -= 1
+            self.closed += 1
+
+    def step(self, thread_id: str) -> None:
+        """The thread has a new checkpoint."""
+        self.heads[thread_id] = self.heads.get(thread_id, 0) + 1
+
+    async def echo(self, tell: Teller) -> AsyncGenerator[AnyRunEvent, None]:
+        self.step(tell.ctx.thread_id)
+        text = f"echo: {tell.run_input.text}"
+        for piece in (text[:3], text[3:]):
+            yield tell(TextDelta, message_id="a", text=piece)
+        yield tell(Usage, model="sim", input_tokens=10, output_tokens=2)
+        yield tell.answer(text)
+
+    def hold(self, text: str, half: str = "The first half", whole: str = "The whole answer") -> asyncio.Event:
+        """For that message the answer stops half way until the event is set."""
+        gate = asyncio.Event()
+
+        async def held(tell: Teller) -> AsyncGenerator[AnyRunEvent, None]:
+            self.step(tell.ctx.thread_id)
+            if half:
+                yield tell(TextDelta, message_id="a", text=half)
+            await gate.wait()
+            yield tell.answer(whole)
+
+        self.scripts[text] = held
+        return gate
+
+    def tells(self, text: str, *events: Callable[[Teller], AnyRunEvent]) -> None:
+        """For that message these events."""
+
+        async def told(tell: Teller) -> AsyncGenerator[AnyRunEvent, None]:
+            for event in events:
+                yield event(tell)
+
+        self.scripts[text] = told
+
+    @property
+    def asked(self) -> list[str]:
+        return [start.run_input.text for start in self.starts]
+
+    async def head(self, thread_id: str) -> str | None:
+        return str(self.heads[thread_id]) if thread_id in self.heads else None
+
+    async def settle(self, thread_id: str) -> None:
+        return None
+
+    async def rewind(self, thread_id: str, checkpoint_id: str | None) -> None:
+        self.heads[thread_id] = int(checkpoint_id or 0)
+
+    async def compact(self, thread_id: str) -> None:
+        return None
+
+    async def history(self, thread_id: str) -> list[HistoryEntry]:
+        return []
+
+    async def forget(self, thread_id: str) -> None:
+        self.heads.pop(thread_id, None)
+
+    async def close(self) -> None:
+        return None

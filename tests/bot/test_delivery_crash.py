@@ -1,0 +1,170 @@
+"""The process dies at any moment; the next one makes good what it left (SECURITY.md 2.2, W4 to W12)."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+import pytest
+
+from bot.store import outbox
+from channels.errors import Temporary
+from channels.memory import APPEND_ONLY, FULL, NO_EDIT, NO_IDEMPOTENCY, MemoryMode
+from channels.message import OutboundMessage
+from tests.delivery_world import World, dm, world
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SMALL = 30
+PARTS = (
+    "first part of the answer".ljust(SMALL - 1) + "\n",
+    "second part of it".ljust(SMALL - 1) + "\n",
+    "the last part",
+)
+ANSWER = "".join(PARTS)
+"""Its parts are as long as a message, so that every kind of platform cuts it alike."""
+POINTS = 60
+
+
+def small(mode: MemoryMode, **changes: bool) -> MemoryMode:
+    return MemoryMode(
+        edits=mode.edits,
+        append_only=mode.append_only,
+        idempotent=changes.get("idempotent", mode.idempotent),
+        findable=mode.findable,
+        max_unit=SMALL,
+    )
+
+
+EXACT = [small(FULL), small(FULL, idempotent=False), small(NO_EDIT)]
+"""Platforms on which a crash leaves no trace: a send can be repeated, or looked up."""
+LEAVING_TRACES = [small(NO_IDEMPOTENCY), small(APPEND_ONLY)]
+
+
+async def answer(w: World, key: str) -> None:
+    """What a run does: open or reopen, show, commit the final with its own end."""
+    rows = await w.store.read(lambda tx: outbox.load(tx, key))
+    if rows and rows[0].final:
+        return
+    reply = await w.delivery.open(key, dm(), "q")
+    reply.show(OutboundMessage(text=PARTS[0], status="working"))
+    await w.clock.sleep(1)
+    reply.show(OutboundMessage(text=ANSWER[:45]))
+    await w.clock.sleep(3)
+    await w.say(ANSWER, key=key)
+    await w.delivery.drained()
+
+
+async def killed_at(w: World, point: int, key: str) -> bool:
+    """Answer once, killed at that step and started again; False when the run has fewer steps."""
+    tripwire = w.arm(point)
+    life = asyncio.ensure_future(answer(w, key))
+    death = asyncio.ensure_future(tripwire.tripped.wait())
+    await w.clock.until(asyncio.wait({life, death}, return_when=asyncio.FIRST_COMPLETED))
+    killed = death.done()
+    for task in (life, death):
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+    if killed:
+        w.arm(0)
+        await w.restart()
+        await w.clock.until(answer(w, key))
+        await w.drained()
+    return killed
+
+
+@pytest.mark.parametrize("mode", [*EXACT, *LEAVING_TRACES], ids=["full", "findable", "no-edit", "bare", "stream"])
+async def test_killed_at_every_step_the_answer_is_there_once(tmp_path: Path, mode: MemoryMode) -> None:
+    allowed = 0 if mode in EXACT else len(PARTS) if mode.append_only else 1
+    async with world(tmp_path, mode) as w:
+        for point in range(1, POINTS):
+            if not await killed_at(w, point, f"r{point}"):
+                assert point > 10, "the tripwire is in the way of nothing"
+                return
+            texts = [text.strip() for text in w.channel.texts("1")]
+            expected = [part.strip() for part in PARTS]
+            assert contains(texts, expected), f"killed at step {point}: {texts}"
+            assert len(texts) - len(expected) <= allowed, f"killed at step {point}: {texts}"
+            assert await w.store.read(outbox.undelivered) == []
+            assert not any("working" in text for text in texts) or not mode.edits or allowed
+            w.channel.chats.clear()
+            await w.clock.advance(60)
+        pytest.fail("the run has more steps than were tried")
+
+
+def contains(texts: list[str], expected: list[str]) -> bool:
+    """The expected texts in their order, with others between them at most."""
+    rest = iter(texts)
+    return all(part in rest for part in expected)
+
+
+async def test_an_intent_without_a_send_is_sent(tmp_path: Path) -> None:  # W4
+    async with world(tmp_path, NO_IDEMPOTENCY) as w:
+        gate = w.channel.hold("send")
+        reply = await w.delivery.open("r1", dm(), None)
+        reply.show(OutboundMessage(text="Hel"))
+        await w.clock.settle()
+        await w.restart()
+        gate.set()
+        again = await w.delivery.open("r1", dm(), None)
+        again.show(OutboundMessage(text="Hello"))
+        await w.clock.settle()
+        assert w.texts == ["Hello"]
+
+
+async def test_a_stored_final_edits_the_placeholder(tmp_path: Path) -> None:  # W8
+    async with world(tmp_path, NO_IDEMPOTENCY) as w:
+        reply = await w.delivery.open("r1", dm(), None)
+        reply.show(OutboundMessage(text="Hel"))
+        await w.clock.settle()
+        w.channel.fail("edit", *[Temporary("no route")] * 50)
+        await w.say("Hello")
+        await w.clock.advance(20)
+        await w.restart()
+        await w.drained()
+        assert w.texts == ["Hello"]
+        assert len(w.calls("send")) == 1
+
+
+async def test_parts_that_were_sent_are_not_sent_again(tmp_path: Path) -> None:  # W11
+    async with world(tmp_path, small(NO_EDIT)) as w:
+        await w.say(ANSWER)
+        await w.clock.settle()
+        sent = len(w.texts)
+        assert sent > 0
+        w.channel.fail("send", *[Temporary("no route")] * 50)
+        await w.clock.advance(5)
+        await w.restart()
+        calls = len(w.calls("send"))
+        w.channel._faults.clear()
+        await w.drained()
+        assert [text.strip() for text in w.texts] == [part.strip() for part in PARTS]
+        assert len(w.calls("send")) - calls <= len(PARTS) - sent + 1
+
+
+async def test_a_zombie_without_its_lease_sends_nothing(tmp_path: Path) -> None:  # W14
+    async with world(tmp_path, NO_IDEMPOTENCY) as w:
+        reply = await w.delivery.open("r1", dm(), None)
+        reply.show(OutboundMessage(text="Hel"))
+        await w.clock.settle()
+        w.leased = False
+        reply.show(OutboundMessage(text="Hello from the grave"))
+        await w.say("Dead")
+        await w.clock.advance(120)
+        assert w.texts == ["Hel"]
+
+
+async def test_finals_of_an_earlier_process_come_before_new_ones_in_their_order(tmp_path: Path) -> None:
+    async with world(tmp_path) as w:
+        w.delivery.unregister("memory")
+        for number in range(5):
+            await w.say(f"old {number}", key=f"old{number}")
+            await w.clock.advance(1)
+        await w.restart(connect=False)
+        await w.say("new", key="new")
+        w.delivery.register(w.channel)
+        await w.drained()
+        assert w.texts == [*[f"old {number}" for number in range(5)], "new"]

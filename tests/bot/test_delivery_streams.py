@@ -1,0 +1,184 @@
+"""Platforms whose messages can only grow: what was shown stays, secrets are held back, streams end in time."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bot.delivery.redaction import GrowingText
+from bot.redaction import Redactor
+from channels.errors import MessageGone
+from channels.memory import APPEND_ONLY, MemoryMode
+from channels.message import Button, OutboundMessage
+from tests.delivery_world import SECRET, dm, world
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+BUTTONS = ((Button(label="Yes", data="p:0"),),)
+TEXT = "The quick brown fox jumps over the lazy dog while the sender is still waiting for the answer. " * 3
+
+
+async def test_a_stream_only_grows_and_ends_as_the_answer(tmp_path: Path) -> None:
+    async with world(tmp_path, APPEND_ONLY) as w:
+        reply = await w.delivery.open("r1", dm(), "q1")
+        for end in range(0, len(TEXT), 10):
+            reply.show(OutboundMessage(text=TEXT[:end], status="writing"))
+            await w.clock.advance(0.5)
+        (bubble,) = w.channel.chats["1"]
+        assert 5 < len(bubble.history) < 20
+        assert all(after.startswith(before) for before, after in pairwise(bubble.history))
+        await w.say(TEXT)
+        await w.drained()
+        assert w.texts == [TEXT]
+        assert not bubble.streaming
+        assert bubble.reply_to == "q1"
+
+
+async def test_a_secret_is_never_begun(tmp_path: Path) -> None:
+    text = f"{TEXT} {SECRET} {TEXT}"
+    async with world(tmp_path, APPEND_ONLY) as w:
+        reply = await w.delivery.open("r1", dm(), None)
+        for end in range(0, len(text), 3):
+            reply.show(OutboundMessage(text=text[:end]))
+            await w.clock.advance(1)
+        await w.say(text)
+        await w.drained()
+        (bubble,) = w.channel.chats["1"]
+        assert not any(SECRET[:6] in shown for shown in bubble.history)
+        assert bubble.text == text.replace(SECRET, "[redacted]")
+
+
+async def test_the_text_of_the_next_step_goes_below(tmp_path: Path) -> None:
+    async with world(tmp_path, APPEND_ONLY) as w:
+        reply = await w.delivery.open("r1", dm(), None)
+        reply.show(OutboundMessage(text="Let me look that up in the archive of the town. "))
+        await w.clock.advance(2)
+        await w.say("It was built in 1931.")
+        await w.drained()
+        assert w.texts == ["Let me look that up in the archive of the town. \n\nIt was built in 1931."]
+
+
+async def test_a_stream_is_ended_before_the_platform_does_and_goes_on_below(tmp_path: Path) -> None:
+    mode = MemoryMode(edits=False, append_only=True, idempotent=False, findable=False, stream_ttl=60)
+    async with world(tmp_path, mode) as w:
+        reply = await w.delivery.open("r1", dm(), None)
+        for end in range(0, len(TEXT)):
+            reply.show(OutboundMessage(text=TEXT[:end]))
+            await w.clock.advance(0.5)
+        await w.say(TEXT)
+        await w.drained()
+        assert len(w.texts) == 3
+        assert "".join(w.texts) == TEXT
+        assert not any(bubble.streaming for bubble in w.channel.chats["1"])
+
+
+async def test_a_silent_stream_is_ended_in_time_too(tmp_path: Path) -> None:
+    mode = MemoryMode(edits=True, append_only=True, idempotent=False, findable=False, stream_ttl=60)
+    async with world(tmp_path, mode) as w:
+        reply = await w.delivery.open("r1", dm(), None)
+        reply.show(OutboundMessage(text=TEXT))
+        await w.clock.advance(300)
+        assert not w.channel.chats["1"][0].streaming
+        assert w.calls("finish") == [w.calls("finish")[0]]
+        reply.show(OutboundMessage(text=TEXT + "More."))
+        await w.clock.advance(5)
+        assert w.texts == [TEXT + "More."], "where edits work they go on"
+        await w.say("Done.")
+        await w.drained()
+        assert w.texts == ["Done."]
+
+
+async def test_a_broken_stream_leads_to_the_whole_answer_in_a_new_message(tmp_path: Path) -> None:
+    async with world(tmp_path, APPEND_ONLY) as w:
+        reply = await w.delivery.open("r1", dm(), None)
+        reply.show(OutboundMessage(text=TEXT[:100]))
+        await w.clock.advance(2)
+        w.channel.fail("stream", MessageGone("846608 stream expired"))
+        reply.show(OutboundMessage(text=TEXT[:200]))
+        await w.clock.advance(2)
+        await w.say(TEXT)
+        await w.drained()
+        assert w.texts[-1] == TEXT
+        assert len(w.texts) == 2
+
+
+async def test_a_question_ends_the_stream_and_the_answer_goes_below(tmp_path: Path) -> None:
+    async with world(tmp_path, APPEND_ONLY) as w:
+        reply = await w.delivery.open("r1", dm(), None)
+        reply.show(OutboundMessage(text="I would delete the file old.txt for you now."))
+        await w.clock.advance(2)
+        reply.show(OutboundMessage(text="I would delete the file old.txt for you now. May I?", buttons=BUTTONS))
+        await w.clock.advance(2)
+        (bubble,) = w.channel.chats["1"]
+        assert bubble.text.endswith("May I?")
+        assert bubble.part.buttons == BUTTONS
+        await w.say("Deleted.")
+        await w.drained()
+        assert w.texts[0].endswith("May I?")
+        assert w.texts[1].strip() == "Deleted."
+
+
+async def test_what_a_stream_cannot_hold_follows_with_the_final(tmp_path: Path) -> None:
+    mode = MemoryMode(edits=False, append_only=True, idempotent=False, findable=False, max_unit=100)
+    async with world(tmp_path, mode) as w:
+        reply = await w.delivery.open("r1", dm(), None)
+        for end in range(0, len(TEXT), 10):
+            reply.show(OutboundMessage(text=TEXT[:end]))
+            await w.clock.advance(1)
+        assert len(w.texts) == 1
+        await w.say(TEXT)
+        await w.drained()
+        assert "".join(w.texts) == TEXT
+        assert len(w.texts) == 3
+
+
+async def test_an_answer_whose_stream_did_not_survive_a_restart_is_pushed_anew(tmp_path: Path) -> None:
+    async with world(tmp_path, APPEND_ONLY) as w:
+        reply = await w.delivery.open("r1", dm(), None)
+        reply.show(OutboundMessage(text=TEXT[:100]))
+        await w.clock.advance(2)
+        await w.restart()
+        again = await w.delivery.open("r1", dm(), None)
+        again.show(OutboundMessage(text=TEXT[:150]))
+        await w.clock.advance(2)
+        await w.say(TEXT)
+        await w.drained()
+        assert w.texts.count(TEXT) == 1
+        assert len(w.texts) == 2
+
+
+@given(st.lists(st.text(alphabet="ab" + SECRET, max_size=12), max_size=12), st.integers(0, 40))
+def test_growing_text_only_grows_and_shows_all_in_the_end(pieces: list[str], hold: int) -> None:
+    growing = GrowingText()
+    whole, shown = "", ""
+    for piece in pieces:
+        whole += piece
+        now = growing.grow(whole, hold)
+        assert now.startswith(shown)
+        assert whole.startswith(now)
+        shown = now
+    assert growing.grow(whole, 0) == whole
+
+
+@given(
+    st.lists(st.sampled_from([SECRET, SECRET[:9], SECRET[3:], "hello ", "\n", "[redacted]"]), max_size=12),
+    st.integers(1, 9),
+)
+def test_no_cut_of_a_growing_text_shows_a_secret(pieces: list[str], step: int) -> None:
+    redact, growing, text = Redactor([SECRET]), GrowingText(), "".join(pieces)
+    for end in range(0, len(text) + 1, step):
+        assert SECRET not in growing.grow(redact(text[:end]), redact.longest)
+    assert SECRET not in growing.grow(redact(text), 0)
+
+
+def test_a_code_block_that_a_stream_ended_in_is_opened_again() -> None:
+    growing = GrowingText()
+    text = "see\n```python\nprint(1)\n"
+    assert growing.grow(text, 0) == text
+    growing.mark()
+    growing.cut()
+    assert growing.grow(text + "print(2)\n```", 0) == "```python\nprint(2)\n```"

@@ -1,0 +1,63 @@
+"""One process per data folder."""
+
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from bot.lock import FILE, DataDirInUse, DataDirLock
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+HOLD = "import sys; from pathlib import Path; from bot.lock import DataDirLock\nwith DataDirLock(Path(sys.argv[1])): print('held', flush=True); sys.stdin.read()"  # noqa: E501
+
+
+def test_the_folder_is_made_for_its_owner_only(tmp_path: Path) -> None:
+    folder = tmp_path / "a" / "data"
+    with DataDirLock(folder):
+        assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+        assert stat.S_IMODE((folder / FILE).stat().st_mode) == 0o600
+
+
+def test_a_second_holder_is_refused_and_told_the_pid_until_the_first_leaves(tmp_path: Path) -> None:
+    with DataDirLock(tmp_path):
+        with pytest.raises(DataDirInUse, match=f"process {os.getpid()}") as refused, DataDirLock(tmp_path):
+            pass
+        assert refused.value.pid == os.getpid()
+    with DataDirLock(tmp_path):
+        pass
+
+
+def test_another_process_is_named_and_its_kill_frees_the_folder(tmp_path: Path) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLD, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == "held\n"
+        with pytest.raises(DataDirInUse) as refused, DataDirLock(tmp_path):
+            pass
+        assert refused.value.pid == other.pid
+        other.kill()
+        other.wait(10)
+        with DataDirLock(tmp_path):
+            assert (tmp_path / FILE).read_text() == f"{os.getpid()}\n"
+
+
+@pytest.mark.parametrize("content", ["", "garbage", "-1", "９\n"])
+def test_an_unreadable_pid_is_no_pid(tmp_path: Path, content: str) -> None:
+    with DataDirLock(tmp_path):
+        (tmp_path / FILE).write_text(content)
+        with pytest.raises(DataDirInUse, match="another process"), DataDirLock(tmp_path):
+            pass
+
+
+def test_a_file_where_the_folder_should_be(tmp_path: Path) -> None:
+    (tmp_path / "data").write_text("")
+    with pytest.raises(OSError, match="data"), DataDirLock(tmp_path / "data"):
+        pass

@@ -1,0 +1,172 @@
+"""What the chat shows of a run: the fold of its events, and endings that never look like answers (P7)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+
+from bot.record import EventRecord
+from bot.render import RunView
+from bot.texts.en import EN
+from harness.events import (
+    RUN_EVENT,
+    Failed,
+    FailureKind,
+    Finished,
+    ModelRetrying,
+    Notice,
+    Outcome,
+    Resumed,
+    TextDelta,
+    TextReset,
+    ToolEnded,
+    ToolStarted,
+    Usage,
+)
+
+SENTENCE = "It failed."
+
+
+def fold(*events: Any) -> RunView:
+    view = RunView()
+    for event in events:
+        view.apply(event, EN)
+    return view
+
+
+def delta(text: str, message_id: str = "a", seq: int = 1) -> TextDelta:
+    return TextDelta(run_id="r", seq=seq, message_id=message_id, text=text)
+
+
+def started(call_id: str) -> ToolStarted:
+    return ToolStarted(run_id="r", seq=1, call_id=call_id, tool="bash", summary=f"ls {call_id}")
+
+
+def ended(call_id: str) -> ToolEnded:
+    return ToolEnded(run_id="r", seq=1, call_id=call_id, tool="bash", ok=True)
+
+
+def shown(*events: Any) -> tuple[str, str]:
+    draft = fold(*events).draft(EN)
+    assert not draft.final
+    return draft.text, draft.status
+
+
+def test_before_anything_happens_it_is_working() -> None:
+    assert shown() == ("", EN.working)
+
+
+def test_text_grows_and_a_new_message_replaces_it() -> None:
+    assert shown(delta("Hel"), delta("lo")) == ("Hello", "")
+    assert shown(delta("Let me look."), delta("Found it.", "b")) == ("Found it.", "")
+
+
+def test_a_reset_forgets_only_its_own_message() -> None:
+    reset = TextReset(run_id="r", seq=3, message_id="a")
+    assert shown(delta("half"), reset) == ("", EN.working)
+    assert shown(delta("half"), reset, delta("again")) == ("again", "")
+    assert shown(delta("half"), delta("next", "b"), reset) == ("next", "")
+
+
+def test_tools_that_run_are_named_until_they_end() -> None:
+    assert shown(started("1"), started("2")) == ("", "bash: ls 1 · bash: ls 2")
+    assert shown(delta("Looking."), started("1"), started("2"), ended("1")) == ("Looking.", "bash: ls 2")
+    assert shown(started("1"), ended("1"), ended("unknown")) == ("", EN.working)
+
+
+def test_waiting_and_resuming_are_told() -> None:
+    retrying = ModelRetrying(run_id="r", seq=1, kind=FailureKind.TIMEOUT, attempt=1, delay=0.2)
+    assert shown(retrying)[1] == "The model is busy, trying again in 1 s…"
+    assert shown(retrying, delta("x")) == ("x", "")
+    assert shown(Resumed(run_id="r", seq=1, attempt=2))[1] == EN.resumed
+
+
+def test_the_answer_is_what_finished_says_with_its_notices() -> None:
+    finished = Finished(run_id="r", seq=2, outcome=Outcome.SUCCESS, text="Whole.", message_id="a")
+    view = fold(delta("Who"), Notice(run_id="r", seq=1, kind="images_not_seen", model="m"))
+    assert view.answer(finished).text == "Whole.\n\n" + EN.images_not_seen.format(model="m")
+    assert view.answer(finished).final
+    assert fold(Notice(run_id="r", seq=1, kind="summarized")).answer(finished).text == "Whole."
+
+
+@pytest.mark.parametrize(
+    ("text", "closed"),
+    [
+        ("plain", "plain"),
+        ("```py\nx = 1", "```py\nx = 1\n```"),
+        ("```py\nx = 1\n", "```py\nx = 1\n\n```"),
+        ("```py\nx\n```", "```py\nx\n```"),
+        ("````md\n```\nx\n```", "````md\n```\nx\n```\n````"),
+        ("~~~\n```", "~~~\n```\n~~~"),
+        ("~~~~\nx\n~~~", "~~~~\nx\n~~~\n~~~~"),
+        ("use ``` for code", "use ``` for code"),
+        ("    ```\n    indented", "    ```\n    indented"),
+        ("- item\n\n  ```\n  x", "- item\n\n  ```\n  x"),
+        ("1. x\n   ```\n   y", "1. x\n   ```\n   y"),
+        ("> ```\n> x", "> ```\n> x"),
+        ("```a```", "```a```"),
+        ("```", "```\n```"),
+    ],
+)
+def test_a_code_block_is_closed_before_the_sentence_below_it(text: str, closed: str) -> None:
+    assert fold(delta(text)).ended(SENTENCE, EN).text == f"{closed}\n\n{SENTENCE}\n\n{EN.partial}"
+
+
+def test_without_any_text_nothing_is_said_about_it() -> None:
+    assert fold().ended(SENTENCE, EN).text == SENTENCE
+    assert fold(delta(" \n")).ended(SENTENCE, EN).text == SENTENCE
+
+
+@given(st.text(alphabet=st.sampled_from("`~ \n>-1.ab\t")))
+def test_the_sentence_is_never_swallowed_by_what_stands_above(text: str) -> None:
+    tokens = MarkdownIt("commonmark", {"html": False}).parse(fold(delta(text)).ended(SENTENCE, EN).text)
+    paragraphs = [token.content for token in tokens if token.type == "inline" and token.level == 1]
+    assert SENTENCE in paragraphs
+
+
+def test_a_failure_tells_when_to_try_again_and_never_the_log() -> None:
+    failed = Failed(
+        run_id="r", seq=1, kind=FailureKind.RATE_LIMITED, model="m", detail_for_log="secret", retry_after=300
+    )
+    text = fold().failure(failed, EN).text
+    assert text == "⚠️ The model m takes no more requests at the moment. Try again in 5 min."
+
+
+pieces = st.lists(
+    st.one_of(
+        st.tuples(st.sampled_from("ab"), st.text(max_size=3)),
+        st.sampled_from([("reset", "a"), ("reset", "b"), ("usage", ""), ("tool", "")]),
+    )
+)
+
+
+def _event(seq: int, piece: tuple[str, str]) -> Any:
+    match piece:
+        case ("reset", message_id):
+            return TextReset(run_id="r", seq=seq, message_id=message_id)
+        case ("usage", _):
+            return Usage(run_id="r", seq=seq, model="m", input_tokens=1, output_tokens=1)
+        case ("tool", _):
+            return ToolStarted(run_id="r", seq=seq, call_id="1", tool="t", summary="")
+        case (message_id, text):
+            return delta(text, message_id, seq)
+
+
+@given(pieces)
+def test_the_folded_record_tells_the_same_story(story: list[tuple[str, str]]) -> None:
+    events = [_event(seq, piece) for seq, piece in enumerate(story, 1)]
+    record = EventRecord()
+    for event in events:
+        record.add(event)
+    record.flush()
+    replayed = fold(*(RUN_EVENT.validate_json(body) for _, _, body in record.rows))
+    whole = fold(*events)
+    assert (replayed.text, replayed.model_calls, replayed.tools) == (whole.text, whole.model_calls, whole.tools)
+    seqs = [seq for seq, _, _ in record.rows]
+    assert seqs == sorted(set(seqs))
+    kinds = [kind for _, kind, _ in record.rows]
+    assert len(record.usage) == kinds.count("usage") == sum(piece[0] == "usage" for piece in story)

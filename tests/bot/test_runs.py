@@ -1,0 +1,247 @@
+"""Runs: every ending has a name, what happened is kept, and a crash or a planned stop loses nothing (P6, P7)."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from bot.runs import StopReason
+from bot.store import run_events, runs, usage
+from bot.store.rows import RunRow, RunState
+from bot.texts.en import EN
+from harness.events import FailureKind, Notice, Outcome, TextDelta, TextReset, ToolEnded, ToolStarted, Usage
+from tests.bot.core import ANN, Core, core
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+    from pathlib import Path
+
+    from harness.ports import AnyRunEvent
+    from tests.bot.scripted_harness import Teller
+
+PARTIAL = "The text above is not finished."
+
+
+def half(tell: Teller) -> TextDelta:
+    return tell(TextDelta, message_id="a", text="```py\nhalf")
+
+
+async def last_run(c: Core, person: str = ANN) -> RunRow:
+    newest: list[RunRow] = await c.store.read(lambda tx: runs.recent(tx, f"memory:{person}", 1))
+    return newest[0]
+
+
+async def events_of(c: Core, run: RunRow) -> list[tuple[int, str, dict[str, Any]]]:
+    rows = await c.store.read(lambda tx: run_events.read(tx, run.run_id))
+    return [(seq, kind, json.loads(body)) for seq, kind, body in rows]
+
+
+@pytest.mark.parametrize(("outcome", "state"), [("success", RunState.SUCCESS), ("limited", RunState.LIMITED)])
+async def test_an_answer_ends_in_its_outcome(tmp_path: Path, outcome: str, state: RunState) -> None:
+    async with core(tmp_path) as c:
+        c.harness.tells("q", lambda tell: tell.answer("done", Outcome(outcome)))
+        await c.say("q")
+        await c.answered()
+        assert c.texts() == ["done"]
+        run = await last_run(c)
+        assert (run.state, run.attempt) == (state, 1)
+        assert run.ended_at is not None
+
+
+@pytest.mark.parametrize("kind", list(FailureKind))
+async def test_each_failure_is_one_sentence_and_half_an_answer_never_passes_for_one(
+    tmp_path: Path, kind: FailureKind
+) -> None:
+    async with core(tmp_path) as c:
+        c.harness.tells("whole", lambda tell: tell.failed(kind, retry_after=120))
+        c.harness.tells("half", half, lambda tell: tell.failed(kind))
+        await c.say("whole")
+        await c.say("half")
+        await c.answered()
+        sentence, partial = c.texts()
+        wait = " Try again in 2 min." if kind is FailureKind.RATE_LIMITED else ""
+        assert sentence == EN.failures[kind].format(model="sim", wait=wait)
+        assert partial == f"```py\nhalf\n```\n\n{EN.failures[kind].format(model='sim', wait='')}\n\n{PARTIAL}"
+        assert "detail-for-the-log" not in sentence + partial
+        assert (await last_run(c)).state is RunState.ERROR
+
+
+async def test_a_run_that_takes_too_long_is_stopped_and_says_so(tmp_path: Path) -> None:
+    async with core(tmp_path, seconds=0.05) as c:
+        c.harness.hold("q")
+        await c.say("q")
+        await c.actors.drain()
+        await c.answered()
+        (text,) = c.texts()
+        assert text.startswith("The first half\n\n⌛ Stopped after 0 s")
+        assert text.endswith(PARTIAL)
+        assert (await last_run(c)).state is RunState.TIMEOUT
+        assert c.harness.closed == 1
+
+
+async def test_stop_names_the_ending_and_ends_the_agents_work(tmp_path: Path) -> None:
+    async with core(tmp_path) as c:
+        c.harness.hold("q")
+        await c.say("q")
+        await c.say("/stop")
+        await c.answered()
+        assert c.texts() == [f"The first half\n\n⏹ Stopped.\n\n{PARTIAL}", "⏹ Stopped."]
+        assert (await last_run(c)).state is RunState.INTERRUPTED
+        assert c.harness.working == 0
+
+
+async def test_an_agent_that_breaks_or_just_stops_still_gets_an_ending(tmp_path: Path) -> None:
+    async def broken(tell: Teller) -> AsyncGenerator[AnyRunEvent, None]:
+        yield half(tell)
+        raise RuntimeError("a defect")
+
+    async with core(tmp_path) as c:
+        c.harness.scripts["broken"] = broken
+        c.harness.tells("silent")
+        await c.say("broken")
+        await c.say("silent")
+        await c.say("and on it goes")
+        await c.answered()
+        assert "Something went wrong inside Antler" in c.texts()[0]
+        assert c.texts()[0].endswith(PARTIAL)
+        assert c.texts()[1] == EN.failures[FailureKind.INTERNAL]
+        assert c.texts()[2] == "echo: and on it goes"
+
+
+async def test_what_happened_is_kept_folded_and_in_order_and_counted(tmp_path: Path) -> None:
+    async with core(tmp_path) as c:
+        c.harness.tells(
+            "q",
+            *([lambda tell: tell(TextDelta, message_id="a", text="x")] * 50),
+            lambda tell: tell(TextReset, message_id="a"),
+            lambda tell: tell(ToolStarted, call_id="1", tool="t", summary="s"),
+            lambda tell: tell(ToolEnded, call_id="1", tool="t", ok=True),
+            lambda tell: tell(Usage, model="sim", input_tokens=7, output_tokens=3, cached_tokens=2),
+            *([lambda tell: tell(TextDelta, message_id="b", text="y")] * 50),
+            lambda tell: tell(Usage, model="sim", input_tokens=1, output_tokens=1),
+            lambda tell: tell.answer("y" * 50),
+        )
+        await c.say("q")
+        await c.answered()
+        run = await last_run(c)
+        events = await events_of(c, run)
+        kinds = [kind for _, kind, _ in events]
+        assert kinds == [
+            "text_delta",
+            "text_reset",
+            "tool_started",
+            "tool_ended",
+            "usage",
+            "text_delta",
+            "usage",
+            "finished",
+        ]
+        assert [seq for seq, _, _ in events] == [50, 51, 52, 53, 54, 104, 105, 106]
+        assert events[5][2]["text"] == "y" * 50
+        totals = await c.store.read(lambda tx: usage.thread_totals(tx, run.thread_id))
+        assert totals == (8, 4, 2, 2)
+
+
+async def test_notices_stand_below_the_answer(tmp_path: Path) -> None:
+    async with core(tmp_path) as c:
+        notice = EN.images_not_seen.format(model="sim")
+        c.harness.tells(
+            "q",
+            lambda tell: tell(Notice, kind="images_not_seen", model="sim"),
+            lambda tell: tell.answer("~~~\ncode"),
+        )
+        await c.say("q")
+        await c.answered()
+        assert c.texts() == [f"~~~\ncode\n~~~\n\n{notice}"]
+
+
+async def test_secrets_never_reach_the_chat(tmp_path: Path) -> None:
+    async with core(tmp_path) as c:
+        await c.say("repeat sk-0123456789abcdef please")
+        await c.answered()
+        assert c.texts() == ["echo: repeat [redacted] please"]
+        assert "sk-0123" not in "".join(text for bubble in c.channel.chats[ANN] for text in bubble.history)
+
+
+async def test_after_a_crash_what_ran_and_what_waited_goes_on_in_the_same_messages(tmp_path: Path) -> None:
+    async with core(tmp_path) as c:
+        c.harness.hold("first")
+        await c.say("first")
+        await c.say("second")
+        await c.crash()
+        c.harness.scripts.clear()
+        await c.start()
+        await c.say("third")
+        await c.answered()
+        assert c.texts() == ["echo: first", "echo: second", "echo: third"]
+        assert [start.attempt for start in c.harness.starts] == [1, 1, 1, 1]
+        assert c.harness.starts[0].ctx == c.harness.starts[1].ctx
+
+
+async def test_a_crash_before_anybody_decided_loses_nothing(tmp_path: Path) -> None:
+    async with core(tmp_path) as c:
+        await c.channel.receive(*(c.message(f"m{number}") for number in range(5)))
+        await c.restart()
+        await c.answered()
+        assert c.texts() == [f"echo: m{number}" for number in range(5)]
+
+
+async def test_three_starts_without_progress_make_a_dead_letter(tmp_path: Path) -> None:
+    async with core(tmp_path) as c:
+        c.harness.hold("poison")
+        await c.say("poison")
+        (thread,) = c.harness.heads
+        for _ in range(4):
+            c.harness.heads[thread] = 1  # whatever it does, no checkpoint of it is left
+            await c.restart()
+        await c.answered()
+        assert [start.attempt for start in c.harness.starts] == [1, 1, 2, 3]
+        assert c.texts() == [EN.gave_up.format(attempts=3)]
+        assert [row.run_id for row in c.dead] == [(await last_run(c)).run_id]
+        await c.say("and now?")
+        await c.answered()
+        assert c.texts()[-1] == "echo: and now?"
+
+
+async def test_planned_stops_do_not_count_and_are_told(tmp_path: Path) -> None:
+    async with core(tmp_path) as c:
+        gate = c.harness.hold("long")
+        await c.say("long")
+        await c.say("next")
+        (thread,) = c.harness.heads
+        for _ in range(5):
+            c.harness.heads[thread] = 1
+            await c.stop()
+            assert c.texts() == [f"The first half\n\n{EN.paused}"]
+            await c.start()
+            await c.clock.settle()
+        gate.set()
+        await c.answered()
+        assert [start.attempt for start in c.harness.starts] == [1] * 7
+        assert [start.next_seq for start in c.harness.starts][:3] == [1, 2, 3]
+        assert c.texts() == ["The whole answer", "echo: next"]
+
+
+async def test_a_message_during_a_planned_stop_is_answered_after_it(tmp_path: Path) -> None:
+    async with core(tmp_path) as c:
+        c.runs.suspend()
+        await c.say("late")
+        assert c.harness.asked == []
+        await c.stop()
+        await c.start()
+        await c.answered()
+        assert c.texts() == ["echo: late"]
+
+
+async def test_a_stop_that_comes_twice_or_too_late_is_refused(tmp_path: Path) -> None:
+    async with core(tmp_path) as c:
+        c.harness.hold("q")
+        await c.say("q")
+        (run_id,) = c.runs.active
+        assert c.runs.stop(run_id, StopReason.STOPPED)
+        assert not c.runs.stop(run_id, StopReason.NEW_THREAD)
+        await c.answered()
+        assert not c.runs.stop(run_id, StopReason.STOPPED)
+        assert not c.runs.stop("unknown", StopReason.STOPPED)

@@ -1,0 +1,74 @@
+"""What /status and `antler status` tell, from the same facts; silence is not called a connection (P11)."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from channels.base import ConnectionState
+from tests.bot.core import ANN, core
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.mark.parametrize(
+    ("state", "silence", "told"),
+    [
+        (ConnectionState.CONNECTED, 89.0, "connected"),
+        (ConnectionState.CONNECTED, 91.0, "retrying"),
+        (ConnectionState.CONNECTED, None, "retrying"),
+        (ConnectionState.CONNECTED, -5.0, "connected"),
+        (ConnectionState.CONNECTING, 1.0, "connecting"),
+        (ConnectionState.STOPPED, 500.0, "stopped"),
+    ],
+)
+async def test_a_silent_connection_is_not_called_connected(
+    tmp_path: Path, state: ConnectionState, silence: float | None, told: str
+) -> None:
+    async with core(tmp_path) as c:
+        await c.clock.settle()
+        health = c.channel.health
+        health.state = state
+        health.last_sign = None if silence is None else c.clock.monotonic() - silence
+        facts = c.status.machine()
+        assert facts["connections"][0]["state"] == told
+        assert facts["healthy"] is (told == "connected")
+        assert json.loads(json.dumps(facts)) == facts
+
+
+async def test_a_chat_is_told_its_own_connection_in_full_and_the_others_in_a_word(tmp_path: Path) -> None:
+    async with core(tmp_path, accounts=("memory", "other")) as c:
+        await c.clock.settle()
+        c.channels["other"].health.state = ConnectionState.RETRYING
+        c.channel.health.detail = "slow network"
+        await c.say("hello")
+        await c.clock.advance(30)
+        await c.say("/new Plans")
+        await c.say("/status")
+        await c.answered()
+        text = c.texts()[-1]
+        assert text.startswith("**Antler 1.2.3**, up 30 s\n\n- Connection: connected, last sign of life 0 s ago (slow")
+        for line in ("- Model: `main`", "- Thread: Plans (`", "- Running: nothing", "- Waiting: 0"):
+            assert line in text
+        assert text.endswith("- Other connections: other reconnecting")
+
+
+async def test_tokens_age_and_step_of_a_run_are_told(tmp_path: Path) -> None:
+    async with core(tmp_path) as c:
+        await c.say("hello")
+        await c.answered()
+        gate = c.harness.hold("work")
+        await c.say("work")
+        await c.clock.advance(65)
+        await c.say("/status")
+        await c.clock.advance(1)
+        text = c.texts()[-1]
+        assert "10 tokens read, 2 written" in text
+        assert "Running: for 65 s, model call 1" in text
+        assert c.status.machine()["running"] == 1
+        gate.set()
+        await c.answered()
+        assert c.texts(ANN)[1] == "The whole answer"

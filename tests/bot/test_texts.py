@@ -1,0 +1,88 @@
+"""The catalogue: every language says the same things with the same data."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from string import Formatter
+from typing import Any, get_args
+
+import pytest
+
+from bot.texts import LANGUAGES, language_of, texts_for
+from bot.texts.en import EN
+from bot.texts.zh import ZH
+from bot.uploads import Problem
+from channels.base import ConnectionState
+from harness.events import FailureKind
+
+
+def sentences(texts: Any) -> dict[str, str]:
+    """Every sentence of a language by its path."""
+    found: dict[str, str] = {}
+    for field in fields(texts):
+        value = getattr(texts, field.name)
+        if isinstance(value, str):
+            found[field.name] = value
+        else:
+            found |= {f"{field.name}.{key}": sentence for key, sentence in value.items()}
+    return found
+
+
+def marks(sentence: str) -> set[str]:
+    return {name for _, name, _, _ in Formatter().parse(sentence) if name is not None}
+
+
+def test_all_languages_have_the_same_sentences_with_the_same_marks() -> None:
+    english = {path: marks(sentence) for path, sentence in sentences(EN).items()}
+    for texts in LANGUAGES.values():
+        assert {path: marks(sentence) for path, sentence in sentences(texts).items()} == english
+        assert all(sentence.strip() for sentence in sentences(texts).values())
+
+
+def test_every_kind_has_its_sentence() -> None:
+    for texts in LANGUAGES.values():
+        assert set(texts.failures) == set(FailureKind)
+        assert set(texts.file_problem) == set(get_args(Problem))
+        assert set(texts.status) >= set(ConnectionState)
+
+
+def test_menu_descriptions_are_what_platforms_take() -> None:
+    for texts in LANGUAGES.values():
+        for name, description in texts.command_menu.items():
+            assert name.isascii()
+            assert name.islower()
+            assert 3 <= len(description) <= 256
+
+
+@pytest.mark.parametrize(
+    ("seconds", "expected"),
+    [
+        *((-1, "0 s"), (0, "0 s"), (0.4, "0 s"), (45, "45 s"), (89, "89 s"), (120, "2 min"), (1800, "30 min")),
+        *((5399, "90 min"), (5400, "2 h"), (7200, "2 h"), (172_799, "48 h"), (172_800, "2 d"), (864_000, "10 d")),
+    ],
+)
+def test_a_length_of_time_in_the_unit_that_says_enough(seconds: float, expected: str) -> None:
+    assert EN.duration(seconds) == expected
+
+
+@pytest.mark.parametrize(
+    ("fixed", "platform", "text", "expected"),
+    [
+        ("zh", "en", "hello", "zh"),
+        ("auto", "zh-hans", "hello", "zh"),
+        ("auto", "ZH_TW", "hello", "zh"),
+        ("auto", "en-GB", "你好", "en"),
+        ("auto", "de", "你好", "zh"),
+        ("auto", None, "你好 world", "zh"),
+        ("auto", None, "hello", "en"),
+        ("auto", "", "", "en"),
+        ("auto", None, "x" * 300 + "你", "en"),
+    ],
+)
+def test_the_language_to_answer_in(fixed: str, platform: str | None, text: str, expected: str) -> None:
+    assert language_of(fixed, platform, text) == expected
+
+
+def test_an_unknown_language_gets_the_default() -> None:
+    assert texts_for("tlh") is EN
+    assert texts_for("zh") is ZH

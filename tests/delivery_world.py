@@ -1,0 +1,204 @@
+"""A delivery with a real store, an in-memory channel and a clock that the test turns."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from bot.delivery import Delivery
+from bot.redaction import Redactor
+from bot.store.store import Store
+from channels.base import ChannelPorts, Rate, Route
+from channels.errors import RateLimited
+from channels.memory import FULL, MemoryChannel, MemoryMode
+from channels.message import Address, OutboundMessage
+from tests.clock import VirtualClock
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+    from pathlib import Path
+
+    from sqlalchemy import Connection
+
+    from bot.store.bulk import Bulk
+    from channels.base import LiveReply, Part
+
+T = TypeVar("T")
+
+SECRET = "sk-0123456789abcdef"
+RATE = Rate(per_second=30, per_chat_per_second=1, per_group_per_minute=20)
+
+
+@dataclass
+class Tripwire:
+    """Stops whoever is the `at`-th to pass, for ever: the moment at which a test kills the process."""
+
+    at: int = 0
+    passed: int = 0
+    tripped: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def step(self) -> None:
+        self.passed += 1
+        if self.passed == self.at:
+            self.tripped.set()
+        if self.tripped.is_set():
+            await asyncio.Event().wait()
+
+
+class WatchedStore(Store):
+    """Says when it is at work, so that the virtual clock waits for its threads."""
+
+    at_work = 0
+    tripwire = Tripwire()
+
+    async def write(self, unit: Callable[[Connection], Any]) -> Any:
+        await self.tripwire.step()
+        self.at_work += 1
+        try:
+            result = await super().write(unit)
+        finally:
+            self.at_work -= 1
+        await self.tripwire.step()
+        return result
+
+    async def add(self, bulk: Bulk[Any, Any], rows: Sequence[Any]) -> list[Any]:
+        await self.tripwire.step()
+        self.at_work += 1
+        try:
+            results = await super().add(bulk, rows)
+        finally:
+            self.at_work -= 1
+        await self.tripwire.step()
+        return results
+
+    async def read(self, query: Callable[[Connection], Any]) -> Any:
+        self.at_work += 1
+        try:
+            return await super().read(query)
+        finally:
+            self.at_work -= 1
+
+
+class WatchedChannel(MemoryChannel):
+    """Passes the tripwire before and after each call has its effect, and remembers when it limited which chat."""
+
+    tripwire = Tripwire()
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self.limits: list[tuple[str, float, float]] = []
+
+    async def send(self, address: Address, part: Part, idem_key: str, reply_to: str | None = None) -> str:
+        return await self._watched(address, partial(super().send, address, part, idem_key, reply_to))
+
+    async def edit(self, address: Address, message_id: str, part: Part) -> None:
+        await self._watched(address, partial(super().edit, address, message_id, part))
+
+    async def delete(self, address: Address, message_id: str) -> None:
+        await self._watched(address, partial(super().delete, address, message_id))
+
+    async def open_stream(self, address: Address, idem_key: str, reply_to: str | None) -> LiveReply:
+        return await self._watched(address, partial(super().open_stream, address, idem_key, reply_to))
+
+    async def _watched(self, address: Address, call: Callable[[], Awaitable[T]]) -> T:
+        await self.tripwire.step()
+        began = self.monotonic()
+        try:
+            result = await call()
+        except RateLimited as error:
+            self.limits.append((address.chat, began, began + error.retry_after))
+            raise
+        await self.tripwire.step()
+        return result
+
+
+@dataclass
+class World:
+    """One gateway's delivery and the platform that it speaks to, which outlives it."""
+
+    url: str
+    clock: VirtualClock
+    store: WatchedStore
+    channel: WatchedChannel
+    delivery: Delivery
+    leased: bool = True
+    moved: list[tuple[str, str, str]] = field(default_factory=list)
+
+    async def restart(self, *, connect: bool = True) -> None:
+        """The process dies at this moment (a close without grace writes and sends nothing); another one starts."""
+        await self.delivery.close(0)
+        await self.store.close()
+        self.store = await open_store(self.url, self.clock)
+        self.delivery = self.new_delivery()
+        if connect:
+            self.delivery.register(self.channel)
+        await self.delivery.start()
+
+    def arm(self, at: int) -> Tripwire:
+        """The process stops at its `at`-th step from now on (0: never)."""
+        self.store.tripwire = self.channel.tripwire = Tripwire(at)
+        return self.store.tripwire
+
+    def new_delivery(self) -> Delivery:
+        return Delivery(
+            self.store, self.clock, Redactor([SECRET]), lambda: self.leased, lambda *move: self.moved.append(move)
+        )
+
+    async def say(self, text: str, key: str = "r1", chat: str = "1", **more: Any) -> None:
+        await self.delivery.say(key, dm(chat), None, OutboundMessage(text=text, final=True, **more))
+
+    async def drained(self) -> None:
+        await self.clock.until(self.delivery.drained())
+
+    @property
+    def texts(self) -> list[str]:
+        return self.channel.texts("1")
+
+    def calls(self, *methods: str, chat: str | None = None) -> list[float]:
+        """When the platform was called."""
+        return [
+            call.at
+            for call in self.channel.calls
+            if (not methods or call.method in methods) and (chat is None or call.chat == chat)
+        ]
+
+
+def dm(chat: str = "1") -> Address:
+    return Address(account="memory", chat=chat, kind="dm")
+
+
+def group(chat: str = "g") -> Address:
+    return Address(account="memory", chat=chat, kind="group")
+
+
+async def open_store(url: str, clock: VirtualClock) -> WatchedStore:
+    store = await WatchedStore.open(url, clock=clock)
+    assert isinstance(store, WatchedStore)
+    clock.busy = lambda: store.at_work > 0 and not store.tripwire.tripped.is_set()
+    return store
+
+
+@asynccontextmanager
+async def world(tmp_path: Path, mode: MemoryMode = FULL, rate: Rate = RATE) -> AsyncIterator[World]:
+    clock = VirtualClock()
+    url = f"sqlite:///{tmp_path}/antler.db"
+    store = await open_store(url, clock)
+    ports = ChannelPorts(publish=_nothing, clock=clock, route=lambda _: Route(), log=logging.getLogger("channels"))
+    channel = WatchedChannel("memory", ports, mode, rate)
+    made = World(url, clock, store, channel, None)  # type: ignore[arg-type]  # made in the next line, from this
+    made.delivery = made.new_delivery()
+    made.delivery.register(channel)
+    await made.delivery.start()
+    try:
+        yield made
+    finally:
+        await clock.until(made.delivery.close(0))
+        await made.store.close()
+
+
+async def _nothing(events: Sequence[Any]) -> None:
+    return None

@@ -1,0 +1,39 @@
+"""The same gateway on PostgreSQL."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.simulators.postgres import PostgresServer, postgres_server
+from tests.simulators.telegram.seen import ALICE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.flow.gateway import World
+
+pytestmark = pytest.mark.postgres
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[PostgresServer]:
+    yield from postgres_server()
+
+
+async def test_kill_in_mid_answer_loses_nothing(world: World, server: PostgresServer) -> None:
+    world.settings = {"database": {"url": server.database().replace("+psycopg", "")}}
+    async with world:
+        await world.telegram.user_says("!pause half")
+        draft = await world.telegram.wait_for_text(ALICE, "The first half")
+        await world.kill()
+        await world.telegram.user_says("and while you were away")
+        await world.model.release("half")
+
+        await world.start()
+        answer = await world.telegram.wait_for_text(ALICE, "and the second half.")
+        assert answer.message_id == draft.message_id
+        await world.telegram.wait_for_text(ALICE, "while you were away")
+        await world.telegram.wait_idle(ALICE)
+        assert len(await world.telegram.bot_messages(ALICE)) == 2

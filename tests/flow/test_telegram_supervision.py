@@ -1,0 +1,201 @@
+"""Connections that break: said truthfully, healed without a hand, and one account's trouble is nobody else's."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import httpx
+
+from tests.simulators.telegram import faults
+from tests.simulators.telegram.seen import ALICE, BOB, TEAM, Person
+
+if TYPE_CHECKING:
+    from tests.flow.gateway import World
+    from tests.simulators.telegram.client import TelegramSimulator
+
+FIRST_HALF = "The first half of the answer"
+WHOLE = "The first half of the answer, and the second half."
+NEW_TEAM = -1009999999999
+
+
+async def status_tells(world: World, *expected: str) -> str:
+    """`antler status`, asked until it tells all that, or for ten seconds."""
+    output = ""
+    async with asyncio.timeout(10):
+        while not all(text in output for text in expected):
+            _, output = await world.command("status")
+    return output
+
+
+async def test_a_second_poller_is_named_and_when_it_is_gone_all_is_well(world: World) -> None:
+    async with world:
+        async with httpx.AsyncClient(trust_env=False) as other:
+            poll = f"{world.telegram.base_url}{world.telegram.token}/getUpdates"
+            await other.post(poll, json={"timeout": 0})
+        output = await status_tells(world, "another program receives this bot's messages (409)")
+        assert "channels.telegram.token" in output
+        assert (await world.command("status", "--check"))[0] == 1
+        await world.telegram.user_says("are you back?")
+        await world.telegram.wait_for_text(ALICE, "are you back?", timeout=15)
+        await world.telegram.wait_polled()
+        assert (await world.command("status", "--check"))[0] == 0
+
+
+async def test_a_revoked_token_stops_one_account_and_not_the_other(world: World) -> None:
+    world.settings = {
+        "channels": {"second": {"type": "telegram", "token": "$SECOND", "base_url": world.telegram.root}},
+        "access": {"allow": [f"telegram:{ALICE.id}", f"second:{ALICE.id}"]},
+    }
+    second = await _second_bot(world)
+    async with world:
+        await second.wait_polled()
+        await world.telegram.fail("getUpdates", faults.unauthorized(), times=1_000)
+        await world.telegram.user_says("wakes the poll")
+        output = await status_tells(world, "telegram: stopped", "second: connected")
+        assert "set channels.telegram.token" in output
+        await second.user_says("and you?")
+        await second.wait_for_text(ALICE, "You said: and you?")
+        await second.user_says("/status")
+        await second.wait_for_text(ALICE, "telegram stopped")
+        assert world.log.count("set channels.telegram.token") == 1
+        assert world.telegram.token not in world.log
+
+
+async def _second_bot(world: World) -> TelegramSimulator:
+    second = await world.telegram.fresh_bot(username="second_bot")
+    world.environment["SECOND"] = second.token
+    return second
+
+
+async def test_a_wrong_token_ends_the_process_with_a_hint(world: World) -> None:
+    world.environment["BOT_TOKEN"] = "123456:" + "w" * 35
+    code = await world.ends()
+    assert code == 1
+    assert "set channels.telegram.token" in world.log
+    assert "w" * 35 not in world.log
+
+
+async def test_a_network_that_fails_heals_by_itself(world: World) -> None:
+    async with world:
+        await world.telegram.fail("getUpdates", faults.bad_gateway())
+        await world.telegram.fail("getUpdates", faults.reset())
+        await world.telegram.fail("getUpdates", faults.garbage())
+        await world.telegram.user_says("the calm")  # ends the poll that is open; the next ones meet the storm
+        await world.telegram.wait_for_record(lambda call: call.outcome == "garbage", timeout=15)
+        await world.telegram.user_says("through the storm")
+        await world.telegram.wait_for_text(ALICE, "You said: through the storm", timeout=20)
+        assert world.log.count("connected again") == 1
+        assert "Traceback" not in world.log
+
+
+async def test_a_stalled_poll_is_noticed_and_replaced(world: World) -> None:
+    world.settings = {"channels": {"telegram": {"poll_timeout": 1}}}
+    async with world:
+        await world.telegram.play_dead()
+        await world.telegram.user_says("can you hear me?")
+        await world.wait_for_log("no answer to the long poll", timeout=25)
+        await status_tells(world, "telegram: retrying", "no answer to the long poll")
+        await world.telegram.play_dead(False)
+        await world.telegram.wait_for_text(ALICE, "can you hear me?", timeout=20)
+
+
+async def test_a_send_that_meets_a_broken_network_still_comes_once(world: World) -> None:
+    async with world:
+        await world.telegram.user_says("!pause half")
+        await world.telegram.wait_for_text(ALICE, FIRST_HALF)
+        await world.telegram.fail("editMessageText", faults.bad_gateway(), times=2)
+        await world.telegram.fail("editMessageText", faults.reset(), times=1)
+        await world.model.release("half")
+        await world.telegram.wait_for_text(ALICE, WHOLE, timeout=20)
+        await world.telegram.wait_idle(ALICE)
+        assert [m.text for m in await world.telegram.bot_messages(ALICE)] == [WHOLE]
+
+
+async def test_who_blocks_the_bot_during_an_answer_costs_nobody_else(world: World) -> None:
+    world.settings = {"access": {"allow": [f"telegram:{ALICE.id}", f"telegram:{BOB.id}"]}}
+    async with world:
+        await world.telegram.user_says("!pause half")
+        await world.telegram.wait_for_text(ALICE, FIRST_HALF)
+        await world.telegram.membership("kicked", user=ALICE)
+        await world.model.release("half")
+        await world.telegram.wait_for_record(lambda call: call.status == 403 and call.chat_id == ALICE.id)
+        await world.telegram.user_says("Bob goes on", user=BOB)
+        await world.telegram.wait_for_text(BOB, "Bob goes on")
+        await world.telegram.wait_idle(quiet=2.0)
+        assert len([c for c in await world.telegram.records(chat=ALICE) if c.status == 403]) <= 2
+        await world.telegram.membership("member", user=ALICE)
+        await world.telegram.user_says("I am back")
+        await world.telegram.wait_for_text(ALICE, "I am back")
+        assert await world.stop() == 0
+
+
+async def test_a_group_that_becomes_a_supergroup_keeps_its_thread(world: World) -> None:
+    async with world:
+        await world.telegram.group_says("@antler_bot the word is zebra")
+        await world.telegram.wait_for_text(TEAM, "zebra")
+        await world.telegram.migrate(TEAM, NEW_TEAM)
+        moved = type(TEAM)(NEW_TEAM, "supergroup", "Team")
+        await world.telegram.group_says("@antler_bot which word?", chat=moved)
+        await world.telegram.wait_for_text(moved, "which word?")
+        assert "zebra" in str((await world.model.completions())[-1].body["messages"])
+        await world.stop()
+        await world.start()
+        await world.telegram.group_says("@antler_bot and after a restart?", chat=moved)
+        await world.telegram.wait_for_text(moved, "after a restart?")
+        assert "zebra" in str((await world.model.completions())[-1].body["messages"])
+
+
+async def test_a_group_that_moves_during_an_answer_gets_it_at_its_new_place(world: World) -> None:
+    async with world:
+        await world.telegram.group_says("@antler_bot !pause half")
+        await world.telegram.wait_for_text(TEAM, FIRST_HALF)
+        await world.telegram.migrate(TEAM, NEW_TEAM)
+        await world.model.release("half")
+        await world.telegram.wait_for_text(NEW_TEAM, WHOLE)
+        await world.telegram.wait_idle()
+        assert len(await world.telegram.bot_messages(NEW_TEAM)) == 1
+
+
+async def test_drafts_grow_in_a_dm_and_become_one_message(world: World) -> None:
+    world.settings = {"channels": {"telegram": {"streaming": "draft"}}}
+    async with world:
+        await world.telegram.user_says("!pause half")
+        await world.telegram.wait_for_record(
+            lambda call: call.method == "sendMessageDraft" and FIRST_HALF in call.text
+        )
+        assert await world.telegram.bot_messages(ALICE) == []
+        await world.model.release("half")
+        await world.telegram.wait_for_text(ALICE, WHOLE)
+        await world.telegram.wait_idle(ALICE)
+        (only,) = await world.telegram.bot_messages(ALICE)
+        assert only.edits == 0
+        await world.telegram.group_says("@antler_bot in a group")
+        await world.telegram.wait_for_text(TEAM, "in a group")
+        assert await world.telegram.records("sendMessageDraft", chat=TEAM) == []
+
+
+async def test_drafts_that_are_refused_become_edits(world: World) -> None:
+    world.settings = {"channels": {"telegram": {"streaming": "draft"}}}
+    async with world:
+        await world.telegram.fail("sendMessageDraft", faults.bad_request("method is not available"), times=100)
+        await world.telegram.user_says("!pause half")
+        draft = await world.telegram.wait_for_text(ALICE, FIRST_HALF)
+        await world.model.release("half")
+        answer = await world.telegram.wait_for_text(ALICE, WHOLE)
+        assert answer.message_id == draft.message_id
+        assert len(await world.telegram.records("sendMessageDraft")) == 1
+
+
+async def test_a_forum_topic_is_a_conversation_of_its_own(world: World) -> None:
+    forum = type(TEAM)(TEAM.id, "supergroup", "Team", is_forum=True)
+    carol = Person(4001, "Carol")
+    async with world:
+        await world.telegram.add_chat(forum, threads=[11, 12])
+        await world.telegram.group_says("@antler_bot the word is zebra", chat=forum, thread=11)
+        answer = await world.telegram.wait_for_text(forum, "zebra")
+        assert answer.thread == 11
+        await world.telegram.group_says("@antler_bot which word?", chat=forum, thread=12, user=carol)
+        other = await world.telegram.wait_for_text(forum, "which word?")
+        assert other.thread == 12
+        assert "zebra" not in str((await world.model.completions())[-1].body["messages"])

@@ -1,0 +1,121 @@
+"""A process at a pseudo-terminal, for tests that sit in front of one."""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import os
+import pty
+import re
+import struct
+import termios
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+    from pathlib import Path
+
+WAIT_SECONDS = 15.0
+_PIECES = re.compile(r"\x1b\[(?P<number>[0-9;?]*)(?P<action>[A-Za-z])|\x1b[^\[]|[^\x1b]")
+VARIABLES = {"TERM": "xterm-256color", "PROMPT_TOOLKIT_NO_CPR": "1"}
+"""What the process must find in its environment; nobody answers a terminal's questions here."""
+
+
+class PseudoTerminal:
+    """A process at a pseudo-terminal; everything that it ever wrote is in `output`."""
+
+    def __init__(self, master: int, process: asyncio.subprocess.Process) -> None:
+        self._master = master
+        self.process = process
+        self.output = b""
+        self._grown = asyncio.Event()
+        asyncio.get_running_loop().add_reader(master, self._read)
+
+    @property
+    def shown(self) -> str:
+        """What a person sees now, with all that was scrolled away."""
+        return _drawn(self.output.decode(errors="replace"))
+
+    def type(self, keys: bytes) -> None:
+        os.write(self._master, keys)
+
+    async def see(self, expected: str, times: int = 1) -> None:
+        """Wait until it is seen so often. Raises TimeoutError with what is there."""
+        await self._until(lambda: self.shown.count(expected) >= times, expected)
+
+    async def ends(self) -> int:
+        """The process's exit code, once it has left by itself."""
+        return await asyncio.wait_for(self.process.wait(), WAIT_SECONDS)
+
+    async def _until(self, condition: Callable[[], bool], what: str) -> None:
+        try:
+            async with asyncio.timeout(WAIT_SECONDS):
+                while not condition():
+                    self._grown.clear()
+                    await self._grown.wait()
+        except TimeoutError:
+            raise TimeoutError(f"{what!r} did not appear in:\n{self.shown}") from None
+
+    def _read(self) -> None:
+        try:
+            self.output += os.read(self._master, 65536)
+        except OSError:  # the other end is closed
+            asyncio.get_running_loop().remove_reader(self._master)
+        self._grown.set()
+
+
+@asynccontextmanager
+async def at_a_terminal(
+    command: Sequence[str], *, cwd: Path, env: Mapping[str, str], rows: int = 24, columns: int = 80
+) -> AsyncIterator[PseudoTerminal]:
+    """Run a command there; it is killed at the end if it is still there."""
+    master, slave = pty.openpty()
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+    process = await asyncio.create_subprocess_exec(
+        *command, stdin=slave, stdout=slave, stderr=slave, cwd=cwd, env=env, start_new_session=True
+    )
+    os.close(slave)
+    terminal = PseudoTerminal(master, process)
+    try:
+        yield terminal
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+        asyncio.get_running_loop().remove_reader(master)
+        os.close(master)
+
+
+def _drawn(output: str) -> str:
+    """The lines that this output draws: the few sequences that a prompt needs, on a screen without a bottom."""
+    lines: list[list[str]] = [[]]
+    row = column = 0
+    for piece in _PIECES.finditer(output):
+        count = int(piece["number"]) if (piece["number"] or "").isdigit() else 1
+        match piece["action"] or piece[0]:
+            case "A":
+                row = max(0, row - count)
+            case "B":
+                row += count
+            case "C":
+                column += count
+            case "D":
+                column = max(0, column - count)
+            case "J":
+                del lines[row + 1 :], lines[row][column:]
+            case "K":
+                del lines[row][column:]
+            case "\r":
+                column = 0
+            case "\n":
+                row += 1
+            case "\b":
+                column = max(0, column - 1)
+            case char if piece["action"] is None and char.isprintable():
+                line = lines[row]
+                line.extend(" " * (column + 1 - len(line)))
+                line[column] = char
+                column += 1
+        lines.extend([] for _ in range(row + 1 - len(lines)))
+    return "\n".join("".join(line).rstrip() for line in lines)
