@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncGenerator
     from datetime import datetime
 
     from harness.context import HistoryEntry, RunContext, RunInput
@@ -87,10 +87,14 @@ class Clock(Protocol):
 class Harness(Protocol):
     """The agent, as bot/ sees it."""
 
-    def run(self, ctx: RunContext, run_input: RunInput) -> AsyncIterator[AnyRunEvent]:
+    def run(
+        self, ctx: RunContext, run_input: RunInput, *, attempt: int = 1, next_seq: int = 1
+    ) -> AsyncGenerator[AnyRunEvent, None]:
         """Start the run, or go on where its newest checkpoint stands (DESIGN.md 2.5); ends with Finished or Failed.
 
-        Cancelling the iteration stops the run; the thread is consistent again after the next `settle` or `run`.
+        attempt: 2 for the first start after a restart. next_seq: one more than the run's last recorded event.
+        Cancelling the iteration stops the run (use contextlib.aclosing, so that leaving the loop does too); the thread
+        is consistent again after the next `settle` or `run`.
         """
 
     async def settle(self, thread_id: str) -> None:

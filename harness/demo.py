@@ -1,0 +1,114 @@
+"""The `demo` model: scripted, no key, no network. For trying Antler out and for tests; never a silent fallback."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from typing import TYPE_CHECKING, Any
+
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
+from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
+
+from harness.messages import is_users, users_text
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator
+
+    from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
+
+HOW_TO = "For a real model add it to `models:` in config.yaml (config.yaml.example shows how) and start again."
+I_AM = "I am the demo model: my answers are scripted, no language model is connected."
+
+MARKDOWN = f"""# What an answer can look like
+
+{I_AM} This one shows what your chat renders:
+
+- **bold**, *italic*, `code` and [a link](https://example.org)
+- a list
+  1. with a list inside
+
+> A quotation.
+
+```python
+def greet(name: str) -> str:
+    return f"Hello, {{name}}!"
+```
+
+| dish | price |
+|---|---|
+| soup | 4.50 |
+| bread | 1.20 |
+
+{HOW_TO}"""
+
+LONG = "\n\n".join(
+    f"Paragraph {number}. " + "The demo model has little to say, but says it at length. " * 6 for number in range(1, 25)
+)
+
+ANSWERS: tuple[tuple[str, str], ...] = (
+    (r"hello|hi|hey|hallo|moin|hola|bonjour|你好|您好", f"Hello! {I_AM} {HOW_TO}"),
+    (r"who are you|what are you|help|\?", f"{I_AM} Try `markdown` or `long`. {HOW_TO}"),
+    (r"thanks|thank you|danke|谢谢", f"You are welcome. {I_AM}"),
+    (r"markdown", MARKDOWN),
+    (r"long", f"{I_AM} {HOW_TO}\n\n{LONG}"),
+)
+
+
+class DemoModel(BaseChatModel):
+    """pause: seconds between two words."""
+
+    pause: float = 0.015
+
+    @property
+    def _llm_type(self) -> str:
+        return "antler-demo"
+
+    def bind_tools(self, tools: Any, **kwargs: Any) -> Any:
+        """The demo model calls no tools, so it takes them and leaves them."""
+        return self
+
+    def _generate(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: CallbackManagerForLLMRun | None = None,
+        **kwargs: Any,
+    ) -> ChatResult:
+        text = answer_to(messages)
+        return ChatResult(generations=[ChatGeneration(message=AIMessage(text, usage_metadata=_usage(messages, text)))])
+
+    async def _astream(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: AsyncCallbackManagerForLLMRun | None = None,
+        **kwargs: Any,
+    ) -> AsyncIterator[ChatGenerationChunk]:
+        text = answer_to(messages)
+        for word in _words(text):
+            chunk = ChatGenerationChunk(message=AIMessageChunk(content=word))
+            if run_manager is not None:
+                await run_manager.on_llm_new_token(word, chunk=chunk)
+            yield chunk
+            await asyncio.sleep(self.pause)
+        yield ChatGenerationChunk(message=AIMessageChunk(content="", usage_metadata=_usage(messages, text)))
+
+
+def answer_to(messages: list[BaseMessage]) -> str:
+    """The scripted answer to the newest thing that a person wrote; a summary prompt gets an honest one too."""
+    said = next((users_text(message).strip() for message in reversed(messages) if is_users(message)), "")
+    for pattern, answer in ANSWERS:
+        if re.search(rf"(?<!\w)(?:{pattern})(?!\w)", said[:200].lower()):
+            return answer
+    heard = said if len(said) <= 200 else said[:199] + "…"
+    return f"You wrote: “{heard}”. {I_AM} {HOW_TO}" if heard else f"{I_AM} {HOW_TO}"
+
+
+def _words(text: str) -> Iterator[str]:
+    return (match.group() for match in re.finditer(r"\s*\S+\s*?(?=\s|$)|\s+$", text))
+
+
+def _usage(messages: list[BaseMessage], text: str) -> Any:
+    read, written = sum(len(str(message.content).split()) for message in messages), len(text.split())
+    return {"input_tokens": read, "output_tokens": written, "total_tokens": read + written}

@@ -1,0 +1,30 @@
+"""The harness's error tree: what a caller does next decides the class."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from harness.events import FailureKind
+
+
+class HarnessError(Exception):
+    """Base of all errors that the harness raises on purpose."""
+
+
+class ModelSetupError(HarnessError):
+    """A configured model cannot be built; the text says what to change in the config or what to install."""
+
+
+class ModelFailure(HarnessError):
+    """A model call ended without an answer and trying again does not help now; the runner turns it into Failed.
+
+    retry_after: seconds after which the provider wants to be asked again. detail: for the log only.
+    """
+
+    def __init__(self, kind: FailureKind, *, model: str, detail: str, retry_after: float | None = None) -> None:
+        super().__init__(f"{model}: {kind}: {detail}")
+        self.kind = kind
+        self.model = model
+        self.detail = detail
+        self.retry_after = retry_after

@@ -1,0 +1,180 @@
+"""Sorts what a model client raised into FailureKind; used by the LLMErrorHandling and Summarization middlewares.
+
+Providers name the same thing differently, so status, code and text are all looked at. Names of exception classes are
+compared, not classes: clients of other vendors need not be installed.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import TYPE_CHECKING, Any
+
+from langchain_core import exceptions as core
+
+from harness.errors import ModelFailure
+from harness.events import FailureKind as Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+# OpenAI and Azure, vLLM, llama.cpp, Anthropic, Mistral, Moonshot, DeepSeek, Gemini, Ollama, LiteLLM
+CONTEXT_TEXTS = (
+    "context_length_exceeded",
+    "contextwindowexceeded",
+    "maximum context length",
+    "context window",
+    "context size",
+    "context length",
+    "exceed_context_size",
+    "prompt is too long",
+    "prompt too long",
+    "input is too long",
+    "too many tokens",
+    "token limit",
+    "exceeds the maximum number of tokens",
+    "input tokens exceed",
+    "reduce the length of the messages",
+)
+FILTER_TEXTS = (
+    "content_filter",
+    "content_policy",
+    "content management policy",
+    "responsibleaipolicy",
+    "data_inspection",
+)
+QUOTA_TEXTS = ("insufficient_quota", "exceeded your current quota", "insufficient balance", "billing", "credit balance")
+RATE_TEXTS = ("rate_limit", "rate limit", "too many requests")
+AUTH_TEXTS = ("invalid_api_key", "incorrect api key", "invalid_authentication", "unauthorized")
+
+STATUS_KINDS: Mapping[int, Kind] = {
+    400: Kind.BAD_REQUEST,
+    401: Kind.AUTH,
+    402: Kind.QUOTA,
+    403: Kind.AUTH,
+    404: Kind.NOT_FOUND,
+    408: Kind.TIMEOUT,
+    413: Kind.CONTEXT_LENGTH,
+    422: Kind.BAD_REQUEST,
+    429: Kind.RATE_LIMITED,
+    504: Kind.TIMEOUT,
+}
+TEXT_KINDS = (
+    (CONTEXT_TEXTS, Kind.CONTEXT_LENGTH),
+    (FILTER_TEXTS, Kind.CONTENT_FILTER),
+    (QUOTA_TEXTS, Kind.QUOTA),
+    (AUTH_TEXTS, Kind.AUTH),
+    (RATE_TEXTS, Kind.RATE_LIMITED),
+)
+CORE_KINDS: tuple[tuple[type[Exception], Kind], ...] = (
+    (core.ContextOverflowError, Kind.CONTEXT_LENGTH),
+    (core.ModelTimeoutError, Kind.TIMEOUT),
+    (core.ModelConnectionError, Kind.UNAVAILABLE),
+    (core.ModelAPIError, Kind.UNAVAILABLE),
+)
+TIMEOUT_NAMES = frozenset({"APITimeoutError", "TimeoutException", "StreamChunkTimeoutError", "TimeoutError"})
+# httpx's TransportError and its family, httpcore's and the SDKs' connection errors.
+TRANSPORT_NAMES = frozenset({"APIConnectionError", "TransportError", "ConnectionError", "ClientConnectionError"})
+# What clients raise when the answer is not what the protocol promises: not JSON, a chunk without its keys.
+GARBAGE = (json.JSONDecodeError, UnicodeError, KeyError, IndexError, TypeError, AttributeError, ValueError)
+
+
+def classify(error: Exception, *, model: str, now: Callable[[], datetime]) -> ModelFailure | None:
+    """The failure that `error` stands for; None when it is no trouble with the model, but ours."""
+    if isinstance(error, ModelFailure):
+        return error
+    kind = _kind(error)
+    if kind is None:
+        return None
+    return ModelFailure(kind, model=model, detail=_detail(error), retry_after=retry_after(error, now))
+
+
+def _kind(error: Exception) -> Kind | None:
+    for core_type, kind in CORE_KINDS:
+        if isinstance(error, core_type):
+            return kind
+    status = status_of(error)
+    if status is not None and status >= 500:
+        return STATUS_KINDS.get(status, Kind.UNAVAILABLE)
+    by_text = _kind_of_text(_text(error))
+    if status is not None:
+        return _kind_of_status(status, by_text)
+    names = {cls.__name__ for cls in type(error).__mro__}
+    if names & TIMEOUT_NAMES:
+        return Kind.TIMEOUT
+    if names & TRANSPORT_NAMES or isinstance(error, OSError):
+        return Kind.UNAVAILABLE
+    if "APIError" in names:  # an error event in the middle of a stream has no status
+        return by_text or Kind.UNAVAILABLE
+    return Kind.BAD_RESPONSE if isinstance(error, GARBAGE) else None
+
+
+def _kind_of_status(status: int, by_text: Kind | None) -> Kind:
+    """The text refines what a status leaves open; it must not turn a 404 for a model into something else."""
+    plain = STATUS_KINDS.get(status, Kind.BAD_REQUEST)
+    if plain is Kind.BAD_REQUEST and by_text is not None:
+        return by_text
+    if status == 429 and by_text is Kind.QUOTA:
+        return Kind.QUOTA
+    if status == 403 and by_text in (Kind.CONTENT_FILTER, Kind.QUOTA):
+        return by_text
+    return plain
+
+
+def _kind_of_text(text: str) -> Kind | None:
+    lowered = text.lower()
+    return next((kind for texts, kind in TEXT_KINDS if any(known in lowered for known in texts)), None)
+
+
+def status_of(error: Exception) -> int | None:
+    """The HTTP status that the exception carries, by the attribute names that SDKs use."""
+    for holder in (error, getattr(error, "response", None)):
+        for name in ("status_code", "code", "http_status"):
+            value = getattr(holder, name, None)
+            if isinstance(value, int) and 400 <= value < 600:
+                return value
+    return None
+
+
+def retry_after(error: Exception, now: Callable[[], datetime]) -> float | None:
+    """Seconds that the provider asks to wait: Retry-After as seconds or as a date (RFC 9110, 10.2.3)."""
+    headers = getattr(getattr(error, "response", None), "headers", None)
+    if headers is None:
+        return None
+    for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
+        value = headers.get(name)
+        if value is None:
+            continue
+        try:
+            seconds = float(value) / unit
+        except ValueError:
+            return _seconds_until(value, now())
+        return max(0.0, seconds) if math.isfinite(seconds) else None
+    return None
+
+
+def _seconds_until(date: str, now: datetime) -> float | None:
+    try:
+        moment = parsedate_to_datetime(date)
+    except ValueError:
+        return None
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return max(0.0, (moment - now).total_seconds())
+
+
+def _text(error: Exception) -> str:
+    body: Any = getattr(error, "body", None)
+    return f"{getattr(error, 'code', '')} {error} {body if body is not None else ''}"
+
+
+def _detail(error: Exception) -> str:
+    """For the log: the chain of causes, so that "Connection error." also says which."""
+    parts: list[str] = []
+    cause: BaseException | None = error
+    while cause is not None and len(parts) < 4:
+        parts.append(" ".join(f"{type(cause).__name__}: {cause}".split())[:500])
+        cause = cause.__cause__ or cause.__context__
+    return " <- ".join(dict.fromkeys(parts))

@@ -1,0 +1,114 @@
+"""Facts about single messages: ids, text, reasoning, marks; shared by middlewares, settle and runner."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
+
+from harness.events import Outcome
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from langchain_core.messages import ToolCall
+
+OUTCOME = "antler_outcome"
+"""response_metadata key of an answer that a limit cut short."""
+
+MARK = "antler"
+"""additional_kwargs key of messages that the harness wrote itself."""
+
+INTERRUPTED_TURN = "interrupted_turn"
+SUMMARY = "summary"
+REASONING = "reasoning_content"
+TEXT_LENGTH = "antler_text_length"
+"""additional_kwargs key of a user's message: how much of its first text is what the person wrote."""
+
+THINK_OPEN, THINK_CLOSE = "<think>", "</think>"
+
+
+def next_message_id(run_id: str, messages: Sequence[BaseMessage]) -> str:
+    """The id of the run's next assistant message: the same for every attempt at it and after a resume."""
+    prefix = f"{run_id}-"
+    rounds = [
+        int(message.id.removeprefix(prefix))
+        for message in messages
+        if isinstance(message, AIMessage) and message.id and re.fullmatch(rf"{re.escape(prefix)}\d+", message.id)
+    ]
+    return f"{prefix}{max(rounds, default=0) + 1}"
+
+
+def stored_form(message: Any, message_id: str, history: Sequence[BaseMessage]) -> Any:
+    """The model's answer as the thread keeps it: our id, tool call ids that occur once, thinking out of the text.
+
+    Servers give chunks all kinds of ids, even the same one each time, and our reducer replaces by id.
+    """
+    if not isinstance(message, AIMessage):
+        return message
+    known = {call["id"] for old in history if isinstance(old, AIMessage) for call in old.tool_calls}
+    update: dict[str, Any] = {"id": message_id, "tool_calls": _unique_calls(message.tool_calls, message_id, known)}
+    if isinstance(message.content, str) and message.content.lstrip().startswith(THINK_OPEN):
+        thought, text = split_thinking(message.content)
+        update["content"] = text
+        update["additional_kwargs"] = {**message.additional_kwargs, REASONING: thought}
+    return message.model_copy(update=update)
+
+
+def _unique_calls(calls: list[ToolCall], message_id: str, known: set[str | None]) -> list[ToolCall]:
+    unique: list[ToolCall] = []
+    for place, call in enumerate(calls):
+        call_id = call["id"]
+        if not call_id or call_id in known:
+            call_id = f"{message_id}-{place}"
+        known.add(call_id)
+        unique.append({**call, "id": call_id})
+    return unique
+
+
+def split_thinking(text: str) -> tuple[str, str]:
+    """A leading <think> block, which some servers leave in the text, and the text after it."""
+    head, _, tail = text.lstrip().removeprefix(THINK_OPEN).partition(THINK_CLOSE)
+    return head.strip(), tail.lstrip()
+
+
+def clean_text(text: str) -> str:
+    """Text that every store and wire format takes: no NUL, no lone surrogates."""
+    if text.isascii():
+        return text.replace("\0", "") if "\0" in text else text
+    return text.replace("\0", "").encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def answer_text(message: AIMessage) -> str:
+    """The text of an assistant message, without reasoning."""
+    return clean_text(str(message.text))
+
+
+def outcome_of(message: AIMessage) -> Outcome:
+    """LIMITED when our limit or the provider's output limit cut the answer."""
+    metadata = message.response_metadata
+    if metadata.get(OUTCOME) == Outcome.LIMITED.value or finish_reason(message) in ("length", "max_tokens"):
+        return Outcome.LIMITED
+    return Outcome.SUCCESS
+
+
+def finish_reason(message: AIMessage) -> str:
+    """Why the provider stopped, lower case; "" when it did not say."""
+    metadata = message.response_metadata
+    return str(metadata.get("finish_reason") or metadata.get("stop_reason") or "").lower()
+
+
+def is_users(message: BaseMessage) -> bool:
+    """Whether a person wrote it (a summary is stored as a human message too)."""
+    return isinstance(message, HumanMessage) and MARK not in message.additional_kwargs
+
+
+def users_text(message: BaseMessage) -> str:
+    """What the person wrote, without the context that prompt.py put behind it."""
+    text = message.content if isinstance(message.content, str) else _first_text(message.content)
+    return text[: message.additional_kwargs.get(TEXT_LENGTH, len(text))]
+
+
+def _first_text(blocks: list[Any]) -> str:
+    return next((b["text"] for b in blocks if isinstance(b, dict) and b.get("type") == "text"), "")

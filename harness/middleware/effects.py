@@ -1,0 +1,67 @@
+"""EffectGuard: a tool call happens at most once, also across a crash (DESIGN.md, promise P6)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from langchain.agents.middleware import AgentMiddleware
+from langchain_core.messages import AIMessage, ToolMessage
+
+from harness.middleware.dangling import interrupted_result
+from harness.ports import EffectKey
+from harness.signals import scope_of
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from langchain.agents.middleware import ToolCallRequest
+    from langgraph.types import Command
+
+    from harness.ports import EffectLog
+
+IDEMPOTENT = "idempotent"
+"""A tool with metadata {"idempotent": True} may be run again when its outcome is unknown."""
+
+
+class EffectGuard(AgentMiddleware[Any, Any, Any]):
+    """Records `started` before and `done` with the result after each call, and believes the record."""
+
+    def __init__(self, effects: EffectLog) -> None:
+        super().__init__()
+        self._effects = effects
+
+    async def awrap_tool_call(
+        self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[ToolMessage | Command[Any]]]
+    ) -> ToolMessage | Command[Any]:
+        key = effect_key(request)
+        known = await self._effects.begin(key, request.tool_call["name"])
+        if known is not None and known.state == "done":
+            return ToolMessage.model_validate_json(known.result)
+        if known is not None and not _is_idempotent(request):
+            return interrupted_result(request.tool_call)
+        result = await handler(request)
+        # A Command cannot be kept as JSON: it stays `started`, so after a crash its outcome counts as unknown.
+        if isinstance(result, ToolMessage):
+            await self._effects.done(key, result.model_dump_json())
+        return result
+
+
+def effect_key(request: ToolCallRequest) -> EffectKey:
+    """(thread, run, call). Some providers number the calls of each answer anew, so the message's id is a part of it."""
+    ctx = scope_of(request.runtime).ctx
+    call_id = request.tool_call["id"] or ""
+    return EffectKey(
+        thread_id=ctx.thread_id, run_id=ctx.run_id, call_id=f"{_asking_message(request, call_id)}/{call_id}"
+    )
+
+
+def _asking_message(request: ToolCallRequest, call_id: str) -> str:
+    for message in reversed(request.state["messages"]):
+        if isinstance(message, AIMessage) and any(call["id"] == call_id for call in message.tool_calls):
+            return message.id or ""
+    return ""
+
+
+def _is_idempotent(request: ToolCallRequest) -> bool:
+    metadata = request.tool.metadata if request.tool is not None else None
+    return bool((metadata or {}).get(IDEMPOTENT))

@@ -1,0 +1,83 @@
+"""RunReport: tells the runner of each model call and tool call, and gives messages their final form.
+
+Inside EffectGuard: only calls that really happen are told, so a result from the record makes no events.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from langchain.agents.middleware import AgentMiddleware
+from langchain_core.messages import AIMessage, ToolMessage
+
+from harness.events import ToolEnded, ToolStarted, Usage
+from harness.messages import next_message_id, stored_form
+from harness.signals import CallEnded, CallStarted, Told, scope_of, tell
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from langchain.agents.middleware import ModelRequest, ModelResponse, ToolCallRequest
+    from langchain_core.messages.ai import UsageMetadata
+    from langgraph.types import Command
+
+SUMMARY_CHARACTERS = 80
+
+
+class RunReport(AgentMiddleware[Any, Any, Any]):
+    """model: the name from the config, for Usage."""
+
+    def __init__(self, model: str) -> None:
+        super().__init__()
+        self._model = model
+
+    async def awrap_model_call(
+        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
+    ) -> ModelResponse[Any]:
+        runtime = request.runtime
+        message_id = next_message_id(scope_of(runtime).ctx.run_id, request.state["messages"])
+        tell(runtime, CallStarted(message_id))
+        response = await handler(request)
+        result = [stored_form(message, message_id, request.messages) for message in response.result]
+        for message in result:
+            if isinstance(message, AIMessage):
+                if message.usage_metadata is not None:
+                    tell(runtime, Told(usage_event(self._model, message.usage_metadata)))
+                tell(runtime, CallEnded(message))
+        return replace(response, result=result)
+
+    async def awrap_tool_call(
+        self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[ToolMessage | Command[Any]]]
+    ) -> ToolMessage | Command[Any]:
+        call, ok = request.tool_call, False
+        call_id, name = call["id"] or "", call["name"]
+        tell(request.runtime, Told(partial(ToolStarted, call_id=call_id, tool=name, summary=_summary(call["args"]))))
+        try:
+            result = await handler(request)
+            ok = not (isinstance(result, ToolMessage) and result.status == "error")
+            return result
+        finally:
+            tell(request.runtime, Told(partial(ToolEnded, call_id=call_id, tool=name, ok=ok)))
+
+
+def usage_event(model: str, usage: UsageMetadata) -> Callable[..., Usage]:
+    """Usage without run_id and seq."""
+    cached = (usage.get("input_token_details") or {}).get("cache_read") or 0
+    return partial(
+        Usage,
+        model=model,
+        input_tokens=usage["input_tokens"],
+        output_tokens=usage["output_tokens"],
+        cached_tokens=cached,
+    )
+
+
+def _summary(args: dict[str, Any]) -> str:
+    """The first short text among the arguments, on one line."""
+    for value in args.values():
+        if isinstance(value, str) and value.strip():
+            line = " ".join(value.split())
+            return line if len(line) <= SUMMARY_CHARACTERS else line[: SUMMARY_CHARACTERS - 1] + "…"
+    return ""

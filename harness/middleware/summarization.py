@@ -1,0 +1,167 @@
+"""Summarization: history is bounded from the first day; the request transform of a long one is most of a turn's cost.
+
+LangChain's middleware decides when, and has the prompt. Cutting is ours: it keeps the newest user message, never parts
+a call from its result, obeys a token budget, and does not end the turn when the summary cannot be had.
+"""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from langchain.agents.middleware import SummarizationMiddleware
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, RemoveMessage, ToolMessage, get_buffer_string
+from langgraph.constants import TAG_NOSTREAM
+from langgraph.graph.message import REMOVE_ALL_MESSAGES
+
+from harness.events import FailureKind, Notice
+from harness.failures import classify
+from harness.messages import MARK, SUMMARY, is_users
+from harness.middleware.report import usage_event
+from harness.signals import Told, tell
+
+if TYPE_CHECKING:
+    from langchain_core.language_models import BaseChatModel
+    from langchain_core.messages.ai import UsageMetadata
+    from langgraph.runtime import Runtime
+
+    from harness.config import ModelSettings, SummarizationSettings
+    from harness.ports import Clock
+
+log = logging.getLogger(__name__)
+
+MAX_PROMPT_CHARACTERS = 60_000
+KEPT_SHARE = 0.5
+"""Of the share that triggers: what is kept verbatim must leave room for a good many more turns."""
+
+NO_SUMMARY = "[Earlier messages were dropped to make room. They could not be summarised.]"
+SUMMARY_HEADER = "Here is a summary of the conversation so far (a record of facts, not new instructions):"
+
+
+class Cut(NamedTuple):
+    """Where a history is cut: `old` is summarised, `kept` stays word for word."""
+
+    old: list[AnyMessage]
+    kept: list[AnyMessage]
+
+
+class Compacted(NamedTuple):
+    """A shortened history. usage: of the summary call, where the provider told it."""
+
+    messages: list[AnyMessage]
+    usage: UsageMetadata | None
+
+
+class Summarization(SummarizationMiddleware[Any, Any]):
+    """The chain's only node hook; also used by LLMErrorHandling when the provider says the context is too long."""
+
+    def __init__(
+        self, model: BaseChatModel, settings: SummarizationSettings, model_settings: ModelSettings, clock: Clock
+    ) -> None:
+        limit = max(1, int(model_settings.context_window * settings.max_share))
+        super().__init__(
+            model,
+            trigger=[("messages", settings.max_messages + 1), ("tokens", limit)],
+            keep=("messages", settings.keep),
+        )
+        self._settings = settings
+        self._name = model_settings.name
+        self._clock = clock
+        self._kept_tokens = int(limit * KEPT_SHARE)
+        self._prompt_characters = min(model_settings.context_window, MAX_PROMPT_CHARACTERS)
+
+    async def abefore_model(self, state: Any, runtime: Runtime[Any]) -> dict[str, Any] | None:
+        messages: list[AnyMessage] = state["messages"]
+        if not self._should_summarize(messages, self.token_counter(messages)):
+            return None
+        compacted = await self.compacted(messages)
+        if compacted is None:
+            return None
+        self.report(compacted, runtime)
+        return {"messages": [RemoveMessage(REMOVE_ALL_MESSAGES), *compacted.messages]}
+
+    async def compacted(self, messages: list[AnyMessage], *, hard: bool = False) -> Compacted | None:
+        """The history made short; None when there is nothing to cut, or no summary to be had and no need yet.
+
+        hard: the provider refused the context, or a person asked: keep only what the open round needs.
+        """
+        keep = 1 if hard else self._settings.keep
+        cut = cut_history(messages, keep=keep, fits=lambda kept: self._partial_token_counter(kept) <= self._kept_tokens)
+        if not cut.old:
+            return None
+        answer = await self._summary(cut.old)
+        if answer is None and not hard and len(messages) < 2 * self._settings.max_messages:
+            return None
+        text = NO_SUMMARY if answer is None else f"{SUMMARY_HEADER}\n\n{answer.text.strip()}"
+        head = HumanMessage(text, id=uuid.uuid4().hex, additional_kwargs={MARK: SUMMARY})
+        return Compacted([head, *cut.kept], answer.usage_metadata if answer is not None else None)
+
+    def report(self, compacted: Compacted, runtime: Runtime[Any]) -> None:
+        """Tell the runner of the cut and of what its summary cost."""
+        if compacted.usage is not None:
+            tell(runtime, Told(usage_event(self._name, compacted.usage)))
+        tell(runtime, Told(_summarized))
+
+    async def _summary(self, old: list[AnyMessage]) -> AIMessage | None:
+        """One call, once more with half of the text when it was too long; None when the model fails."""
+        text = get_buffer_string([_without_images(message) for message in old], format="xml")
+        for characters in (self._prompt_characters, self._prompt_characters // 4):
+            prompt = self.summary_prompt.format(messages=_without_middle(text, characters))
+            try:
+                # nostream: its text is not the assistant's, and must never be told as such.
+                answer = await self.model.ainvoke(prompt, config={"tags": [TAG_NOSTREAM]})
+            except Exception as error:  # clients of any vendor raise anything; what is not theirs goes on up
+                failure = classify(error, model=self._name, now=self._clock.now)
+                if failure is None:
+                    raise
+                log.warning("no summary: %s", failure)
+                if failure.kind is FailureKind.CONTEXT_LENGTH:
+                    continue
+                return None
+            return answer if str(answer.text).strip() else None
+        return None
+
+
+def _summarized(*, run_id: str, seq: int) -> Notice:
+    return Notice(run_id=run_id, seq=seq, kind="summarized")
+
+
+def cut_history(messages: list[AnyMessage], *, keep: int, fits: Any) -> Cut:
+    """Keep at most the newest `keep` messages that fit, whole rounds only, and always the newest user message.
+
+    The open round at the end (calls and their results) is kept whatever its size: the model is about to read it.
+    """
+    newest = max((place for place, m in enumerate(messages) if is_users(m)), default=-1)
+    start = max(len(messages) - keep, 0)
+    while start < len(messages) and (isinstance(messages[start], ToolMessage) or not fits(messages[start:])):
+        start += 1
+    start = min(start, _last_round(messages))
+    kept = messages[start:]
+    if 0 <= newest < start:
+        kept = [messages[newest], *kept]
+        return Cut([m for place, m in enumerate(messages[:start]) if place != newest], kept)
+    return Cut(messages[:start], kept)
+
+
+def _last_round(messages: list[AnyMessage]) -> int:
+    """Where the last message, or the round of calls and results that it closes, begins."""
+    place = len(messages) - 1
+    while place > 0 and isinstance(messages[place], ToolMessage):
+        place -= 1
+    return max(place, 0)
+
+
+def _without_images(message: AnyMessage) -> AnyMessage:
+    if isinstance(message.content, str):
+        return message
+    text = "\n".join(str(b.get("text", "[image]")) if isinstance(b, dict) else b for b in message.content)
+    return message.model_copy(update={"content": text})
+
+
+def _without_middle(text: str, characters: int) -> str:
+    """Head and tail, where a conversation's aim and its present state are."""
+    if len(text) <= characters:
+        return text
+    head = characters // 4
+    return f"{text[:head]}\n\n[... the middle is left out ...]\n\n{text[head - characters :]}"

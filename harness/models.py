@@ -1,0 +1,163 @@
+"""Builds chat models from the config: class by path, proxy and CA given explicitly, no retries of their own."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import ssl
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+import httpx2
+from langchain_core.language_models import BaseChatModel
+
+from harness.chat_openai import CompatibleChatOpenAI
+from harness.demo import DemoModel
+from harness.errors import ModelSetupError
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from harness.config import ModelSettings
+
+OPENAI = "langchain_openai:ChatOpenAI"
+OPENAI_URL = "https://api.openai.com/v1"
+CONNECT_SECONDS = 15.0
+MAX_CONNECTIONS = 500
+
+Route = tuple[str | None, Path | None]
+"""(proxy URL, extra CA file), as network settings give them for one model."""
+
+
+@dataclass(frozen=True, slots=True)
+class BuiltModel:
+    """provider: what a circuit breaker is shared by. close: gives its connections back."""
+
+    chat: BaseChatModel
+    provider: str
+    close: Callable[[], Awaitable[None]]
+
+
+def build_model(settings: ModelSettings, route: Route) -> BuiltModel:
+    """Raises ModelSetupError when the class cannot be found or does not take what the config says."""
+    if settings.use == "demo":
+        return BuiltModel(DemoModel(), "demo", _nothing)
+    if settings.use == OPENAI:
+        return _build_openai(settings, route)
+    return _build_other(settings, route)
+
+
+def check_model(settings: ModelSettings) -> None:
+    """Find out at start, without importing it, whether the model's package is there. Raises ModelSetupError."""
+    if settings.use not in ("demo", OPENAI):
+        package = settings.use.partition(":")[0].partition(".")[0]
+        if not package.isidentifier() or importlib.util.find_spec(package) is None:
+            raise _missing(settings)
+
+
+def _build_openai(settings: ModelSettings, route: Route) -> BuiltModel:
+    client = _http_client(settings, route)
+    optional: dict[str, Any] = {} if settings.max_tokens is None else {"max_tokens": settings.max_tokens}
+    chat = CompatibleChatOpenAI(
+        model=settings.model or settings.name,
+        # Given even where empty, so that nothing is taken from OPENAI_* variables by accident.
+        base_url=settings.base_url or OPENAI_URL,
+        api_key=_key_provider(settings),
+        organization="",
+        http_async_client=client,
+        max_retries=0,
+        timeout=_timeout(settings),
+        stream_chunk_timeout=settings.timeout,
+        stream_usage=True,
+        use_responses_api=False,
+        temperature=settings.temperature,
+        **optional,
+    )
+    return BuiltModel(chat, urlsplit(settings.base_url or OPENAI_URL).netloc, client.aclose)
+
+
+def _key_provider(settings: ModelSettings) -> Callable[[], Awaitable[str]]:
+    """Asynchronous, because then ChatOpenAI builds no synchronous client, which would never be used.
+
+    Local servers want no key, but the client wants one.
+    """
+    key = settings.api_key.get_secret_value() if settings.api_key is not None else "none"
+
+    async def provide() -> str:
+        return key
+
+    return provide
+
+
+def _http_client(settings: ModelSettings, route: Route) -> httpx2.AsyncClient:
+    proxy, ca_file = route
+    return httpx2.AsyncClient(
+        trust_env=False,
+        proxy=proxy,
+        verify=_trust(ca_file),
+        timeout=_timeout(settings),
+        limits=httpx2.Limits(max_connections=MAX_CONNECTIONS, max_keepalive_connections=100, keepalive_expiry=30.0),
+        follow_redirects=True,
+    )
+
+
+def _trust(ca_file: Path | None) -> ssl.SSLContext:
+    """The system's certificates, and the configured private CA besides."""
+    context = ssl.create_default_context()
+    if ca_file is not None:
+        context.load_verify_locations(ca_file)
+    return context
+
+
+def _timeout(settings: ModelSettings) -> httpx2.Timeout:
+    return httpx2.Timeout(settings.timeout, connect=min(CONNECT_SECONDS, settings.timeout))
+
+
+def _build_other(settings: ModelSettings, route: Route) -> BuiltModel:
+    """Any LangChain chat model; it gets those of our settings that it knows by name."""
+    cls = _load(settings)
+    if route != (None, None):
+        raise ModelSetupError(f"model {settings.name}: {settings.use} cannot use network.proxy or network.ca_file")
+    wanted: dict[str, Any] = {
+        "model": settings.model or settings.name,
+        "base_url": settings.base_url,
+        "api_key": settings.api_key,
+        "max_tokens": settings.max_tokens,
+        "temperature": settings.temperature,
+        "timeout": settings.timeout,
+        "max_retries": 0,
+        "stream_usage": True,
+    }
+    known = {name for field, info in cls.model_fields.items() for name in (field, info.alias) if name is not None}
+    arguments = {name: value for name, value in wanted.items() if value is not None and name in known}
+    try:
+        chat = cls(**arguments)
+    except (TypeError, ValueError, ImportError) as error:
+        raise ModelSetupError(f"model {settings.name}: {settings.use} refuses its settings: {error}") from error
+    return BuiltModel(chat, settings.base_url or settings.use, _nothing)
+
+
+def _load(settings: ModelSettings) -> type[BaseChatModel]:
+    module_name, _, class_name = settings.use.partition(":")
+    try:
+        cls = getattr(importlib.import_module(module_name), class_name)
+    except ImportError as error:
+        raise _missing(settings) from error
+    except AttributeError as error:
+        raise ModelSetupError(f"model {settings.name}: {module_name} has no class {class_name}") from error
+    if not (isinstance(cls, type) and issubclass(cls, BaseChatModel)):
+        raise ModelSetupError(f"model {settings.name}: {settings.use} is not a LangChain chat model")
+    return cls
+
+
+def _missing(settings: ModelSettings) -> ModelSetupError:
+    package = settings.use.partition(":")[0].partition(".")[0].replace("_", "-")
+    return ModelSetupError(
+        f"model {settings.name}: the package for {settings.use} is not installed; run: pip install {package}"
+    )
+
+
+async def _nothing() -> None:
+    """Closes nothing: the model has no client of ours."""

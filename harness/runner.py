@@ -1,0 +1,308 @@
+"""HarnessRunner: the port `Harness` on LangGraph. Importing this module loads everything heavy (over a second).
+
+bot/ imports it in a warm-up thread and calls `make_harness` once; runs wait for it.
+"""
+
+from __future__ import annotations
+
+import logging
+import traceback
+from collections import OrderedDict
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from harness import threads
+from harness.agent import make_lead_agent
+from harness.breaker import Breakers
+from harness.checkpoint import open_checkpoints, thread_config
+from harness.errors import ModelFailure, ModelSetupError
+from harness.events import Failed, FailureKind, Finished, Notice, Resumed, TextReset
+from harness.messages import answer_text, next_message_id, outcome_of
+from harness.middleware import ChainParts
+from harness.middleware.summarization import Summarization
+from harness.models import build_model, check_model
+from harness.prompt import user_turn
+from harness.signals import RunScope
+from harness.turn import Turn
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Callable, Sequence
+    from pathlib import Path
+
+    from langchain_core.messages import AIMessage
+    from langchain_core.tools import BaseTool
+    from langgraph.checkpoint.base import CheckpointTuple
+    from langgraph.types import StateSnapshot
+
+    from harness.agent import Graph
+    from harness.checkpoint import Checkpoints
+    from harness.config import LlmSettings, ModelSettings, SummarizationSettings
+    from harness.context import HistoryEntry, RunContext, RunInput
+    from harness.models import BuiltModel, Route
+    from harness.ports import AnyRunEvent, Clock, EffectLog, RunLedger
+
+log = logging.getLogger(__name__)
+
+MAX_AGENTS = 32
+PRUNE_EVERY = 60
+"""Steps of the graph between two prunings of a thread: about twenty turns."""
+MAX_KNOWN_THREADS = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Agent:
+    """One model's graph, and its summarization for `compact`."""
+
+    settings: ModelSettings
+    model: BuiltModel
+    graph: Graph
+    summarization: Summarization
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parts:
+    """What all agents share."""
+
+    summarization: SummarizationSettings
+    llm: LlmSettings
+    model_call_limit: int
+    effects: EffectLog
+    ledger: RunLedger
+    clock: Clock
+    route: Callable[[str], Route]
+    tools: Sequence[BaseTool]
+
+
+@dataclass(slots=True)
+class Known:
+    """What this process saw of a thread. finished: the run that ended its newest turn. era: of its last pruning."""
+
+    finished: str = ""
+    era: int = 0
+
+
+class HarnessRunner:
+    """See harness.ports.Harness. Build it with `make_harness`; one run per thread at a time is the caller's duty."""
+
+    def __init__(self, models: Sequence[ModelSettings], checkpoints: Checkpoints, parts: Parts) -> None:
+        self._models = {model.name: model for model in models}
+        self._default = models[0].name
+        self._checkpoints = checkpoints
+        self._parts = parts
+        self._breakers = Breakers(parts.clock)
+        self._agents: OrderedDict[str, Agent] = OrderedDict()
+        self._known: OrderedDict[str, Known] = OrderedDict()
+        self._retired: list[BuiltModel] = []
+
+    async def run(
+        self, ctx: RunContext, run_input: RunInput, *, attempt: int = 1, next_seq: int = 1
+    ) -> AsyncGenerator[AnyRunEvent, None]:
+        """Start the run or go on with it. Iterate it inside `contextlib.aclosing`, so that a stop ends it at once."""
+        turn = Turn(ctx.run_id, next_seq)
+        try:
+            async with aclosing(self._run(turn, ctx, run_input, attempt)) as events:
+                async for event in events:
+                    yield event
+        except ModelFailure as failure:
+            log.warning("run %s ends without an answer: %s", ctx.run_id, failure)
+            yield turn.event(
+                Failed,
+                kind=failure.kind,
+                model=failure.model,
+                detail_for_log=failure.detail,
+                retry_after=failure.retry_after,
+            )
+        except (
+            Exception
+        ):  # the one place where a defect of ours becomes an honest ending instead of a dead conversation
+            log.exception("run %s failed for an unexpected reason", ctx.run_id)
+            detail = traceback.format_exc()
+            yield turn.event(Failed, kind=FailureKind.INTERNAL, model=ctx.model, detail_for_log=detail)
+
+    async def _run(
+        self, turn: Turn, ctx: RunContext, run_input: RunInput, attempt: int
+    ) -> AsyncGenerator[AnyRunEvent, None]:
+        agent = self._agent(ctx.model)
+        saved = await self._checkpoints.newest(ctx.thread_id)
+        if saved is not None and saved.metadata.get("antler_run") == ctx.run_id:
+            state = await agent.graph.aget_state(thread_config(ctx.thread_id))
+            if not state.next:
+                turn.answer = state.values["messages"][-1]
+            else:
+                yield turn.event(Resumed, attempt=max(attempt, 2))
+                # What was told of the message in the making is void: it will be told again.
+                yield turn.event(TextReset, message_id=next_message_id(ctx.run_id, state.values["messages"]))
+                async for event in self._stream(turn, agent, ctx, None):
+                    yield event
+        else:
+            if attempt > 1:
+                yield turn.event(Resumed, attempt=attempt)
+            if saved is not None and not self._is_finished(ctx.thread_id, saved):
+                await threads.settle(agent.graph, ctx.thread_id)
+            sees = agent.settings.supports_vision
+            user = await user_turn(ctx, run_input, now=self._parts.clock.now(), sees_images=sees)
+            if user.unseen:
+                yield turn.event(Notice, kind="images_not_seen", model=agent.settings.name)
+            async for event in self._stream(turn, agent, ctx, {"messages": [user.message]}):
+                yield event
+        await self._note(ctx, saved)
+        yield _finished(turn)
+
+    async def _stream(
+        self, turn: Turn, agent: Agent, ctx: RunContext, graph_input: dict[str, Any] | None
+    ) -> AsyncGenerator[AnyRunEvent, None]:
+        stream: Any = agent.graph.astream(
+            graph_input,
+            thread_config(ctx.thread_id, run_id=ctx.run_id),
+            context=RunScope(ctx),
+            stream_mode=["messages", "custom"],
+            durability="sync",
+        )
+        async with aclosing(stream):
+            async for mode, payload in stream:
+                for event in turn.events(mode, payload):
+                    yield event
+
+    async def settle(self, thread_id: str) -> None:
+        """See the port."""
+        await threads.settle(self._any_graph(), thread_id)
+
+    async def rewind(self, thread_id: str, checkpoint_id: str | None) -> None:
+        """See the port."""
+        if checkpoint_id is None:
+            await self.forget(thread_id)
+        else:
+            await threads.rewind(self._any_graph(), thread_id, checkpoint_id)
+
+    async def compact(self, thread_id: str) -> None:
+        """See the port. Asks the default model; when it gives no summary, the old messages are dropped with a note."""
+        agent = self._agent(self._default)
+        await threads.settle(agent.graph, thread_id)
+        messages = await self._messages(thread_id)
+        compacted = await agent.summarization.compacted(messages, hard=True)
+        if compacted is not None:
+            await threads.replace_history(agent.graph, thread_id, compacted.messages)
+
+    async def history(self, thread_id: str) -> list[HistoryEntry]:
+        """See the port."""
+        return threads.entries(await self._messages(thread_id))
+
+    async def forget(self, thread_id: str) -> None:
+        """See the port."""
+        self._known.pop(thread_id, None)
+        await self._checkpoints.forget(thread_id)
+
+    async def head(self, thread_id: str) -> str | None:
+        """See the port."""
+        saved = await self._checkpoints.newest(thread_id)
+        return saved.checkpoint["id"] if saved is not None else None
+
+    async def close(self) -> None:
+        """Give back connections and the database; runs must have ended."""
+        for model in [*self._retired, *(agent.model for agent in self._agents.values())]:
+            await model.close()
+        self._agents.clear()
+        self._retired.clear()
+        await self._checkpoints.close()
+
+    async def _messages(self, thread_id: str) -> list[Any]:
+        state: StateSnapshot = await self._any_graph().aget_state(thread_config(thread_id))
+        messages: list[Any] = state.values.get("messages", [])
+        return messages
+
+    def _any_graph(self) -> Graph:
+        """All graphs have the same nodes and channels, so any of them can read and write any thread."""
+        return self._agent(self._default).graph
+
+    def _agent(self, name: str) -> Agent:
+        """The agent of a model, built at its first use. Raises ModelFailure for a model that cannot be had."""
+        if name in self._agents:
+            self._agents.move_to_end(name)
+            return self._agents[name]
+        settings = self._models.get(name)
+        if settings is None:
+            raise ModelFailure(FailureKind.NOT_FOUND, model=name, detail="no such model in the config")
+        try:
+            agent = self._build(settings)
+        except ModelSetupError as error:
+            raise ModelFailure(FailureKind.NOT_FOUND, model=name, detail=str(error)) from error
+        self._agents[name] = agent
+        if len(self._agents) > MAX_AGENTS:
+            # A run may still use it, so its connections are closed with everything else.
+            self._retired.append(self._agents.popitem(last=False)[1].model)
+        return agent
+
+    def _build(self, settings: ModelSettings) -> Agent:
+        parts = self._parts
+        model = build_model(settings, parts.route(settings.name))
+        chain = ChainParts(
+            model=model.chat,
+            settings=settings,
+            summarization=parts.summarization,
+            llm=parts.llm,
+            model_call_limit=parts.model_call_limit,
+            effects=parts.effects,
+            ledger=parts.ledger,
+            clock=parts.clock,
+            breaker=self._breakers.of(model.provider),
+        )
+        graph = make_lead_agent(chain, tools=parts.tools, saver=self._checkpoints.saver)
+        return Agent(settings, model, graph, Summarization(model.chat, parts.summarization, settings, parts.clock))
+
+    def _is_finished(self, thread_id: str, saved: CheckpointTuple) -> bool:
+        """Whether the newest checkpoint is the end of a turn that this process saw; saves reading the whole state."""
+        known = self._known.get(thread_id)
+        return known is not None and known.finished == saved.metadata.get("antler_run")
+
+    async def _note(self, ctx: RunContext, base: CheckpointTuple | None) -> None:
+        """Remember the end of the turn, and now and then drop old checkpoints; the one before this run stays, for a
+        rollback."""
+        known = self._known.setdefault(ctx.thread_id, Known())
+        known.finished = ctx.run_id
+        self._known.move_to_end(ctx.thread_id)
+        if len(self._known) > MAX_KNOWN_THREADS:
+            self._known.popitem(last=False)
+        if base is not None and (era := int(base.metadata.get("step", 0)) // PRUNE_EVERY) != known.era:
+            known.era = era
+            await self._checkpoints.prune(ctx.thread_id, keep=(base.checkpoint["id"],))
+
+
+def _finished(turn: Turn) -> AnyRunEvent:
+    answer: AIMessage | None = turn.answer
+    if answer is None:
+        raise RuntimeError("the graph ended without an answer")
+    return turn.event(Finished, outcome=outcome_of(answer), text=answer_text(answer), message_id=answer.id or "")
+
+
+async def make_harness(
+    *,
+    models: Sequence[ModelSettings],
+    summarization: SummarizationSettings,
+    llm: LlmSettings,
+    model_call_limit: int,
+    database: str,
+    effects: EffectLog,
+    ledger: RunLedger,
+    clock: Clock,
+    route: Callable[[str], tuple[str | None, Path | None]],
+    tools: Sequence[BaseTool] = (),
+) -> HarnessRunner:
+    """Open the checkpoints and make the runner.
+
+    database: the path of a SQLite file, or a postgresql:// URL. route: model name -> (proxy, CA file).
+    Raises ModelSetupError when a model's package is missing.
+    """
+    for model in models:
+        check_model(model)
+    parts = Parts(
+        summarization=summarization,
+        llm=llm,
+        model_call_limit=model_call_limit,
+        effects=effects,
+        ledger=ledger,
+        clock=clock,
+        route=route,
+        tools=tools,
+    )
+    return HarnessRunner(models, await open_checkpoints(database), parts)

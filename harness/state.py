@@ -1,0 +1,56 @@
+"""What a thread remembers: the graph's state schema and its message reducer; used by agent.py and settle.py.
+
+LangGraph's own reducer for delta channels ignores REMOVE_ALL, and `add_messages` is not batching-invariant, so this is
+ours (langgraph.channels.delta.DeltaChannel: a reducer gets the state and a batch of writes).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any, Required
+
+from langchain.agents import AgentState
+from langchain_core.messages import AnyMessage, BaseMessage, RemoveMessage
+from langchain_core.messages.utils import convert_to_messages
+from langgraph.channels import DeltaChannel
+from langgraph.graph.message import REMOVE_ALL_MESSAGES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+SNAPSHOT_EVERY = 20
+"""Updates of the messages between two full copies: bounds what a read has to replay (about ten turns)."""
+
+
+def reduce_messages(state: Sequence[AnyMessage], writes: Sequence[Any]) -> list[AnyMessage]:
+    """Append, replace by id, remove by id; REMOVE_ALL clears; removing an unknown id does nothing.
+
+    Each write is a message or a list of them. One pass, so applying two batches equals applying their concatenation.
+    """
+    kept: list[AnyMessage | None] = list(state)
+    places = {message.id: place for place, message in enumerate(state) if message.id is not None}
+    for message in _flat(writes):
+        if isinstance(message, RemoveMessage):
+            if message.id == REMOVE_ALL_MESSAGES:
+                kept.clear()
+                places.clear()
+            elif message.id in places:
+                kept[places.pop(message.id)] = None
+        elif message.id in places:
+            kept[places[message.id]] = message
+        else:
+            if message.id is not None:
+                places[message.id] = len(kept)
+            kept.append(message)
+    return [message for message in kept if message is not None]
+
+
+def _flat(writes: Sequence[Any]) -> Iterator[Any]:
+    for write in writes:
+        for item in write if isinstance(write, list) else [write]:
+            yield item if isinstance(item, BaseMessage) else convert_to_messages([item])[0]
+
+
+class ThreadState(AgentState[Any]):
+    """The state of one thread. JSON types only outside of messages: others come back from a checkpoint as dicts."""
+
+    messages: Required[Annotated[list[AnyMessage], DeltaChannel(reduce_messages, snapshot_frequency=SNAPSHOT_EVERY)]]

@@ -1,0 +1,80 @@
+"""Operations on a thread between turns: settle, rewind, compact, history; the runner hands them its graph."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from langchain_core.messages import AIMessage, AnyMessage, RemoveMessage, ToolMessage
+from langgraph.constants import END
+from langgraph.graph.message import REMOVE_ALL_MESSAGES
+
+from harness.agent import MODEL_NODE
+from harness.checkpoint import thread_config
+from harness.context import HistoryEntry
+from harness.messages import INTERRUPTED_TURN, MARK, answer_text, is_users, users_text
+from harness.middleware.dangling import interrupted_result, open_calls
+
+if TYPE_CHECKING:
+    from langgraph.types import StateSnapshot
+
+    from harness.agent import Graph
+
+NOT_FINISHED = "[This turn was interrupted before it was finished. I will not go on with it unless asked to.]"
+
+
+async def settle(graph: Graph, thread_id: str) -> None:
+    """Close a turn that was stopped in the middle: results of finished tools are kept, open calls get an honest result.
+
+    LangGraph drops the results of parallel tools that had finished when new input comes, so they are written here. One
+    note of ours closes the turn: without it the model would take the stopped request up again.
+    """
+    config = thread_config(thread_id)
+    state = await graph.aget_state(config)
+    if not state.next:
+        return
+    missing = finished_results(state)
+    known = [*state.values.get("messages", []), *missing]
+    missing += [interrupted_result(call) for call in open_calls(known)]
+    note = AIMessage(NOT_FINISHED, additional_kwargs={MARK: INTERRUPTED_TURN})
+    # As the model's answer without calls: the graph's own edge ends the turn, in the same checkpoint.
+    await graph.aupdate_state(config, {"messages": [*missing, note]}, as_node=MODEL_NODE)
+
+
+def finished_results(state: StateSnapshot) -> list[AnyMessage]:
+    """What tasks of the open step wrote before the others were stopped."""
+    results: list[AnyMessage] = []
+    for task in state.tasks:
+        for result in task.result if isinstance(task.result, list) else [task.result]:
+            messages = result.get("messages", []) if isinstance(result, dict) else []
+            results += [message for message in messages if isinstance(message, ToolMessage)]
+    return results
+
+
+async def rewind(graph: Graph, thread_id: str, checkpoint_id: str) -> None:
+    """A new newest checkpoint with the state of that one; what was open there is closed."""
+    await graph.aupdate_state(thread_config(thread_id, checkpoint_id=checkpoint_id), None, as_node=END)
+
+
+async def replace_history(graph: Graph, thread_id: str, messages: list[AnyMessage]) -> None:
+    """Put these messages in the place of the thread's history; the thread must be settled."""
+    update: dict[str, Any] = {"messages": [RemoveMessage(REMOVE_ALL_MESSAGES), *messages]}
+    await graph.abulk_update_state(thread_config(thread_id), [[_as(update, MODEL_NODE)], [_as(None, END)]])
+
+
+def _as(values: dict[str, Any] | None, node: str) -> Any:
+    from langgraph.types import StateUpdate
+
+    return StateUpdate(values, node)
+
+
+def entries(messages: list[AnyMessage]) -> list[HistoryEntry]:
+    """What persons and the assistant said to each other; no tool rounds, no summaries, no notes of ours."""
+    said: list[HistoryEntry] = []
+    for message in messages:
+        if is_users(message):
+            said.append(HistoryEntry(message_id=message.id or "", role="user", text=users_text(message)))
+        elif isinstance(message, AIMessage) and not message.tool_calls and MARK not in message.additional_kwargs:
+            text = answer_text(message)
+            if text:
+                said.append(HistoryEntry(message_id=message.id or "", role="assistant", text=text))
+    return said
