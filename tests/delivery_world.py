@@ -54,10 +54,13 @@ class WatchedStore(Store):
 
     at_work = 0
     tripwire = Tripwire()
+    writing: asyncio.Event
+    """Set by the first write."""
 
     async def write(self, unit: Callable[[Connection], Any]) -> Any:
         await self.tripwire.step()
         self.at_work += 1
+        self.writing.set()
         try:
             result = await super().write(unit)
         finally:
@@ -178,6 +181,7 @@ def group(chat: str = "g") -> Address:
 async def open_store(url: str, clock: VirtualClock) -> WatchedStore:
     store = await WatchedStore.open(url, clock=clock)
     assert isinstance(store, WatchedStore)
+    store.writing = asyncio.Event()
     clock.busy = lambda: store.at_work > 0 and not store.tripwire.tripped.is_set()
     return store
 

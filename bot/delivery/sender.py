@@ -175,7 +175,7 @@ class Sender:
 
     async def _find(self, reply: Reply, state: PartState, part: Part) -> None:
         rev = reply.rev
-        before = reply.states[state.index - 1].message_id if state.index else self._answered(reply)
+        before = reply.states[state.index - 1].message_id if state.index else reply.reply_to
         known = await self._journal.known_ids(reply.address)
         found = await self._channel.find(reply.address, part, Probe(idem_key=state.idem_key, after=before, known=known))
         if found is not None:
@@ -215,7 +215,8 @@ class Sender:
 
     @staticmethod
     def _answered(reply: Reply) -> str | None:
-        if reply.unanchored:
-            return None
+        """The message to answer visibly. Between two people it is plain what is answered, and quoting it is noise."""
         wanted = None if reply.wanted is None else reply.wanted.reply_to
+        if reply.unanchored or (wanted is None and reply.address.kind == "dm"):
+            return None
         return reply.reply_to if wanted is None else wanted

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections import deque
+from collections import OrderedDict, deque
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -45,6 +45,7 @@ class MemoryChannel:
         self.acknowledged: deque[tuple[str, str]] = deque(maxlen=KEPT)
         self.commands: dict[str | None, tuple[Command, ...]] = {}
         self.files: dict[str, bytes] = {}
+        self._taken: OrderedDict[tuple[str, str], Bubble] = OrderedDict()
         self._ports = ports
         self._faults: dict[str, deque[Fault]] = {}
         self._gates: dict[str, asyncio.Event] = {}
@@ -128,9 +129,9 @@ class MemoryChannel:
         _lose_answer(fault)
 
     async def find(self, address: Address, part: Part, probe: Probe) -> str | None:
-        await self._begin("find", address)
         if not self.mode.findable:
             return None
+        await self._begin("find", address)
         for bubble in self.chats.get(address.chat, ()):
             if bubble.idem_key == probe.idem_key and bubble.message_id not in probe.known:
                 if self.mode.edits:
@@ -188,17 +189,20 @@ class MemoryChannel:
         return fault
 
     def _put(self, address: Address, part: MemoryPart, idem_key: str, reply_to: str | None) -> Bubble:
+        key = (address.chat, idem_key)
+        if self.mode.idempotent and key in self._taken:
+            # Also when a person has deleted it: a platform that knows the key makes no second message.
+            return self._taken[key]
         bubbles = self.chats.setdefault(address.chat, [])
-        if self.mode.idempotent:
-            for bubble in bubbles:
-                if bubble.idem_key == idem_key:
-                    return bubble
         self._count += 1
         now = self._ports.clock.monotonic()
         bubble = Bubble(message_id=f"m{self._count}", idem_key=idem_key, part=part, reply_to=reply_to, sent_at=now)
         bubble.history.append(part.text)
         bubbles.append(bubble)
         del bubbles[:-KEPT]
+        self._taken[key] = bubble
+        if len(self._taken) > KEPT:
+            self._taken.popitem(last=False)
         self.previews.pop(address.chat, None)
         return bubble
 

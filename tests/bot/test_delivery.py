@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 import pytest
@@ -36,7 +37,7 @@ async def test_an_answer_is_one_message_that_grows_and_ends_in_its_last_edit(tmp
         await w.clock.until(reply.delivered())
         (bubble,) = w.channel.chats["1"]
         assert list(bubble.history) == ["working", "Hello", "Hello, world"]
-        assert bubble.reply_to == "q1"
+        assert bubble.reply_to is None  # between two people nothing is quoted
         assert reply.message_ids == {0: bubble.message_id}
         assert reply.outcome is Outcome.DELIVERED
 
@@ -252,6 +253,29 @@ async def test_without_the_lease_nothing_is_sent(tmp_path: Path) -> None:
         w.leased = True
         await w.drained()
         assert "Hello" in w.texts
+
+
+async def test_a_lease_lost_during_the_intent_stops_the_send(tmp_path: Path) -> None:
+    async with world(tmp_path) as w:
+        reply = await w.delivery.open("r1", dm(), None)
+        reply.show(OutboundMessage(text="draft"))
+        async with asyncio.timeout(10):
+            await w.store.writing.wait()
+        w.leased = False
+        await w.clock.advance(60)
+        assert w.calls() == []
+        assert len(await w.store.read(lambda tx: outbox.load(tx, "r1"))) == 1
+
+
+async def test_a_final_for_a_draft_that_nobody_opened_again_edits_it(tmp_path: Path) -> None:
+    async with world(tmp_path, NO_IDEMPOTENCY) as w:
+        reply = await w.delivery.open("r1", dm(), None)
+        reply.show(OutboundMessage(text="Hel"))
+        await w.clock.settle()
+        await w.restart()
+        await w.say("I was restarted, please ask again.")
+        await w.drained()
+        assert w.texts == ["I was restarted, please ask again."]
 
 
 async def test_a_planned_stop_shows_the_last_draft_and_no_other(tmp_path: Path) -> None:

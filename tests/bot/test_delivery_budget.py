@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.delivery.budget import BURST, Bucket, ChatBudget, Priority, Window
+from bot.delivery.budget import BURST, DRAFT_SHARE, Bucket, ChatBudget, Priority, Window
 from channels.base import Rate
 from channels.memory import NO_IDEMPOTENCY
 from channels.message import OutboundMessage
@@ -61,6 +61,7 @@ async def test_a_group_gets_no_more_than_its_calls_a_minute_and_its_finals_have_
                 await w.clock.until(other.delivered())
                 assert w.clock.monotonic() - began < 2, "drafts never use up the whole minute"
         assert most_within(w.calls("send", "edit"), 60.0) <= RATE.per_group_per_minute
+        assert most_within(w.calls("edit"), 60.0) <= RATE.per_group_per_minute * DRAFT_SHARE
 
 
 async def test_when_calls_are_scarce_finals_go_first_and_drafts_give_way(tmp_path: Path) -> None:

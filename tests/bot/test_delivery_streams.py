@@ -35,7 +35,7 @@ async def test_a_stream_only_grows_and_ends_as_the_answer(tmp_path: Path) -> Non
         await w.drained()
         assert w.texts == [TEXT]
         assert not bubble.streaming
-        assert bubble.reply_to == "q1"
+        assert bubble.reply_to is None
 
 
 async def test_a_secret_is_never_begun(tmp_path: Path) -> None:
