@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from tests.parts import missing
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -47,4 +50,6 @@ class PrivateAuthority:
 
 
 def _openssl(*arguments: str | Path) -> None:
+    if shutil.which("openssl") is None:
+        missing("openssl is not installed (apt-get install openssl)")
     subprocess.run(["openssl", *map(str, arguments)], check=True, capture_output=True, timeout=20)
