@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 from langchain_core.messages import AIMessageChunk
 from langchain_openai import ChatOpenAI
 from openai import AsyncOpenAI, AsyncStream
-from pydantic import model_validator
 
 from harness.messages import REASONING
 
@@ -55,12 +54,6 @@ class CompatibleChatOpenAI(ChatOpenAI):
 
     Reasoning: `reasoning_content` (DeepSeek, vLLM, Moonshot) or `reasoning` (OpenRouter, Ollama).
     """
-
-    @model_validator(mode="after")
-    def _lean(self) -> Self:
-        """After ChatOpenAI's own validator, which makes the clients."""
-        self.async_client = LeanCompletions(self.root_async_client)
-        return self
 
     async def _astream(self, *args: Any, **kwargs: Any) -> AsyncIterator[ChatGenerationChunk]:
         finished = False

@@ -22,6 +22,8 @@ if not _msgpack.STRICT_MSGPACK_ENABLED:
     raise RuntimeError("langgraph was imported before harness, so its checkpoints would load any type they name")
 
 MESSAGES = "messages"
+RUN_KEY = "antler_run"
+"""Key of a checkpoint's metadata: the run that made it."""
 POSTGRES_CONNECTIONS = 8
 DELETED_AT_ONCE = 200
 # On PostgreSQL a channel's value is a row of its own, by version; checkpoints name the versions.
@@ -98,14 +100,17 @@ def thread_config(thread_id: str, *, run_id: str | None = None, checkpoint_id: s
         configurable["checkpoint_id"] = checkpoint_id
     config: RunnableConfig = {"configurable": configurable, "recursion_limit": 1_000_000}
     if run_id is not None:
-        config["metadata"] = {"antler_run": run_id}
+        config["metadata"] = {RUN_KEY: run_id}
     return config
 
 
 async def open_checkpoints(database: str) -> Checkpoints:
-    """Open a SQLite file (made with mode 0600) or a postgresql:// URL. Raises what the database driver raises."""
-    if database.startswith(("postgresql://", "postgres://")):
-        opened = await _open_postgres(database)
+    """Open a SQLite file (made with mode 0600) or a PostgreSQL URL, SQLAlchemy's spelling of the driver included.
+
+    Raises what the database driver raises.
+    """
+    if "://" in database:
+        opened = await _open_postgres(database.replace("+psycopg://", "://", 1))
     else:
         opened = await _open_sqlite(Path(database))
     await _never_go_back_in_time(opened)

@@ -18,6 +18,7 @@ MAX_BYTES = 2_000_000
 """Of the encoded picture; base64 makes a third more of it on the wire."""
 MAX_PIXELS = 40_000_000
 MAX_SIDE = 2048
+LOSSLESS_PIXELS = 2_000_000
 FORMATS = ("PNG", "JPEG", "WEBP", "GIF")
 """Only these are tried: every other parser is a way in for a crafted file."""
 
@@ -62,9 +63,10 @@ def _plain(opened: Image.Image) -> Image.Image:
 
 def _encoded(picture: Image.Image) -> tuple[str, bytes]:
     """PNG where it is small (screenshots keep their sharp text), else JPEG, smaller until it fits."""
-    data = _save(picture, "PNG")
-    if len(data) <= MAX_BYTES // 4:
-        return "png", data
+    if picture.width * picture.height <= LOSSLESS_PIXELS:
+        data = _save(picture, "PNG")
+        if len(data) <= MAX_BYTES // 4:
+            return "png", data
     quality = 88
     while len(data := _save(picture, "JPEG", quality=quality)) > MAX_BYTES:
         if quality > 50:

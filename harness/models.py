@@ -12,8 +12,9 @@ from urllib.parse import urlsplit
 
 import httpx2
 from langchain_core.language_models import BaseChatModel
+from openai import AsyncOpenAI, Omit
 
-from harness.chat_openai import CompatibleChatOpenAI
+from harness.chat_openai import CompatibleChatOpenAI, LeanCompletions
 from harness.demo import DemoModel
 from harness.errors import ModelSetupError
 
@@ -58,37 +59,49 @@ def check_model(settings: ModelSettings) -> None:
 
 
 def _build_openai(settings: ModelSettings, route: Route) -> BuiltModel:
-    client = _http_client(settings, route)
+    base_url = settings.base_url or OPENAI_URL
+    http = _http_client(settings, route)
+    client = _openai_client(settings, base_url, http)
     optional: dict[str, Any] = {} if settings.max_tokens is None else {"max_tokens": settings.max_tokens}
     chat = CompatibleChatOpenAI(
         model=settings.model or settings.name,
-        # Given even where empty, so that nothing is taken from OPENAI_* variables by accident.
-        base_url=settings.base_url or OPENAI_URL,
-        api_key=_key_provider(settings),
-        organization="",
-        http_async_client=client,
-        max_retries=0,
-        timeout=_timeout(settings),
-        stream_chunk_timeout=settings.timeout,
+        base_url=base_url,
+        api_key=_no_key,
+        openai_proxy="",
+        root_async_client=client,
+        async_client=LeanCompletions(client),
+        # It waits with asyncio.wait_for, which on Python 3.11 can swallow a cancellation: /stop
+        # would not stop. The HTTP client's own time-out sees a silent provider too.
+        stream_chunk_timeout=None,
         stream_usage=True,
         use_responses_api=False,
         temperature=settings.temperature,
         **optional,
     )
-    return BuiltModel(chat, urlsplit(settings.base_url or OPENAI_URL).netloc, client.aclose)
+    return BuiltModel(chat, urlsplit(base_url).netloc, http.aclose)
 
 
-def _key_provider(settings: ModelSettings) -> Callable[[], Awaitable[str]]:
-    """Asynchronous, because then ChatOpenAI builds no synchronous client, which would never be used.
+def _openai_client(settings: ModelSettings, base_url: str, http: httpx2.AsyncClient) -> AsyncOpenAI:
+    """Everything is given, if only as "", because what is None is taken from OPENAI_* variables of the environment."""
+    nothing: Any = Omit()
+    return AsyncOpenAI(
+        # Local servers want no key, but the client wants one.
+        api_key=settings.api_key.get_secret_value() if settings.api_key is not None else "none",
+        admin_api_key="",
+        organization="",
+        project="",
+        webhook_secret="",
+        base_url=base_url,
+        default_headers={"OpenAI-Organization": nothing, "OpenAI-Project": nothing},
+        http_client=http,
+        max_retries=0,
+        timeout=_timeout(settings),
+    )
 
-    Local servers want no key, but the client wants one.
-    """
-    key = settings.api_key.get_secret_value() if settings.api_key is not None else "none"
 
-    async def provide() -> str:
-        return key
-
-    return provide
+async def _no_key() -> str:
+    """Never called, the client above has the key; ChatOpenAI makes no synchronous client when this is asynchronous."""
+    raise NotImplementedError
 
 
 def _http_client(settings: ModelSettings, route: Route) -> httpx2.AsyncClient:

@@ -90,7 +90,7 @@ class Harness(Protocol):
     def run(
         self, ctx: RunContext, run_input: RunInput, *, attempt: int = 1, next_seq: int = 1
     ) -> AsyncGenerator[AnyRunEvent, None]:
-        """Start the run, or go on where its newest checkpoint stands (DESIGN.md 2.5); ends with Finished or Failed.
+        """Start the run, or go on where its newest checkpoint stands; ends with Finished or Failed.
 
         attempt: 2 for the first start after a restart. next_seq: one more than the run's last recorded event.
         Cancelling the iteration stops the run (use contextlib.aclosing, so that leaving the loop does too); the thread

@@ -5,6 +5,7 @@ bot/ imports it in a warm-up thread and calls `make_harness` once; runs wait for
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import traceback
 from collections import OrderedDict
@@ -13,15 +14,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from harness import threads
-from harness.agent import make_lead_agent
-from harness.breaker import Breakers
-from harness.checkpoint import open_checkpoints, thread_config
+from harness.agents import Agent, Agents, Parts
+from harness.checkpoint import RUN_KEY, open_checkpoints, thread_config
 from harness.errors import ModelFailure, ModelSetupError
 from harness.events import Failed, FailureKind, Finished, Notice, Resumed, TextReset
 from harness.messages import answer_text, next_message_id, outcome_of
-from harness.middleware import ChainParts
-from harness.middleware.summarization import Summarization
-from harness.models import build_model, check_model
+from harness.models import check_model
 from harness.prompt import user_turn
 from harness.signals import RunScope
 from harness.turn import Turn
@@ -39,39 +37,13 @@ if TYPE_CHECKING:
     from harness.checkpoint import Checkpoints
     from harness.config import LlmSettings, ModelSettings, SummarizationSettings
     from harness.context import HistoryEntry, RunContext, RunInput
-    from harness.models import BuiltModel, Route
     from harness.ports import AnyRunEvent, Clock, EffectLog, RunLedger
 
 log = logging.getLogger(__name__)
 
-MAX_AGENTS = 32
 PRUNE_EVERY = 60
 """Steps of the graph between two prunings of a thread: about twenty turns."""
 MAX_KNOWN_THREADS = 4096
-
-
-@dataclass(frozen=True, slots=True)
-class Agent:
-    """One model's graph, and its summarization for `compact`."""
-
-    settings: ModelSettings
-    model: BuiltModel
-    graph: Graph
-    summarization: Summarization
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Parts:
-    """What all agents share."""
-
-    summarization: SummarizationSettings
-    llm: LlmSettings
-    model_call_limit: int
-    effects: EffectLog
-    ledger: RunLedger
-    clock: Clock
-    route: Callable[[str], Route]
-    tools: Sequence[BaseTool]
 
 
 @dataclass(slots=True)
@@ -85,15 +57,11 @@ class Known:
 class HarnessRunner:
     """See harness.ports.Harness. Build it with `make_harness`; one run per thread at a time is the caller's duty."""
 
-    def __init__(self, models: Sequence[ModelSettings], checkpoints: Checkpoints, parts: Parts) -> None:
-        self._models = {model.name: model for model in models}
-        self._default = models[0].name
+    def __init__(self, agents: Agents, checkpoints: Checkpoints, parts: Parts) -> None:
+        self._agents = agents
         self._checkpoints = checkpoints
         self._parts = parts
-        self._breakers = Breakers(parts.clock)
-        self._agents: OrderedDict[str, Agent] = OrderedDict()
         self._known: OrderedDict[str, Known] = OrderedDict()
-        self._retired: list[BuiltModel] = []
 
     async def run(
         self, ctx: RunContext, run_input: RunInput, *, attempt: int = 1, next_seq: int = 1
@@ -123,9 +91,9 @@ class HarnessRunner:
     async def _run(
         self, turn: Turn, ctx: RunContext, run_input: RunInput, attempt: int
     ) -> AsyncGenerator[AnyRunEvent, None]:
-        agent = self._agent(ctx.model)
+        agent = self._agents.get(ctx.model)
         saved = await self._checkpoints.newest(ctx.thread_id)
-        if saved is not None and saved.metadata.get("antler_run") == ctx.run_id:
+        if saved is not None and saved.metadata.get(RUN_KEY) == ctx.run_id:
             state = await agent.graph.aget_state(thread_config(ctx.thread_id))
             if not state.next:
                 turn.answer = state.values["messages"][-1]
@@ -139,7 +107,7 @@ class HarnessRunner:
             if attempt > 1:
                 yield turn.event(Resumed, attempt=attempt)
             if saved is not None and not self._is_finished(ctx.thread_id, saved):
-                await threads.settle(agent.graph, ctx.thread_id)
+                await threads.settle(agent.graph, self._parts.effects, ctx.thread_id)
             sees = agent.settings.supports_vision
             user = await user_turn(ctx, run_input, now=self._parts.clock.now(), sees_images=sees)
             if user.unseen:
@@ -166,7 +134,7 @@ class HarnessRunner:
 
     async def settle(self, thread_id: str) -> None:
         """See the port."""
-        await threads.settle(self._any_graph(), thread_id)
+        await threads.settle(self._any_graph(), self._parts.effects, thread_id)
 
     async def rewind(self, thread_id: str, checkpoint_id: str | None) -> None:
         """See the port."""
@@ -177,8 +145,8 @@ class HarnessRunner:
 
     async def compact(self, thread_id: str) -> None:
         """See the port. Asks the default model; when it gives no summary, the old messages are dropped with a note."""
-        agent = self._agent(self._default)
-        await threads.settle(agent.graph, thread_id)
+        agent = self._agents.default()
+        await threads.settle(agent.graph, self._parts.effects, thread_id)
         messages = await self._messages(thread_id)
         compacted = await agent.summarization.compacted(messages, hard=True)
         if compacted is not None:
@@ -200,10 +168,7 @@ class HarnessRunner:
 
     async def close(self) -> None:
         """Give back connections and the database; runs must have ended."""
-        for model in [*self._retired, *(agent.model for agent in self._agents.values())]:
-            await model.close()
-        self._agents.clear()
-        self._retired.clear()
+        await self._agents.close()
         await self._checkpoints.close()
 
     async def _messages(self, thread_id: str) -> list[Any]:
@@ -213,47 +178,12 @@ class HarnessRunner:
 
     def _any_graph(self) -> Graph:
         """All graphs have the same nodes and channels, so any of them can read and write any thread."""
-        return self._agent(self._default).graph
-
-    def _agent(self, name: str) -> Agent:
-        """The agent of a model, built at its first use. Raises ModelFailure for a model that cannot be had."""
-        if name in self._agents:
-            self._agents.move_to_end(name)
-            return self._agents[name]
-        settings = self._models.get(name)
-        if settings is None:
-            raise ModelFailure(FailureKind.NOT_FOUND, model=name, detail="no such model in the config")
-        try:
-            agent = self._build(settings)
-        except ModelSetupError as error:
-            raise ModelFailure(FailureKind.NOT_FOUND, model=name, detail=str(error)) from error
-        self._agents[name] = agent
-        if len(self._agents) > MAX_AGENTS:
-            # A run may still use it, so its connections are closed with everything else.
-            self._retired.append(self._agents.popitem(last=False)[1].model)
-        return agent
-
-    def _build(self, settings: ModelSettings) -> Agent:
-        parts = self._parts
-        model = build_model(settings, parts.route(settings.name))
-        chain = ChainParts(
-            model=model.chat,
-            settings=settings,
-            summarization=parts.summarization,
-            llm=parts.llm,
-            model_call_limit=parts.model_call_limit,
-            effects=parts.effects,
-            ledger=parts.ledger,
-            clock=parts.clock,
-            breaker=self._breakers.of(model.provider),
-        )
-        graph = make_lead_agent(chain, tools=parts.tools, saver=self._checkpoints.saver)
-        return Agent(settings, model, graph, Summarization(model.chat, parts.summarization, settings, parts.clock))
+        return self._agents.default().graph
 
     def _is_finished(self, thread_id: str, saved: CheckpointTuple) -> bool:
         """Whether the newest checkpoint is the end of a turn that this process saw; saves reading the whole state."""
         known = self._known.get(thread_id)
-        return known is not None and known.finished == saved.metadata.get("antler_run")
+        return known is not None and known.finished == saved.metadata.get(RUN_KEY)
 
     async def _note(self, ctx: RunContext, base: CheckpointTuple | None) -> None:
         """Remember the end of the turn, and now and then drop old checkpoints; the one before this run stays, for a
@@ -288,10 +218,10 @@ async def make_harness(
     route: Callable[[str], tuple[str | None, Path | None]],
     tools: Sequence[BaseTool] = (),
 ) -> HarnessRunner:
-    """Open the checkpoints and make the runner.
+    """Open the checkpoints, build the default agent, make the runner.
 
     database: the path of a SQLite file, or a postgresql:// URL. route: model name -> (proxy, CA file).
-    Raises ModelSetupError when a model's package is missing.
+    Raises ModelSetupError when a model's package is missing or the default model cannot be built.
     """
     for model in models:
         check_model(model)
@@ -305,4 +235,11 @@ async def make_harness(
         route=route,
         tools=tools,
     )
-    return HarnessRunner(models, await open_checkpoints(database), parts)
+    checkpoints = await open_checkpoints(database)
+    agents = Agents(models, parts, checkpoints.saver)
+    try:
+        await asyncio.to_thread(agents.warm_up)
+    except ModelSetupError:
+        await checkpoints.close()
+        raise
+    return HarnessRunner(agents, checkpoints, parts)

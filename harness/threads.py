@@ -9,20 +9,22 @@ from langgraph.constants import END
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
 
 from harness.agent import MODEL_NODE
-from harness.checkpoint import thread_config
+from harness.checkpoint import RUN_KEY, thread_config
 from harness.context import HistoryEntry
 from harness.messages import INTERRUPTED_TURN, MARK, answer_text, is_users, users_text
-from harness.middleware.dangling import interrupted_result, open_calls
+from harness.middleware.dangling import open_calls
+from harness.middleware.effects import effect_key, recorded_result
 
 if TYPE_CHECKING:
     from langgraph.types import StateSnapshot
 
     from harness.agent import Graph
+    from harness.ports import EffectLog
 
 NOT_FINISHED = "[This turn was interrupted before it was finished. I will not go on with it unless asked to.]"
 
 
-async def settle(graph: Graph, thread_id: str) -> None:
+async def settle(graph: Graph, effects: EffectLog, thread_id: str) -> None:
     """Close a turn that was stopped in the middle: results of finished tools are kept, open calls get an honest result.
 
     LangGraph drops the results of parallel tools that had finished when new input comes, so they are written here. One
@@ -34,7 +36,11 @@ async def settle(graph: Graph, thread_id: str) -> None:
         return
     missing = finished_results(state)
     known = [*state.values.get("messages", []), *missing]
-    missing += [interrupted_result(call) for call in open_calls(known)]
+    run_id = str((state.metadata or {}).get(RUN_KEY, ""))
+    for message_id, call in open_calls(known):
+        missing.append(
+            await recorded_result(effects, effect_key(thread_id, run_id, message_id, call["id"] or ""), call)
+        )
     note = AIMessage(NOT_FINISHED, additional_kwargs={MARK: INTERRUPTED_TURN})
     # As the model's answer without calls: the graph's own edge ends the turn, in the same checkpoint.
     await graph.aupdate_state(config, {"messages": [*missing, note]}, as_node=MODEL_NODE)

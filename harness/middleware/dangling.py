@@ -37,13 +37,13 @@ def interrupted_result(call: ToolCall) -> ToolMessage:
     return ToolMessage(INTERRUPTED, tool_call_id=call["id"] or "", name=call["name"], status="error")
 
 
-def open_calls(messages: Sequence[AnyMessage]) -> list[ToolCall]:
-    """The calls of the last assistant message that have no result yet."""
+def open_calls(messages: Sequence[AnyMessage]) -> list[tuple[str, ToolCall]]:
+    """The calls of the last assistant message that have no result yet, with that message's id."""
     for place in range(len(messages) - 1, -1, -1):
         message = messages[place]
         if isinstance(message, AIMessage):
             answered = {m.tool_call_id for m in messages[place + 1 :] if isinstance(m, ToolMessage)}
-            return [call for call in message.tool_calls if call["id"] not in answered]
+            return [(message.id or "", call) for call in message.tool_calls if call["id"] not in answered]
     return []
 
 

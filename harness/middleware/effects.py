@@ -1,4 +1,4 @@
-"""EffectGuard: a tool call happens at most once, also across a crash (DESIGN.md, promise P6)."""
+"""EffectGuard: a tool call happens at most once, also across a crash."""
 
 from __future__ import annotations
 
@@ -15,9 +15,12 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from langchain.agents.middleware import ToolCallRequest
+    from langchain_core.messages import ToolCall
     from langgraph.types import Command
 
     from harness.ports import EffectLog
+
+NEVER_BEGUN = "This tool call was stopped before it began; nothing happened."
 
 IDEMPOTENT = "idempotent"
 """A tool with metadata {"idempotent": True} may be run again when its outcome is unknown."""
@@ -33,7 +36,8 @@ class EffectGuard(AgentMiddleware[Any, Any, Any]):
     async def awrap_tool_call(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[ToolMessage | Command[Any]]]
     ) -> ToolMessage | Command[Any]:
-        key = effect_key(request)
+        ctx, call_id = scope_of(request.runtime).ctx, request.tool_call["id"] or ""
+        key = effect_key(ctx.thread_id, ctx.run_id, _asking_message(request, call_id), call_id)
         known = await self._effects.begin(key, request.tool_call["name"])
         if known is not None and known.state == "done":
             return ToolMessage.model_validate_json(known.result)
@@ -46,13 +50,19 @@ class EffectGuard(AgentMiddleware[Any, Any, Any]):
         return result
 
 
-def effect_key(request: ToolCallRequest) -> EffectKey:
+def effect_key(thread_id: str, run_id: str, message_id: str, call_id: str) -> EffectKey:
     """(thread, run, call). Some providers number the calls of each answer anew, so the message's id is a part of it."""
-    ctx = scope_of(request.runtime).ctx
-    call_id = request.tool_call["id"] or ""
-    return EffectKey(
-        thread_id=ctx.thread_id, run_id=ctx.run_id, call_id=f"{_asking_message(request, call_id)}/{call_id}"
-    )
+    return EffectKey(thread_id=thread_id, run_id=run_id, call_id=f"{message_id}/{call_id}")
+
+
+async def recorded_result(effects: EffectLog, key: EffectKey, call: ToolCall) -> ToolMessage:
+    """What the log knows of a call that will not be made any more: its result, unknown, or that it never began."""
+    known = await effects.begin(key, call["name"])
+    if known is None:
+        return ToolMessage(NEVER_BEGUN, tool_call_id=call["id"] or "", name=call["name"], status="error")
+    if known.state == "done":
+        return ToolMessage.model_validate_json(known.result)
+    return interrupted_result(call)
 
 
 def _asking_message(request: ToolCallRequest, call_id: str) -> str:

@@ -1,0 +1,262 @@
+"""What the harness tests share: a clock that they turn, scripted models, and runners on a file of their own."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import aclosing, asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, ToolMessage, message_chunk_to_message
+from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
+
+from harness.config import LlmSettings, ModelSettings, SummarizationSettings
+from harness.context import RunContext, RunInput, Speaker
+from harness.events import Failed, Finished
+from harness.ports import MemoryEffectLog, MemoryRunLedger
+from harness.runner import HarnessRunner, make_harness
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Sequence
+    from pathlib import Path
+
+    from langchain_core.tools import BaseTool
+
+    from harness.ports import AnyRunEvent, EffectLog
+
+START = datetime(2025, 3, 1, 12, 0, tzinfo=UTC)
+
+
+class TurnedClock:
+    """Sleeping passes at once and moves the clock; `slept` says how long it was asked to."""
+
+    def __init__(self) -> None:
+        self.slept: list[float] = []
+        self._passed = 0.0
+
+    def now(self) -> datetime:
+        return START + timedelta(seconds=self._passed)
+
+    def monotonic(self) -> float:
+        return self._passed
+
+    def advance(self, seconds: float) -> None:
+        self._passed += seconds
+
+    async def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        self._passed += seconds
+        await asyncio.sleep(0)
+
+
+Step = str | AIMessage | Exception | Callable[[], Awaitable[str | AIMessage]]
+
+
+@dataclass
+class Script:
+    """What a ScriptedModel says, call by call, and what it was asked. It echoes when the steps are used up."""
+
+    steps: list[Step] = field(default_factory=list)
+    requests: list[list[BaseMessage]] = field(default_factory=list)
+    tools_offered: list[bool] = field(default_factory=list)
+    check: Callable[[list[BaseMessage]], None] | None = None
+
+
+SCRIPTS: dict[str, Script] = {}
+"""By the model's name in the config: a class path cannot carry a script."""
+
+
+class ScriptedModel(BaseChatModel):
+    """`use: tests.harness.support:ScriptedModel`; `model` names the script."""
+
+    model: str
+    tools: bool = False
+
+    @property
+    def _llm_type(self) -> str:
+        return "scripted"
+
+    def bind_tools(self, tools: Any, **kwargs: Any) -> Any:
+        return self.model_copy(update={"tools": bool(tools)})
+
+    def _generate(
+        self, messages: list[BaseMessage], stop: Any = None, run_manager: Any = None, **kwargs: Any
+    ) -> ChatResult:
+        raise NotImplementedError("the harness streams")
+
+    async def _agenerate(
+        self, messages: list[BaseMessage], stop: Any = None, run_manager: Any = None, **kwargs: Any
+    ) -> ChatResult:
+        chunks = [chunk async for chunk in self._astream(messages)]
+        whole = chunks[0].message
+        for chunk in chunks[1:]:
+            whole = whole + chunk.message
+        message = message_chunk_to_message(whole)
+        return ChatResult(generations=[ChatGeneration(message=message)])
+
+    async def _astream(
+        self, messages: list[BaseMessage], stop: Any = None, run_manager: Any = None, **kwargs: Any
+    ) -> AsyncIterator[ChatGenerationChunk]:
+        script = SCRIPTS[self.model]
+        script.requests.append(messages)
+        script.tools_offered.append(self.tools)
+        if script.check is not None:
+            script.check(messages)
+        step: Any = script.steps.pop(0) if script.steps else f"answer {len(script.requests)}"
+        if callable(step):
+            step = await step()
+        if isinstance(step, Exception):
+            raise step
+        for chunk in _chunks(step):
+            if run_manager is not None:
+                await run_manager.on_llm_new_token(str(chunk.message.content), chunk=chunk)
+            yield chunk
+
+
+def _chunks(step: str | AIMessage) -> list[ChatGenerationChunk]:
+    message = AIMessage(step) if isinstance(step, str) else step
+    text = str(message.text)
+    pieces = [text[start : start + 4] for start in range(0, len(text), 4)]
+    calls = [
+        {"name": call["name"], "args": _json(call["args"]), "id": call["id"], "index": place}
+        for place, call in enumerate(message.tool_calls)
+    ]
+    last = AIMessageChunk(
+        content="",
+        tool_call_chunks=calls,  # type: ignore[arg-type]
+        response_metadata=message.response_metadata,
+        additional_kwargs=message.additional_kwargs,
+        usage_metadata=message.usage_metadata or {"input_tokens": 3, "output_tokens": 2, "total_tokens": 5},
+    )
+    return [ChatGenerationChunk(message=m) for m in [*(AIMessageChunk(content=piece) for piece in pieces), last]]
+
+
+def _json(value: Any) -> str:
+    import json
+
+    return json.dumps(value)
+
+
+def calls(*named: tuple[str, dict[str, Any]], text: str = "", ids: Sequence[str] = ()) -> AIMessage:
+    """An assistant message with tool calls; ids default to call-0, call-1, ..."""
+    made = [
+        {"name": name, "args": args, "id": ids[place] if ids else f"call-{place}", "type": "tool_call"}
+        for place, (name, args) in enumerate(named)
+    ]
+    return AIMessage(text, tool_calls=made)
+
+
+def context(run: str, *, thread: str = "thread-1", model: str = "main", **changes: Any) -> RunContext:
+    """A run's context in a direct chat with Ann."""
+    values: dict[str, Any] = {
+        "thread_id": thread,
+        "run_id": run,
+        "trace_id": f"trace-{run}",
+        "account": "telegram",
+        "conversation": "telegram:1",
+        "owner": "telegram:1",
+        "speaker": Speaker(id="telegram:1", display_name="Ann"),
+        "is_group": False,
+        "locale": "en",
+        "workspace": "/nowhere",
+        "model": model,
+    }
+    return RunContext(**(values | changes))
+
+
+def said(text: str, message_id: str = "") -> RunInput:
+    """A turn's input; the message id follows from the text unless it is given."""
+    return RunInput(message_id=message_id or f"inbox-{text}", text=text)
+
+
+async def collect(harness: HarnessRunner, ctx: RunContext, run_input: RunInput, **more: Any) -> list[AnyRunEvent]:
+    """All events of a run; checks that they are numbered without a gap."""
+    async with aclosing(harness.run(ctx, run_input, **more)) as stream:
+        events = [event async for event in stream]
+    first = more.get("next_seq", 1)
+    assert [event.seq for event in events] == list(range(first, first + len(events)))
+    assert {event.run_id for event in events} == {ctx.run_id}
+    return events
+
+
+def finished(events: Sequence[AnyRunEvent]) -> Finished:
+    """The end of a run that has an answer."""
+    assert isinstance(events[-1], Finished), events[-1]
+    return events[-1]
+
+
+def failed(events: Sequence[AnyRunEvent]) -> Failed:
+    """The end of a run that has none."""
+    assert isinstance(events[-1], Failed), events[-1]
+    return events[-1]
+
+
+def visible(events: Sequence[AnyRunEvent]) -> str:
+    """The text that a reader of the events shows at the end, before Finished."""
+    shown: dict[str, str] = {}
+    for event in events:
+        if event.type == "text_delta":
+            shown[event.message_id] = shown.get(event.message_id, "") + event.text
+        elif event.type == "text_reset":
+            shown.pop(event.message_id, None)
+    return "".join(shown.values())
+
+
+@dataclass
+class Bench:
+    """Opens runners one after another on the same checkpoint file, like restarts of one process."""
+
+    file: Path
+    clock: TurnedClock = field(default_factory=TurnedClock)
+    effects: EffectLog = field(default_factory=MemoryEffectLog)
+    ledger: MemoryRunLedger = field(default_factory=MemoryRunLedger)
+    summarization: SummarizationSettings = field(default_factory=SummarizationSettings)
+    llm: LlmSettings = field(default_factory=LlmSettings)
+    model_call_limit: int = 100
+    tools: Sequence[BaseTool] = ()
+    database: str = ""
+
+    def __post_init__(self) -> None:
+        self.database = self.database or str(self.file)
+
+    @asynccontextmanager
+    async def open(self, *models: ModelSettings) -> AsyncIterator[HarnessRunner]:
+        harness = await make_harness(
+            models=models or [scripted_settings()],
+            summarization=self.summarization,
+            llm=self.llm,
+            model_call_limit=self.model_call_limit,
+            database=self.database,
+            effects=self.effects,
+            ledger=self.ledger,
+            clock=self.clock,
+            route=lambda name: (None, None),
+            tools=self.tools,
+        )
+        try:
+            yield harness
+        finally:
+            await harness.close()
+
+
+def scripted_settings(**changes: Any) -> ModelSettings:
+    return ModelSettings(**({"name": "main", "use": "tests.harness.support:ScriptedModel", "model": "main"} | changes))
+
+
+def unpaired(messages: Sequence[BaseMessage]) -> str | None:
+    """What a strict provider would refuse: a call not answered right after it, or a result that answers none."""
+    open_ids: set[str] = set()
+    for message in messages:
+        if isinstance(message, ToolMessage):
+            if message.tool_call_id not in open_ids:
+                return f"result without a call: {message.tool_call_id}"
+            open_ids.remove(message.tool_call_id)
+            continue
+        if open_ids:
+            return f"calls without results: {sorted(open_ids)}"
+        if isinstance(message, AIMessage):
+            open_ids = {call["id"] or "" for call in message.tool_calls}
+    return f"calls without results: {sorted(open_ids)}" if open_ids else None

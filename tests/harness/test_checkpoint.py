@@ -1,0 +1,167 @@
+"""Where threads are kept: strict types, private files, pruning that breaks nothing, clocks that jump, old files."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+import stat
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import ormsgpack
+import pytest
+from langgraph.checkpoint.base import id as checkpoint_ids
+from langgraph.checkpoint.serde import jsonplus
+
+from harness.checkpoint import open_checkpoints
+from tests.harness.support import Bench, Script, collect, context, said
+from tests.simulators.postgres import PostgresServer, postgres_server
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+FIXTURES = Path(__file__).parent / "fixtures"
+OLD_FILE = FIXTURES / "checkpoints-0.1.0.sqlite"
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresServer]:
+    yield from postgres_server()
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.postgres)])
+def database(request: pytest.FixtureRequest, bench: Bench) -> str:
+    """A path or a URL; the bench uses it too."""
+    if request.param == "postgresql":
+        server: PostgresServer = request.getfixturevalue("postgres")
+        bench.database = server.database()
+    return bench.database
+
+
+@pytest.mark.parametrize(
+    ("code", "payload"),
+    [
+        (jsonplus.EXT_CONSTRUCTOR_SINGLE_ARG, ("os", "system", "touch {mark}")),
+        (jsonplus.EXT_CONSTRUCTOR_POS_ARGS, ("subprocess", "run", (["touch", "{mark}"],))),
+        (jsonplus.EXT_CONSTRUCTOR_KW_ARGS, ("subprocess", "run", {"args": ["touch", "{mark}"]})),
+        (jsonplus.EXT_METHOD_SINGLE_ARG, ("os", "path", "{mark}", "exists")),
+        (jsonplus.EXT_PYDANTIC_V2, ("subprocess", "run", {"args": ["touch", "{mark}"]}, "model_construct")),
+    ],
+)
+async def test_a_forged_checkpoint_runs_nothing(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, code: int, payload: tuple[Any, ...]
+) -> None:
+    mark = tmp_path / "pwned"
+    inner = ormsgpack.packb(_filled(payload, str(mark)))
+    blob = ormsgpack.packb(ormsgpack.Ext(code, inner))
+    checkpoints = await open_checkpoints(str(tmp_path / "c.sqlite"))
+    try:
+        loaded = checkpoints.saver.serde.loads_typed(("msgpack", blob))
+    finally:
+        await checkpoints.close()
+    assert not mark.exists()
+    assert isinstance(loaded, str | list | dict)  # the raw data, not what it names
+    caplog.clear()
+
+
+def _filled(value: Any, mark: str) -> Any:
+    if isinstance(value, str):
+        return value.replace("{mark}", mark)
+    if isinstance(value, dict):
+        return {key: _filled(item, mark) for key, item in value.items()}
+    return [_filled(item, mark) for item in value]
+
+
+def test_langgraph_first_is_refused() -> None:
+    code = "import os; os.environ.pop('LANGGRAPH_STRICT_MSGPACK', None)\nimport langgraph.graph, harness.checkpoint"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    assert "langgraph was imported before harness" in done.stderr
+
+
+def test_the_border_types_load_nothing_heavy() -> None:
+    code = (
+        "import sys, harness.events, harness.context, harness.ports, harness.config, harness.errors\n"
+        "print([m for m in sys.modules if m.partition('.')[0] in ('langgraph', 'langchain_core', 'openai', 'PIL')])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+async def test_the_file_is_private(bench: Bench, script: Script) -> None:
+    async with bench.open() as harness:
+        await collect(harness, context("r1"), said("hello"))
+        for file in bench.file.parent.glob("checkpoints.sqlite*"):
+            assert stat.S_IMODE(file.stat().st_mode) == 0o600
+
+
+async def test_pruning_keeps_the_thread_and_the_way_back(bench: Bench, script: Script, database: str) -> None:
+    async with bench.open() as harness:
+        for number in range(24):
+            await collect(harness, context(f"r{number}"), said(f"text {number}"))
+        await collect(harness, context("other", thread="thread-2"), said("untouched"))
+        before = await harness.history("thread-1")
+        base = await harness.head("thread-1")
+        assert base is not None
+        await collect(harness, context("last"), said("the last"))
+    checkpoints = await open_checkpoints(database)
+    count = "SELECT count(*) FROM checkpoints WHERE thread_id = ?"
+    ((many,),) = await checkpoints.run(count, ("thread-1",))
+    await checkpoints.prune("thread-1", keep=(base,))
+    ((few,),) = await checkpoints.run(count, ("thread-1",))
+    await checkpoints.close()
+    assert few < many
+    async with bench.open() as harness:
+        assert [e.text for e in await harness.history("thread-1")][-2:] == ["the last", "answer 26"]
+        await harness.rewind("thread-1", base)
+        assert await harness.history("thread-1") == before
+        await collect(harness, context("after"), said("go on"))
+        assert len(await harness.history("thread-1")) == len(before) + 2
+        assert len(await harness.history("thread-2")) == 2
+
+
+async def test_a_long_life_keeps_few_checkpoints(bench: Bench, script: Script) -> None:
+    async with bench.open() as harness:
+        for number in range(70):
+            await collect(harness, context(f"r{number}"), said(f"text {number}"))
+    with sqlite3.connect(bench.file) as file:
+        ((count,),) = file.execute("SELECT count(*) FROM checkpoints")
+    file.close()
+    assert count < 150
+
+
+async def test_a_turn_works_the_same_on_both_databases(bench: Bench, script: Script, database: str) -> None:
+    async with bench.open() as harness:
+        await collect(harness, context("r1"), said("one"))
+    async with bench.open() as harness:
+        await collect(harness, context("r2"), said("two"))
+        assert [e.text for e in await harness.history("thread-1")] == ["one", "answer 1", "two", "answer 2"]
+        await harness.forget("thread-1")
+        assert await harness.head("thread-1") is None
+
+
+async def test_a_clock_set_back_over_a_restart_loses_no_turn(bench: Bench, script: Script) -> None:
+    ids: Any = checkpoint_ids
+    async with bench.open() as harness:
+        # The turn is made ten days ahead of the clock that the next start will have.
+        ids._last_v6_timestamp += 10 * 24 * 3600 * 10_000_000
+        await collect(harness, context("r1"), said("one"))
+    ids._last_v6_timestamp = None
+    async with bench.open() as harness:
+        await collect(harness, context("r2"), said("two"))
+        assert [e.text for e in await harness.history("thread-1")] == ["one", "answer 1", "two", "answer 2"]
+
+
+async def test_a_file_of_an_older_release_still_loads(bench: Bench, script: Script) -> None:
+    """Made by make_fixture.py with that release: a thread with a snapshot, and one stopped inside a round of tools."""
+    shutil.copy(OLD_FILE, bench.file)
+    async with bench.open() as harness:
+        assert [e.text for e in await harness.history("finished")][-2:] == ["text 24", "answer 25"]
+        await collect(harness, context("new", thread="finished"), said("still there?"))
+        assert len(await harness.history("finished")) == 52
+        events = await collect(
+            harness, context("stopped-run", thread="stopped"), said("go", "stopped-input"), attempt=2
+        )
+        assert events[-1].type == "finished"
+    assert [m.type for m in script.requests[-1]] == ["system", "human", "ai", "tool", "tool"]

@@ -1,0 +1,108 @@
+"""Sorting exceptions that no simulator of ours raises: other vendors' clients and their texts."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from langchain_core.exceptions import ContextOverflowError, ModelTimeoutError
+
+from harness.errors import ModelFailure
+from harness.events import FailureKind as Kind
+from harness.failures import classify, retry_after
+
+NOW = datetime(2025, 3, 1, 12, 0, tzinfo=UTC)
+
+
+class VendorError(Exception):
+    """As an SDK would raise it."""
+
+    def __init__(self, text: str, status: int | None = None, headers: dict[str, str] | None = None) -> None:
+        super().__init__(text)
+        if status is not None:
+            self.status_code = status
+        self.response = SimpleNamespace(headers=headers or {}, status_code=status)
+
+
+class ReadTimeout(type("TimeoutException", (Exception,), {})):  # type: ignore[misc]
+    """httpx's, by name."""
+
+
+class ConnectError(type("TransportError", (Exception,), {})):  # type: ignore[misc]
+    """httpx's, by name."""
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (VendorError("This model's maximum context length is 8192 tokens", 400), Kind.CONTEXT_LENGTH),
+        (VendorError("prompt is too long: 210000 tokens > 200000 maximum", 400), Kind.CONTEXT_LENGTH),
+        (VendorError("the request exceeds the available context size", 400), Kind.CONTEXT_LENGTH),
+        (
+            VendorError("The input token count (1200000) exceeds the maximum number of tokens allowed", 400),
+            Kind.CONTEXT_LENGTH,
+        ),
+        (VendorError("Data_inspection_failed: inappropriate content", 400), Kind.CONTENT_FILTER),
+        (VendorError("The response was filtered due to Azure's content management policy", 400), Kind.CONTENT_FILTER),
+        (VendorError("Insufficient Balance", 402), Kind.QUOTA),
+        (VendorError("Your credit balance is too low", 400), Kind.QUOTA),
+        (VendorError("You exceeded your current quota", 429), Kind.QUOTA),
+        (VendorError("model `context length test` not found", 404), Kind.NOT_FOUND),
+        (VendorError("Invalid API key", 401), Kind.AUTH),
+        (VendorError("overloaded_error", 529), Kind.UNAVAILABLE),
+        (VendorError("gateway timeout", 504), Kind.TIMEOUT),
+        (ReadTimeout("read"), Kind.TIMEOUT),
+        (TimeoutError(), Kind.TIMEOUT),
+        (ConnectError("no route"), Kind.UNAVAILABLE),
+        (ConnectionResetError(), Kind.UNAVAILABLE),
+        (ContextOverflowError("too long"), Kind.CONTEXT_LENGTH),
+        (ModelTimeoutError("slow"), Kind.TIMEOUT),
+        (json.JSONDecodeError("bad", "{", 0), Kind.BAD_RESPONSE),
+        (ValueError("No generation chunks were returned"), Kind.BAD_RESPONSE),
+    ],
+)
+def test_the_kind_of_a_vendors_error(error: Exception, kind: Kind) -> None:
+    failure = classify(error, model="m", now=lambda: NOW)
+    assert failure is not None
+    assert (failure.kind, failure.model) == (kind, "m")
+
+
+def test_what_is_no_model_trouble_is_left_alone() -> None:
+    assert classify(ArithmeticError("ours"), model="m", now=lambda: NOW) is None
+
+
+def test_a_failure_stays_itself() -> None:
+    failure = ModelFailure(Kind.EMPTY, model="m", detail="nothing")
+    assert classify(failure, model="other", now=lambda: NOW) is failure
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({}, None),
+        ({"retry-after": "12"}, 12.0),
+        ({"retry-after": "1.5"}, 1.5),
+        ({"retry-after-ms": "250"}, 0.25),
+        ({"retry-after": "-3"}, 0.0),
+        ({"retry-after": "nan"}, None),
+        ({"retry-after": "soon"}, None),
+        ({"retry-after": "Sat, 01 Mar 2025 12:01:30 GMT"}, 90.0),
+        ({"retry-after": "Sat, 01 Mar 2025 11:00:00 GMT"}, 0.0),
+    ],
+)
+def test_retry_after_comes_as_seconds_or_as_a_date(headers: dict[str, str], seconds: float | None) -> None:
+    assert retry_after(VendorError("wait", 429, headers), lambda: NOW) == seconds
+
+
+def test_the_detail_names_the_causes_on_one_line() -> None:
+    try:
+        try:
+            raise OSError("name resolution\nfailed")
+        except OSError as cause:
+            raise VendorError("Connection error.", 500) from cause
+    except VendorError as error:
+        failure: Any = classify(error, model="m", now=lambda: NOW)
+    assert failure.detail == "VendorError: Connection error. <- OSError: name resolution failed"

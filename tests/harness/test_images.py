@@ -1,0 +1,110 @@
+"""Pictures for a vision model: small, upright, without metadata; hostile files are refused before they are decoded."""
+
+from __future__ import annotations
+
+import base64
+import io
+import struct
+import zlib
+from typing import TYPE_CHECKING
+
+import pytest
+from PIL import Image
+
+from harness.images import MAX_BYTES, MAX_SIDE, UnreadableImage, image_data_url
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def shown(path: Path) -> tuple[Image.Image, int, str]:
+    """The picture as the model gets it, its size in bytes, its type."""
+    head, _, payload = image_data_url(path).partition(",")
+    data = base64.b64decode(payload)
+    return Image.open(io.BytesIO(data)), len(data), head
+
+
+def test_a_large_photo_is_scaled_below_the_limit(tmp_path: Path) -> None:
+    path = tmp_path / "noise.png"
+    Image.effect_noise((5000, 3000), 120).convert("RGB").save(path)
+    picture, size, head = shown(path)
+    assert head == "data:image/jpeg;base64"
+    assert size <= MAX_BYTES
+    assert max(picture.size) <= MAX_SIDE
+
+
+def test_a_small_screenshot_stays_lossless(tmp_path: Path) -> None:
+    path = tmp_path / "screen.png"
+    Image.new("RGB", (300, 200), "red").save(path)
+    picture, _, head = shown(path)
+    assert head == "data:image/png;base64"
+    assert picture.getpixel((0, 0)) == (255, 0, 0)
+
+
+def test_metadata_is_left_behind_and_rotation_is_applied(tmp_path: Path) -> None:
+    path = tmp_path / "photo.jpg"
+    exif = Image.Exif()
+    exif[0x0112] = 6  # turned by 90 degrees
+    exif[0x010F] = "SecretCamera"
+    Image.new("RGB", (400, 200), "blue").save(path, exif=exif, icc_profile=b"SecretProfile")
+    picture, _, _ = shown(path)
+    assert picture.size == (200, 400)
+    assert dict(picture.getexif()) == {}
+    assert b"Secret" not in base64.b64decode(image_data_url(path).partition(",")[2])
+
+
+def test_transparency_becomes_white(tmp_path: Path) -> None:
+    path = tmp_path / "logo.png"
+    Image.new("RGBA", (10, 10), (0, 0, 0, 0)).save(path)
+    assert shown(path)[0].getpixel((0, 0)) == (255, 255, 255)
+
+
+@pytest.mark.parametrize("mode", ["1", "L", "P", "CMYK", "I;16"])
+def test_other_colour_modes_are_shown(tmp_path: Path, mode: str) -> None:
+    path = tmp_path / ("picture.jpg" if mode == "CMYK" else "picture.png")
+    Image.new(mode, (20, 20)).save(path)
+    assert shown(path)[0].mode == "RGB"
+
+
+def test_an_animation_shows_its_first_frame(tmp_path: Path) -> None:
+    path = tmp_path / "moving.gif"
+    frames = [Image.new("RGB", (20, 20), colour) for colour in ("red", "blue")]
+    frames[0].save(path, save_all=True, append_images=frames[1:])
+    assert shown(path)[0].getpixel((5, 5)) == (255, 0, 0)
+
+
+def png_that_says(width: int, height: int) -> bytes:
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(b"")) + chunk(b"IEND", b"")
+
+
+def test_a_bomb_is_refused_by_its_header(tmp_path: Path) -> None:
+    path = tmp_path / "bomb.png"
+    path.write_bytes(png_that_says(60_000, 60_000))
+    with pytest.raises(UnreadableImage, match="million pixels"):
+        image_data_url(path)
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"not a picture", png_that_says(10, 10), b"GIF89a", b"\xff\xd8\xff\xe0", b"RIFF\0\0\0\0WEBP"]
+)
+def test_a_broken_file_is_refused(tmp_path: Path, data: bytes) -> None:
+    path = tmp_path / "broken.png"
+    path.write_bytes(data)
+    with pytest.raises(UnreadableImage):
+        image_data_url(path)
+
+
+def test_formats_that_models_do_not_take_are_not_even_parsed(tmp_path: Path) -> None:
+    path = tmp_path / "picture.png"
+    Image.new("RGB", (10, 10)).save(path, "TIFF")
+    with pytest.raises(UnreadableImage):
+        image_data_url(path)
+
+
+def test_a_missing_file_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UnreadableImage):
+        image_data_url(tmp_path / "gone.png")

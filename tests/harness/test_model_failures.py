@@ -1,0 +1,222 @@
+"""Every way a model call can fail, against a server that fails so: what the run says at the end, how often it asked."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from contextlib import aclosing
+from typing import TYPE_CHECKING
+
+import pytest
+
+from harness.breaker import FAILURES_TO_OPEN, OPEN_SECONDS
+from harness.config import LlmSettings, ModelSettings, SummarizationSettings
+from harness.events import FailureKind as Kind
+from harness.events import Outcome
+from tests.harness.support import Bench, collect, context, failed, finished, said, visible
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from harness.runner import HarnessRunner
+    from tests.simulators.model.client import ModelSimulator
+
+
+def settings(simulator: ModelSimulator, **changes: object) -> ModelSettings:
+    values = {"name": "main", "model": "gpt-sim", "base_url": simulator.base_url, "api_key": simulator.api_key}
+    return ModelSettings.model_validate(values | {"timeout": 5.0} | changes)
+
+
+@pytest.fixture
+async def harness(bench: Bench, simulator: ModelSimulator) -> AsyncIterator[HarnessRunner]:
+    bench.llm = LlmSettings(max_retries=2, max_retry_wait=60)
+    async with bench.open(settings(simulator)) as opened:
+        yield opened
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "asked"),
+    [
+        ("!status 401", Kind.AUTH, 1),
+        ("!status 403", Kind.AUTH, 1),
+        ("!status 402", Kind.QUOTA, 1),
+        ("!status 404", Kind.NOT_FOUND, 1),
+        ("!status 429", Kind.RATE_LIMITED, 3),
+        ("!status 429 retry-after=3600", Kind.RATE_LIMITED, 1),
+        ("!status 429 code=insufficient_quota", Kind.QUOTA, 1),
+        ("!status 400", Kind.BAD_REQUEST, 1),
+        ("!status 400 code=context_length_exceeded", Kind.CONTEXT_LENGTH, 1),
+        ("!status 413", Kind.CONTEXT_LENGTH, 1),
+        ("!status 500", Kind.UNAVAILABLE, 3),
+        ("!status 503", Kind.UNAVAILABLE, 3),
+        ("!status 529", Kind.UNAVAILABLE, 3),
+        ("!filter request", Kind.CONTENT_FILTER, 1),
+        ("!filter", Kind.CONTENT_FILTER, 1),
+        ("!empty", Kind.EMPTY, 3),
+        ("!reset", Kind.UNAVAILABLE, 3),
+        ("!reset after=0", Kind.UNAVAILABLE, 3),
+        ("!cut", Kind.UNAVAILABLE, 3),
+        ("!garbage", Kind.BAD_RESPONSE, 3),
+        ("!garbage after=0", Kind.BAD_RESPONSE, 3),
+        ("!error", Kind.UNAVAILABLE, 3),
+    ],
+)
+async def test_a_failure_is_named_and_retried_where_that_helps(
+    harness: HarnessRunner, simulator: ModelSimulator, text: str, kind: Kind, asked: int
+) -> None:
+    events = await collect(harness, context("r1"), said(text))
+    end = failed(events)
+    assert (end.kind, end.model) == (kind, "main")
+    assert end.detail_for_log
+    assert "\n" not in end.detail_for_log
+    assert len(await simulator.completions()) == asked
+    assert [e.attempt for e in events if e.type == "model_retrying"] == list(range(1, asked))
+    # The thread lives on.
+    assert (await collect(harness, context("r2"), said("!say well again")))[-1].type == "finished"
+
+
+@pytest.mark.parametrize(
+    "fault", ["status 429 retry-after=2", "status 502", "reset", "cut", "garbage", "error", "error after=0"]
+)
+async def test_a_retry_that_succeeds_shows_its_text_once(harness: HarnessRunner, fault: str) -> None:
+    events = await collect(harness, context("r1"), said(f"!{fault} times=1\n!say The answer."))
+    assert visible(events) == finished(events).text
+    assert finished(events).text.endswith("The answer.")
+    assert {e.message_id for e in events if e.type in ("text_delta", "text_reset", "finished")} == {"r1-1"}
+
+
+async def test_retry_after_is_honoured_and_a_longer_one_is_told(bench: Bench, harness: HarnessRunner) -> None:
+    await collect(harness, context("r1"), said("!status 429 retry-after=7 times=1\n!say ok"))
+    (slept,) = bench.clock.slept
+    assert 7 <= slept <= 8
+    end = failed(await collect(harness, context("r2", thread="t2"), said("!status 429 retry-after=61")))
+    assert end.retry_after == 61
+    assert bench.clock.slept == [slept]
+
+
+async def test_backoff_grows_and_is_jittered(bench: Bench, harness: HarnessRunner) -> None:
+    await collect(harness, context("r1"), said("!status 500"))
+    first, second = bench.clock.slept
+    assert 0.25 <= first <= 0.5 <= second <= 1.0
+
+
+async def test_silence_is_a_timeout_and_is_retried_once(bench: Bench, simulator: ModelSimulator) -> None:
+    async with bench.open(settings(simulator, timeout=0.3)) as harness:
+        events = await collect(harness, context("r1"), said("!hang after=2"))
+    assert failed(events).kind is Kind.TIMEOUT
+    assert len(await simulator.completions()) == 2
+
+
+async def test_a_refused_connection_is_unavailable(bench: Bench, simulator: ModelSimulator) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        closed = f"http://127.0.0.1:{free.getsockname()[1]}/v1"
+        async with bench.open(settings(simulator, base_url=closed)) as harness:
+            events = await collect(harness, context("r1"), said("hello"))
+    assert failed(events).kind is Kind.UNAVAILABLE
+
+
+async def test_a_too_long_context_is_summarised_once_and_the_cut_is_kept(
+    bench: Bench, simulator: ModelSimulator
+) -> None:
+    async with bench.open(settings(simulator)) as harness:
+        for number in range(6):
+            await collect(harness, context(f"r{number}"), said(f"!say answer {number}"))
+        events = await collect(harness, context("r6"), said("!context 6\n!say short enough"))
+        assert events[-1].type == "finished"
+        assert [e.kind for e in events if e.type == "notice"] == ["summarized"]
+        assert len(await harness.history("thread-1")) == 2
+        before = len(await simulator.completions())
+        assert (await collect(harness, context("r7"), said("!say next")))[-1].type == "finished"
+        requests = (await simulator.completions())[before:]
+    assert len(requests) == 1
+    assert "Summary of a conversation" in str(requests[0].body["messages"][1]["content"])
+
+
+async def test_a_thread_survives_a_message_that_is_too_long_for_the_model(
+    bench: Bench, simulator: ModelSimulator
+) -> None:
+    bench.summarization = SummarizationSettings(max_messages=60, keep=20)
+    async with bench.open(settings(simulator, context_window=2000)) as harness:
+        giant = "!status 400 code=context_length_exceeded\n" + "word " * 20_000
+        events = await collect(harness, context("r1"), said(giant, "giant"))
+        assert failed(events).kind is Kind.CONTEXT_LENGTH
+        assert finished(await collect(harness, context("r2"), said("!say fine"))).text == "fine"
+        last = (await simulator.completions())[-1]
+    assert len(str(last.body["messages"])) < 10_000
+
+
+async def test_reasoning_is_told_apart_from_the_answer(harness: HarnessRunner) -> None:
+    events = await collect(harness, context("r1"), said("!reasoning Let me see.\n!say Four."))
+    assert "".join(e.text for e in events if e.type == "reasoning_delta") == "Let me see."
+    assert visible(events).endswith("Four.")
+    assert finished(events).text == "Four."
+
+
+async def test_a_refusal_is_the_answer(harness: HarnessRunner) -> None:
+    assert finished(await collect(harness, context("r1"), said("!refuse"))).text == "I can't help with that."
+
+
+async def test_an_answer_that_the_providers_limit_cut_is_marked(harness: HarnessRunner) -> None:
+    end = finished(await collect(harness, context("r1"), said("!tokens 3 0\n!finish length")))
+    assert end.outcome is Outcome.LIMITED
+
+
+async def test_stopping_a_run_closes_the_connection_at_once(harness: HarnessRunner, simulator: ModelSimulator) -> None:
+    task = asyncio.create_task(collect(harness, context("r1"), said("!pause here")))
+    await simulator.wait_for_pause("here")
+    task.cancel()
+    await asyncio.wait({task}, timeout=2)
+    assert task.cancelled()
+    gone = await simulator.wait_for_request(lambda record: record.state == "disconnected", timeout=2)
+    assert "!pause here" in gone.last_user_text
+
+
+@pytest.mark.parametrize("after", range(8))
+async def test_a_stop_works_at_every_moment_of_the_stream(harness: HarnessRunner, after: int) -> None:
+    async def follow() -> None:
+        seen = 0
+        async with aclosing(harness.run(context("r1"), said("!tokens 500 2"))) as stream:
+            async for _ in stream:
+                seen += 1
+                if seen > after:
+                    task.cancel()
+
+    task = asyncio.create_task(follow())
+    await asyncio.wait({task}, timeout=2)
+    assert task.cancelled()
+    assert finished(await collect(harness, context("r2"), said("!say next"))).text == "next"
+
+
+async def test_a_provider_that_is_down_is_not_asked_by_every_chat(bench: Bench, simulator: ModelSimulator) -> None:
+    bench.llm = LlmSettings(max_retries=0)
+    async with bench.open(settings(simulator)) as harness:
+        for number in range(FAILURES_TO_OPEN + 4):
+            end = failed(await collect(harness, context(f"r{number}", thread=f"t{number}"), said("!status 503")))
+        assert len(await simulator.completions()) == FAILURES_TO_OPEN
+        assert end.retry_after == pytest.approx(OPEN_SECONDS)
+        bench.clock.advance(OPEN_SECONDS)
+        assert (await collect(harness, context("r-up", thread="up"), said("!say up again")))[-1].type == "finished"
+    assert len(await simulator.completions()) == FAILURES_TO_OPEN + 1
+
+
+async def test_a_run_waits_for_a_provider_that_comes_back(bench: Bench, harness: HarnessRunner) -> None:
+    for number in range(FAILURES_TO_OPEN):
+        await collect(harness, context(f"r{number}", thread=f"t{number}"), said("!status 503"))
+    events = await collect(harness, context("r-up", thread="up"), said("!say up again"))
+    assert events[-1].type == "finished"
+    assert bench.clock.slept[-1] >= 1
+
+
+async def test_usage_is_what_the_provider_counted(harness: HarnessRunner) -> None:
+    events = await collect(harness, context("r1"), said("!say one two three"))
+    (usage,) = [e for e in events if e.type == "usage"]
+    assert usage.model == "main"
+    assert usage.input_tokens > 0
+    assert usage.output_tokens > 0
+
+
+async def test_lone_surrogates_and_nul_in_a_message_do_no_harm(harness: HarnessRunner) -> None:
+    events = await collect(harness, context("r1"), said("!say a\ud800b\0c 😀", "m1"))
+    assert events[-1].type == "finished"
+    assert finished(events).text == "a\ufffdbc 😀"

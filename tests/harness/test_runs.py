@@ -1,0 +1,336 @@
+"""Start, resume, settle: a run's life as DESIGN.md 2.5 tells it, over restarts of the process."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import aclosing
+from typing import TYPE_CHECKING
+
+import pytest
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from langchain_core.tools import BaseTool, tool
+
+from harness.events import FailureKind, Finished, Outcome, Resumed, TextReset
+from harness.messages import INTERRUPTED_TURN, MARK
+from harness.middleware.dangling import INTERRUPTED
+from tests.harness.support import Bench, Script, calls, collect, context, failed, finished, said, visible
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from harness.ports import AnyRunEvent
+    from harness.runner import HarnessRunner
+
+
+class Toolbox:
+    """Two tools, one of which may be run twice; each call waits at its gate when there is one."""
+
+    def __init__(self) -> None:
+        self.ran: list[str] = []
+        self.gates: dict[str, asyncio.Event] = {}
+        self.entered: dict[str, asyncio.Event] = {}
+
+    def gate(self, name: str) -> asyncio.Event:
+        """From now on calls with this name wait; returns the event that says one does."""
+        self.gates[name] = asyncio.Event()
+        self.entered[name] = asyncio.Event()
+        return self.entered[name]
+
+    async def _act(self, name: str) -> str:
+        self.ran.append(name)
+        if name in self.gates:
+            self.entered[name].set()
+            await self.gates[name].wait()
+        return f"done {name}"
+
+    def tools(self) -> list[BaseTool]:
+        act = self._act
+
+        @tool
+        async def send(name: str) -> str:
+            """Send a letter."""
+            return await act(name)
+
+        @tool
+        async def read(name: str) -> str:
+            """Read a letter."""
+            return await act(name)
+
+        read.metadata = {"idempotent": True}
+        return [send, read]
+
+
+@pytest.fixture
+def toolbox(bench: Bench) -> Toolbox:
+    box = Toolbox()
+    bench.tools = box.tools()
+    return box
+
+
+async def stopped_at(
+    harness: HarnessRunner, run: str, text: str, *entered: asyncio.Event, begun: int = 0, ended: int = 0
+) -> list[AnyRunEvent]:
+    """Start a run, and cancel it when all this has happened: the events, so many tool calls begun, so many ended."""
+    events: list[AnyRunEvent] = []
+    told = {"tool_started": asyncio.Semaphore(0), "tool_ended": asyncio.Semaphore(0)}
+
+    async def follow() -> None:
+        async with aclosing(harness.run(context(run), said(text))) as stream:
+            async for event in stream:
+                events.append(event)
+                if event.type in told:
+                    told[event.type].release()
+
+    task = asyncio.create_task(follow())
+    async with asyncio.timeout(10):
+        for event in entered:
+            await event.wait()
+        for kind, count in (("tool_started", begun), ("tool_ended", ended)):
+            for _ in range(count):
+                await told[kind].acquire()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    return events
+
+
+def at(event: asyncio.Event) -> Callable[[], Awaitable[str]]:
+    """A scripted answer that never comes; tells when it is asked for."""
+
+    async def wait() -> str:
+        event.set()
+        await asyncio.Event().wait()
+        return ""
+
+    return wait
+
+
+async def test_an_answer_is_streamed_and_kept(bench: Bench, script: Script) -> None:
+    script.steps = ["Good morning!"]
+    async with bench.open() as harness:
+        events = await collect(harness, context("r1"), said("hello"))
+        assert visible(events) == "Good morning!"
+        assert [event.type for event in events[-2:]] == ["usage", "finished"]
+        assert events[-1] == Finished(
+            run_id="r1", seq=len(events), outcome=Outcome.SUCCESS, text="Good morning!", message_id="r1-1"
+        )
+        assert [(e.role, e.text) for e in await harness.history("thread-1")] == [
+            ("user", "hello"),
+            ("assistant", "Good morning!"),
+        ]
+
+
+async def test_a_thread_goes_on_after_a_restart(bench: Bench, script: Script) -> None:
+    for number in range(3):
+        async with bench.open() as harness:
+            await collect(harness, context(f"r{number}"), said(f"text {number}"))
+    assert [type(m).__name__ for m in script.requests[-1]] == [
+        "SystemMessage",
+        *["HumanMessage", "AIMessage"] * 2,
+        "HumanMessage",
+    ]
+
+
+async def test_a_finished_run_is_answered_from_its_state(bench: Bench, script: Script) -> None:
+    script.steps = ["once"]
+    async with bench.open() as harness:
+        first = await collect(harness, context("r1"), said("hello"))
+    async with bench.open() as harness:
+        again = await collect(harness, context("r1"), said("hello"), attempt=2, next_seq=7)
+    assert [(e.type, e.seq) for e in again] == [("finished", 7)]
+    assert (finished(again).text, finished(again).message_id) == (finished(first).text, finished(first).message_id)
+    assert len(script.requests) == 1
+
+
+async def test_a_run_stopped_in_its_model_call_is_resumed_there(bench: Bench, script: Script) -> None:
+    asked = asyncio.Event()
+    script.steps = [at(asked)]
+    async with bench.open() as harness:
+        events = await stopped_at(harness, "r1", "hello", asked)
+    script.steps = ["now"]
+    async with bench.open() as harness:
+        resumed = await collect(harness, context("r1"), said("hello"), attempt=2, next_seq=len(events) + 1)
+    assert isinstance(resumed[0], Resumed)
+    assert resumed[0].attempt == 2
+    assert isinstance(resumed[1], TextReset)
+    assert resumed[1].message_id == finished(resumed).message_id == "r1-1"
+    assert finished(resumed).text == "now"
+    assert [m.content for m in script.requests[-1] if isinstance(m, HumanMessage)] == [
+        m.content for m in script.requests[0] if isinstance(m, HumanMessage)
+    ]
+
+
+async def test_a_resume_does_not_repeat_finished_tools(bench: Bench, script: Script, toolbox: Toolbox) -> None:
+    """Three parallel calls: one finished, two in flight; of these only the idempotent one runs again."""
+    script.steps = [calls(("send", {"name": "a"}), ("send", {"name": "b"}), ("read", {"name": "c"}))]
+    waiting = [toolbox.gate("b"), toolbox.gate("c")]
+    async with bench.open() as harness:
+        told = await stopped_at(harness, "r1", "go", *waiting, begun=3, ended=1)
+    assert [e.tool for e in told if e.type == "tool_started"] == ["send", "send", "read"]
+    toolbox.gates.clear()
+    async with bench.open() as harness:
+        events = await collect(harness, context("r1"), said("go"), attempt=2, next_seq=len(told) + 1)
+    assert toolbox.ran == ["a", "b", "c", "c"]
+    results = [str(m.content) for m in script.requests[-1] if isinstance(m, ToolMessage)]
+    assert results == ["done a", INTERRUPTED, "done c"]
+    assert [e.type for e in events if e.type.startswith("tool")] == ["tool_started", "tool_ended"]
+    assert events[-1].type == "finished"
+
+
+async def test_new_input_after_a_stop_finds_a_settled_thread(bench: Bench, script: Script, toolbox: Toolbox) -> None:
+    script.steps = [calls(("send", {"name": "a"}), ("send", {"name": "b"}))]
+    entered = toolbox.gate("b")
+    async with bench.open() as harness:
+        await stopped_at(harness, "r1", "go", entered, ended=1)
+        await collect(harness, context("r2"), said("and now?"))
+    request = script.requests[-1][1:]
+    assert [type(m).__name__ for m in request] == [
+        "HumanMessage",
+        "AIMessage",
+        "ToolMessage",
+        "ToolMessage",
+        "AIMessage",
+        "HumanMessage",
+    ]
+    assert [str(m.content) for m in request[2:4]] == ["done a", INTERRUPTED]
+    assert request[4].additional_kwargs[MARK] == INTERRUPTED_TURN
+    assert toolbox.ran == ["a", "b"]
+
+
+async def test_settle_is_idempotent_and_keeps_the_open_question_out_of_history(bench: Bench, script: Script) -> None:
+    asked = asyncio.Event()
+    script.steps = [at(asked)]
+    async with bench.open() as harness:
+        await stopped_at(harness, "r1", "delete everything", asked)
+        await harness.settle("thread-1")
+        head = await harness.head("thread-1")
+        await harness.settle("thread-1")
+        assert await harness.head("thread-1") == head
+        assert [(e.role, e.text) for e in await harness.history("thread-1")] == [("user", "delete everything")]
+        await collect(harness, context("r2"), said("hello"))
+    assert isinstance(script.requests[-1][-2], AIMessage)
+
+
+async def test_settling_an_unknown_thread_does_nothing(bench: Bench, script: Script) -> None:
+    async with bench.open() as harness:
+        await harness.settle("nobody")
+        assert await harness.head("nobody") is None
+        assert await harness.history("nobody") == []
+
+
+async def test_the_text_of_a_tool_round_is_taken_back(bench: Bench, script: Script, toolbox: Toolbox) -> None:
+    script.steps = [calls(("read", {"name": "x"}), text="Let me look."), "It says x."]
+    async with bench.open() as harness:
+        events = await collect(harness, context("r1"), said("go"))
+    assert visible(events) == "It says x."
+    assert [e.type for e in events if e.type != "text_delta"] == [
+        "usage",
+        "text_reset",
+        "tool_started",
+        "tool_ended",
+        "usage",
+        "finished",
+    ]
+    started = next(e for e in events if e.type == "tool_started")
+    assert (started.tool, started.summary) == ("read", "x")
+
+
+async def test_ids_that_a_provider_repeats_do_not_mix_calls_up(bench: Bench, script: Script, toolbox: Toolbox) -> None:
+    script.steps = [
+        calls(("send", {"name": "a"}), ids=["0"]),
+        calls(("send", {"name": "b"}), ids=["0"]),
+        calls(("send", {"name": "c"}), ("send", {"name": "d"}), ids=["", ""]),
+    ]
+    async with bench.open() as harness:
+        events = await collect(harness, context("r1"), said("go"))
+    assert events[-1].type == "finished"
+    assert toolbox.ran == ["a", "b", "c", "d"]
+    assert [m.content for m in script.requests[-1] if isinstance(m, ToolMessage)] == [f"done {n}" for n in "abcd"]
+
+
+async def test_rewind_makes_the_thread_what_it_was(bench: Bench, script: Script) -> None:
+    async with bench.open() as harness:
+        await collect(harness, context("r1"), said("one"))
+        base = await harness.head("thread-1")
+        before = await harness.history("thread-1")
+        await collect(harness, context("r2"), said("two"))
+        await harness.rewind("thread-1", base)
+        assert await harness.history("thread-1") == before
+        await collect(harness, context("r3"), said("three"))
+        assert [e.text for e in await harness.history("thread-1")] == ["one", "answer 1", "three", "answer 3"]
+        await harness.rewind("thread-1", None)
+        assert await harness.history("thread-1") == []
+
+
+async def test_rewind_undoes_a_stopped_run(bench: Bench, script: Script, toolbox: Toolbox) -> None:
+    async with bench.open() as harness:
+        await collect(harness, context("r1"), said("one"))
+        base = await harness.head("thread-1")
+        script.steps = [calls(("send", {"name": "a"}), ("send", {"name": "b"}))]
+        entered = toolbox.gate("b")
+        await stopped_at(harness, "r2", "two", entered)
+        await harness.rewind("thread-1", base)
+    async with bench.open() as harness:
+        await collect(harness, context("r3"), said("three"))
+    assert [str(m.content).partition("\n")[0] for m in script.requests[-1][1:]] == ["one", "answer 1", "three"]
+
+
+async def test_forget_leaves_nothing(bench: Bench, script: Script) -> None:
+    async with bench.open() as harness:
+        await collect(harness, context("r1"), said("my canary"))
+        await collect(harness, context("r2", thread="other"), said("kept"))
+        await harness.forget("thread-1")
+        assert await harness.head("thread-1") is None
+        assert len(await harness.history("other")) == 2
+    assert b"my canary" not in bench.file.read_bytes()
+
+
+async def test_an_unknown_model_is_an_honest_failure(bench: Bench, script: Script) -> None:
+    async with bench.open() as harness:
+        end = failed(await collect(harness, context("r1", model="gone"), said("hello")))
+    assert (end.kind, end.model) == (FailureKind.NOT_FOUND, "gone")
+
+
+async def test_a_defect_of_ours_is_an_internal_failure_with_a_traceback(bench: Bench, script: Script) -> None:
+    async def broken() -> str:
+        raise ArithmeticError("a defect")
+
+    script.steps = [broken]
+    async with bench.open() as harness:
+        end = failed(await collect(harness, context("r1"), said("hello")))
+        assert end.kind is FailureKind.INTERNAL
+        assert "ArithmeticError: a defect" in end.detail_for_log
+        assert (await collect(harness, context("r2"), said("again")))[-1].type == "finished"
+
+
+async def test_a_tool_that_breaks_leaves_an_honest_thread(bench: Bench, script: Script) -> None:
+    @tool
+    async def explode() -> str:
+        """Breaks."""
+        raise ArithmeticError("boom")
+
+    bench.tools = [explode]
+    script.steps = [calls(("explode", {}))]
+    async with bench.open() as harness:
+        assert failed(await collect(harness, context("r1"), said("go"))).kind is FailureKind.INTERNAL
+        await collect(harness, context("r2"), said("what happened?"))
+    assert [m.content for m in script.requests[-1] if isinstance(m, ToolMessage)] == [INTERRUPTED]
+
+
+async def test_the_prompt_up_to_the_new_message_is_the_same_in_every_turn(bench: Bench, script: Script) -> None:
+    async with bench.open() as harness:
+        for number in range(4):
+            await collect(harness, context(f"r{number}"), said(f"text {number}"))
+            bench.clock.advance(100_000)
+    for earlier, later in zip(script.requests, script.requests[1:], strict=False):
+        assert [(m.type, m.content) for m in later[: len(earlier)]] == [(m.type, m.content) for m in earlier]
+
+
+async def test_threads_do_not_see_each_other(bench: Bench, script: Script) -> None:
+    async with bench.open() as harness:
+        await asyncio.gather(
+            *(collect(harness, context(f"r{n}", thread=f"t{n}"), said(f"secret {n}")) for n in range(8))
+        )
+        for number in range(8):
+            history = await harness.history(f"t{number}")
+            assert [e.text for e in history if e.role == "user"] == [f"secret {number}"]
