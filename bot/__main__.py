@@ -54,10 +54,10 @@ def run(config: ConfigFile = None, data_dir: DataDir = None, log_level: LogLevel
 @app.command()
 def console(config: ConfigFile = None, data_dir: DataDir = None) -> None:
     """Talk to the agent in this terminal, through the running gateway if there is one."""
-    settings, _ = _settings(config, data_dir)
+    settings, path = _settings(config, data_dir)
     from bot.app import console as talk
 
-    raise typer.Exit(talk(settings))
+    raise typer.Exit(talk(settings, path))
 
 
 @app.command()

@@ -1,4 +1,4 @@
-"""Who may talk, and what counts as said to the bot: decided in memory, before anything is stored or fetched (P8).
+"""Who may talk, and what counts as said to the bot: decided in memory, before anything is stored or fetched.
 
 Closed by default, for persons and groups. Only immutable ids decide; names never do.
 """

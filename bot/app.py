@@ -44,8 +44,6 @@ def serve(settings: Settings, config_path: Path | None) -> int:
     os.umask(0o077)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a core dump would hold every secret
     redact = Redactor(settings.secrets())
-    if config_path is None:
-        print(NO_CONFIG, file=sys.stderr)
     # Between the lines of a conversation only what needs attention is shown.
     level = "warning" if _only_terminal(settings) and settings.log.level == "info" else settings.log.level
     logs.configure(level, settings.log.format, redact)
@@ -53,6 +51,8 @@ def serve(settings: Settings, config_path: Path | None) -> int:
         log.warning("no model is configured, so the built-in demo model answers; see `models` in config.yaml.example")
     try:
         with DataDirLock(settings.data_dir):
+            if config_path is None:
+                print(NO_CONFIG, file=sys.stderr)
             return asyncio.run(_serve(settings, redact))
     except DataDirInUse as error:
         print(f"antler: {error}", file=sys.stderr)
@@ -62,7 +62,7 @@ def serve(settings: Settings, config_path: Path | None) -> int:
         return FAILURE
 
 
-def console(settings: Settings) -> int:
+def console(settings: Settings, config_path: Path | None) -> int:
     """`antler console`: a terminal on the running gateway, else on one of its own with the same data and models."""
     try:
         asyncio.run(terminal.talk(settings.data_dir))
@@ -73,7 +73,7 @@ def console(settings: Settings) -> int:
     else:
         return OK
     own = {"console": ChannelSettings.model_validate({"type": "console", "adapter": {}})}
-    return serve(settings.model_copy(update={"channels": own}), settings.data_dir)
+    return serve(settings.model_copy(update={"channels": own}), config_path)
 
 
 async def _serve(settings: Settings, redact: Redactor) -> int:

@@ -43,7 +43,7 @@ class MessageBus:
         self._accepting: set[asyncio.Task[None]] = set()
 
     async def publish(self, events: Sequence[InboundEvent]) -> None:
-        """Returns when all events are committed (P1); a known one is dropped here (P2). Raises StoreError.
+        """Returns when all events are committed; a known one is dropped here. Raises StoreError.
 
         A cancelled caller (it waits only so long for the ack) stops nothing: what was committed is handed over all the
         same, for when the platform sends it again it is a duplicate.

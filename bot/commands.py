@@ -124,8 +124,10 @@ class Commands:
             return await self._say(call, call.texts.stop_nothing, "/stop")
         if run.speaker != call.person and not call.is_admin:
             return await self._say(call, call.texts.stop_not_yours, "not allowed")
-        stopped = conversation.stop_active(StopReason.STOPPED)
-        await self._say(call, call.texts.stop_done if stopped else call.texts.stop_nothing, "/stop")
+        if conversation.stop_active(StopReason.STOPPED):
+            # The answer itself says that it was stopped.
+            return await self._responder.settle([call.event_id], "/stop")
+        await self._say(call, call.texts.stop_nothing, "/stop")
 
     async def _show_status(self, conversation: Conversation, call: Call) -> None:
         row = await conversation.row(call.message)
@@ -220,7 +222,7 @@ class Commands:
     async def _unknown(self, conversation: Conversation, call: Call) -> None:
         text = call.texts.unknown_command.format(command=f"`/{call.line.name}`")
         near = difflib.get_close_matches(call.line.name, self._table, n=1, cutoff=0.5)
-        text += call.texts.did_you_mean.format(suggestion=f"`/{near[0]}`") if near else " /help"
+        text += call.texts.did_you_mean.format(suggestion=f"`/{near[0]}`") if near else call.texts.see_help
         await self._say(call, text, "unknown command")
 
     async def _say(

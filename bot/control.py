@@ -13,6 +13,7 @@ import logging
 import os
 import sys
 from collections.abc import Awaitable, Callable
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -132,7 +133,9 @@ async def connection(data_dir: Path) -> AsyncIterator[tuple[asyncio.StreamReader
         with _short_path(data_dir) as path:
             reader, writer = await asyncio.open_unix_connection(path, limit=_LONGEST_LINE)
     except OSError as error:
-        raise NotRunning(f"no antler process answers in {data_dir} ({error.strerror})") from error
+        # Neither a missing socket nor one that nobody serves is worth more words: nothing runs.
+        why = "" if isinstance(error, FileNotFoundError | ConnectionRefusedError) else f" ({error.strerror})"
+        raise NotRunning(f"no antler process answers in {data_dir}{why}") from error
     try:
         yield reader, writer
     finally:
@@ -166,7 +169,7 @@ async def read_status(data_dir: Path) -> dict[str, Any]:
 def describe(status: dict[str, Any]) -> str:
     """`antler status` for people: a line for the process, then one for each connection."""
     lines = [
-        f"antler {status['version']}, up {status['uptime']:.0f} s, {status['running']} running, "
+        f"antler {status['version']}, up {timedelta(seconds=round(status['uptime']))}, {status['running']} running, "
         f"{status['waiting']} waiting"
     ]
     for connection_ in status["connections"]:

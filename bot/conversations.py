@@ -91,7 +91,7 @@ class ConversationPorts:
 
 
 class Conversation:
-    def __init__(self, key: str, ports: ConversationPorts, on_idle: Callable[[str], None]) -> None:
+    def __init__(self, key: str, ports: ConversationPorts, on_idle: Callable[[Conversation], None]) -> None:
         self.key = key
         self._ports = ports
         self._on_idle = on_idle
@@ -120,7 +120,7 @@ class Conversation:
             await self._handle(self._mailbox.popleft())
         self._working = False
         if self.active is None and not self._turns and not self.queue:
-            self._on_idle(self.key)
+            self._on_idle(self)
 
     async def _handle(self, item: Item) -> None:
         try:
@@ -273,6 +273,11 @@ class Conversation:
 
     def forget_row(self) -> None:
         """Read the record anew at its next use."""
+        self._row = None
+
+    def move(self, key: str) -> None:
+        """The conversation has another key, in the store already: what runs and waits here goes on under it."""
+        self.key = key
         self._row = None
 
     # Edits and refusals.

@@ -24,27 +24,33 @@ from bot.patience import PatientStore
 from bot.respond import Responder
 from bot.runs import RunLimits, RunManager
 from bot.status import StatusPage
-from bot.store import conversations
+from bot.store import conversations, runs
 from bot.store.effects import StoreEffectLog, StoreRunLedger
 from bot.tasks import Tasks
 from bot.texts import DEFAULT, texts_for
 from bot.uploads import MEGABYTE, UploadLimits, Uploads
 from channels.console.channel import ConsoleChannel
-from channels.message import Address, OutboundMessage
+from channels.message import OutboundMessage
+from harness.errors import ModelSetupError
 
 if TYPE_CHECKING:
     from pathlib import Path
     from types import ModuleType
+
+    from sqlalchemy import Connection
 
     from bot.clock import SystemClock
     from bot.redaction import Redactor
     from bot.settings import Settings
     from bot.store import Store
     from bot.store.rows import RunRow
+    from channels.message import Address
     from harness.ports import Harness
 
 log = logging.getLogger(__name__)
 
+CLOSING_SECONDS = 1.5
+"""Of the grace, kept for closing connections and the store."""
 SOMEWHERE = "https://internet.invalid"
 WARM_UP_AFTER = 1.0
 """Seconds that the import of the agent waits for the first account to connect."""
@@ -68,7 +74,7 @@ class Gateway:
         self._connections = Connections(settings, patient, clock, self._tasks)
         channels = self._connections.channels
         self._delivery = Delivery(store, clock, redact, lease_valid=store.lease_valid, on_moved=self._chat_moved)
-        responder = Responder(patient, self._delivery, clock)
+        responder = Responder(patient, self._delivery, clock, self._conversation_tasks)
         self._runs = RunManager(
             store=patient,
             delivery=self._delivery,
@@ -168,6 +174,9 @@ class Gateway:
         try:
             runner = await asyncio.to_thread(importlib.import_module, "harness.runner")
             self._harness.set_result(await self._make_harness(runner))
+        except ModelSetupError as error:
+            self._harness.set_exception(error)
+            self._fail(str(error))
         except Exception as error:
             # Whatever it is (a missing package, a bad model class), without an agent there is nothing to serve.
             log.exception("the agent cannot be built")
@@ -213,16 +222,13 @@ class Gateway:
         self._tasks.spawn("dead letter", self._tell_admins(row))
 
     async def _tell_admins(self, row: RunRow) -> None:
-        account = row.address.account
-        for admin in self._connections.policies[account].access.admins:
-            known = await self._store.read(partial(conversations.direct, person=admin))
-            if known is None:
-                continue
-            text = texts_for(DEFAULT).gave_up_admin.format(conversation=row.conversation, run=row.run_id)
-            chat = known.key.removeprefix(f"{account}:")
-            address = Address(account=account, chat=chat, kind="dm")
-            message = OutboundMessage(text=text, final=True)
-            await self._delivery.say(f"dead:{row.run_id}:{admin}", address, None, message)
+        """Each admin who ever wrote to the bot, where they last did so in private."""
+        for admin in self._connections.policies[row.address.account].access.admins:
+            address = await self._store.read(partial(_private_address, person=admin))
+            if address is not None:
+                text = texts_for(DEFAULT).gave_up_admin.format(conversation=row.conversation, run=row.run_id)
+                message = OutboundMessage(text=text, final=True)
+                await self._delivery.say(f"dead:{row.run_id}:{admin}", address, None, message)
 
     # Stop.
 
@@ -240,13 +246,20 @@ class Gateway:
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._conversation_tasks.drain(), grace / 2)
         await self._tasks.cancel()
-        await self._delivery.close(max(0.1, grace - (self._clock.monotonic() - began)))
+        left = grace - CLOSING_SECONDS - (self._clock.monotonic() - began)
+        await self._delivery.close(max(0.1, left))
         await self._conversation_tasks.cancel()
         await self._connections.close()
         if self._terminal is not None:
             await self._terminal
         if self._harness.done() and not self._harness.exception():
             await self._harness.result().close()
+
+
+def _private_address(tx: Connection, person: str) -> Address | None:
+    known = conversations.direct(tx, person)
+    newest = runs.recent(tx, known.key, limit=1) if known is not None else []
+    return newest[0].address if newest else None
 
 
 def _upload_limits(settings: Settings) -> UploadLimits:

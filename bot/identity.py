@@ -37,12 +37,21 @@ def conversation_key(address: Address, sender: Sender, scope: GroupScope) -> str
     return key
 
 
+def moved_key(key: str, account: str, old_chat: str, new_chat: str) -> str | None:
+    """A conversation's key after its chat got a new id; None when it is another chat's."""
+    old = f"{account}:{_quoted(old_chat)}"
+    rest = key.removeprefix(old)
+    if not key.startswith(old) or (rest and rest[0] not in "/@"):
+        return None
+    return f"{account}:{_quoted(new_chat)}{rest}"
+
+
 def _quoted(native_id: str) -> str:
     return native_id.replace("%", "%25").replace("/", "%2F").replace("@", "%40")
 
 
 def owner_of(address: Address, sender: Sender, conversation: str) -> str:
-    """Whose memory and files a conversation uses: the person's in a DM, the conversation's in a group (P9)."""
+    """Whose memory and files a conversation uses: the person's in a DM, the conversation's in a group."""
     return person_id(address.account, sender.id) if address.kind == "dm" else conversation
 
 

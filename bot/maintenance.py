@@ -27,7 +27,7 @@ def rename_account(settings: Settings, old: str, new: str) -> int:
         with DataDirLock(settings.data_dir):
             asyncio.run(_rename(settings, old, new))
     except DataDirInUse as error:
-        return _fail(f"{error}. Stop it first")
+        return _fail(str(error))
     except LookupError:
         return _fail(f"no account {old!r} has ever been connected")
     except IntegrityError:

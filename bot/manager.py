@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from bot.admission import Background, FloodGate, OncePer, Verdict, decide
 from bot.commands import Call, CommandLine, Press, parse
 from bot.conversations import Conversation, Edited, Resume, Task
-from bot.identity import conversation_key, person_id
+from bot.identity import chat_id, conversation_key, moved_key, person_id
 from bot.store import access, conversations, outbox, prompts, runs
 from bot.texts import language_of, texts_for
 from bot.turns import Spoken
@@ -142,7 +142,7 @@ class ChannelManager:
             case ChatMigrated() as moved:
                 await self._migrated(inbound.id, moved)
             case MembershipChanged() as change:
-                log.info("%s %s %s", change.account, "joined" if change.present else "left", change.address.chat)
+                log.info("%s %s", "joined" if change.present else "left", chat_id(change.address))
                 await self._ports.responder.settle([inbound.id], "membership")
             case _:
                 await self._ports.responder.settle([inbound.id], "unreadable")
@@ -164,13 +164,13 @@ class ChannelManager:
             text = texts_for(language).unknown_sender.format(person=person)
             await self._answer(event_id, message, text, decision.reason)
         else:
-            await self._ports.responder.settle([event_id], decision.reason)
+            self._ports.responder.settle_soon(event_id, decision.reason)
 
     async def _too_fast(self, event_id: int, message: Message, person: str, language: str) -> None:
         if self._told_too_fast.first(person):
             await self._answer(event_id, message, texts_for(language).too_fast, "flood")
         else:
-            await self._ports.responder.settle([event_id], "flood")
+            self._ports.responder.settle_soon(event_id, "flood")
 
     async def _answer(self, event_id: int, message: Message, text: str, reason: str) -> None:
         await self._ports.responder.answer(
@@ -222,7 +222,6 @@ class ChannelManager:
         conversation.post(Edited(event_id, message))
 
     async def _pressed(self, event_id: int, press: ButtonPressed) -> None:
-        channel = self._channels.get(press.account)
         prompt_id, _, option = press.data.partition(":")
         policy = self._policies(press.account)
         person = person_id(press.account, press.sender.id)
@@ -232,8 +231,7 @@ class ChannelManager:
             found = await self._ports.store.read(lambda tx: _prompt(tx, prompt_id, press, now))
         if found is None or found[0].conversation != self._key(press.address, press.sender):
             await self._ports.responder.settle([event_id], "button refused")
-            if channel is not None:
-                await channel.acknowledge(press, texts_for(language).button_expired)
+            self._acknowledge(press, texts_for(language).button_expired)
             return
         prompt, reply_key = found
         pressed = Press(
@@ -248,11 +246,15 @@ class ChannelManager:
         )
 
         async def answer(actor: Conversation) -> None:
-            text = await self._commands.pressed(actor, prompt, pressed)
-            if channel is not None:
-                await channel.acknowledge(press, text)
+            self._acknowledge(press, await self._commands.pressed(actor, prompt, pressed))
 
         self._conversation(prompt.conversation).post(Task(event_id, answer))
+
+    def _acknowledge(self, press: ButtonPressed, text: str) -> None:
+        """Answer the button itself. Nobody waits for it: a slow platform must not hold up other conversations."""
+        channel = self._channels.get(press.account)
+        if channel is not None:
+            self._ports.tasks.spawn(f"acknowledge {press.account}", channel.acknowledge(press, text))
 
     async def _migrated(self, event_id: int, moved: ChatMigrated) -> None:
         await self.migrate(moved.account, moved.old_chat, moved.new_chat)
@@ -272,9 +274,21 @@ class ChannelManager:
         await self._ports.store.write(unit)
         if was_allowed:
             self._let_in(account, new_group)
-        for conversation in self._conversations.values():
-            conversation.forget_row()
+        self._move(account, old_chat, new_chat)
         log.warning("%s: chat %s is now %s; put the new id into the config", account, old_chat, new_chat)
+
+    def _move(self, account: str, old_chat: str, new_chat: str) -> None:
+        """Each actor of the old chat goes on under its new key, or two would work in one thread side by side."""
+        for key, conversation in list(self._conversations.items()):
+            moved = moved_key(key, account, old_chat, new_chat)
+            if moved is None:
+                continue
+            conversation.move(moved)
+            del self._conversations[key]
+            standing = self._conversations.setdefault(moved, conversation)
+            if standing is not conversation:
+                # Somebody wrote in the new chat already. What the old actor has is finished by it, unregistered.
+                standing.forget_row()
 
     def _key(self, address: Address, sender: Sender) -> str:
         return conversation_key(address, sender, self._policies(address.account).group_scope)
@@ -284,8 +298,9 @@ class ChannelManager:
             self._conversations[key] = Conversation(key, self._ports, self._forget)
         return self._conversations[key]
 
-    def _forget(self, key: str) -> None:
-        self._conversations.pop(key, None)
+    def _forget(self, conversation: Conversation) -> None:
+        if self._conversations.get(conversation.key) is conversation:
+            del self._conversations[conversation.key]
 
 
 def _prompt(tx: Connection, prompt_id: str, press: ButtonPressed, now: datetime) -> tuple[PromptRow, str] | None:

@@ -13,6 +13,7 @@ from harness.events import (
     Finished,
     ModelRetrying,
     Notice,
+    Outcome,
     Resumed,
     TextDelta,
     TextReset,
@@ -81,12 +82,13 @@ class RunView:
 
     def ended(self, sentence: str, texts: Texts) -> OutboundMessage:
         """The final state of a run without an answer: what there is of the text, what happened, and that this is no
-        answer (P7)."""
+        answer."""
         partial = [texts.partial] if self.text.strip() else []
         return OutboundMessage(text=_paragraphs(self.text, sentence, *partial, *self.notices), final=True)
 
-    def answer(self, event: Finished) -> OutboundMessage:
-        return OutboundMessage(text=_paragraphs(event.text, *self.notices), final=True)
+    def answer(self, event: Finished, texts: Texts) -> OutboundMessage:
+        limited = [texts.limited] if event.outcome is Outcome.LIMITED else []
+        return OutboundMessage(text=_paragraphs(event.text, *limited, *self.notices), final=True)
 
     def failure(self, event: Failed, texts: Texts) -> OutboundMessage:
         wait = texts.retry_in.format(duration=texts.duration(event.retry_after)) if event.retry_after else ""

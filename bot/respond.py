@@ -14,15 +14,19 @@ if TYPE_CHECKING:
 
     from bot.delivery import Delivery
     from bot.patience import PatientStore
+    from bot.tasks import Tasks
     from channels.base import Clock
     from channels.message import Address, OutboundMessage
 
 
 class Responder:
-    def __init__(self, store: PatientStore, delivery: Delivery, clock: Clock) -> None:
+    def __init__(self, store: PatientStore, delivery: Delivery, clock: Clock, tasks: Tasks) -> None:
         self._store = store
         self._delivery = delivery
         self._clock = clock
+        self._tasks = tasks
+        self._dropped: dict[str, list[int]] = {}
+        self._dropping = False
 
     async def answer(
         self,
@@ -74,11 +78,28 @@ class Responder:
 
         await self._store.write(unit)
 
+    def settle_soon(self, event_id: int, reason: str) -> None:
+        """settle without waiting, many at once: for what is dropped, so that a flood of it holds up nobody else.
+
+        After a crash the event is decided on anew.
+        """
+        self._dropped.setdefault(reason, []).append(event_id)
+        if not self._dropping:
+            self._dropping = True
+            self._tasks.spawn("settle", self._settle_dropped())
+
+    async def _settle_dropped(self) -> None:
+        try:
+            while self._dropped:
+                reason, event_ids = self._dropped.popitem()
+                await self.settle(event_ids, reason)
+        finally:
+            self._dropping = False
+
     def answered(self, tx: Connection, event_ids: Sequence[int], reason: str) -> None:
         """Settle inbox rows that are answered in the same transaction."""
         self._settle(tx, event_ids, "answered", reason)
 
     def _settle(self, tx: Connection, event_ids: Sequence[int], decision: str, reason: str) -> None:
         inbox.settle(tx, event_ids, InboxState.DONE, reason)
-        for event_id in event_ids:
-            decisions.record(tx, event_id, decision, reason, self._clock.now())
+        decisions.record(tx, event_ids, decision, reason, self._clock.now())

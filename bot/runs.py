@@ -195,7 +195,7 @@ class RunManager:
             if isinstance(error, TimeoutError) and limit.expired():
                 sentence = active.texts.timed_out.format(duration=active.texts.duration(self._limits.seconds))
                 return Ending(RunState.TIMEOUT, active.view.ended(sentence, active.texts), "run_seconds")
-            # A defect of the agent must not leave a conversation without an ending (P7).
+            # A defect of the agent must not leave a conversation without an ending.
             log.exception("run %s broke", active.row.run_id)
             return self._broken(active, type(error).__name__)
 
@@ -223,7 +223,7 @@ class RunManager:
         match last:
             case Finished():
                 state = RunState.LIMITED if last.outcome is Outcome.LIMITED else RunState.SUCCESS
-                return Ending(state, active.view.answer(last))
+                return Ending(state, active.view.answer(last, active.texts))
             case Failed():
                 log.error("run %s failed (%s, %s): %s", last.run_id, last.kind, last.model, last.detail_for_log)
                 return Ending(RunState.ERROR, active.view.failure(last, active.texts), str(last.kind))

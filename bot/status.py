@@ -1,4 +1,4 @@
-"""What /status in a chat and `antler status` on the machine tell, from the same live facts (P11: told truthfully)."""
+"""What /status in a chat and `antler status` on the machine tell, from the same live facts."""
 
 from __future__ import annotations
 

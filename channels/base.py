@@ -132,7 +132,7 @@ class ConnectionState(StrEnum):
 
 @dataclass(slots=True)
 class Health:
-    """A connection's truth, written by its adapter and read by /status (P11).
+    """A connection's truth, written by its adapter and read by /status.
 
     last_sign: monotonic time of the last sign of life on the wire (an answered poll, a pong, a frame); None before the
     first. detail: why it is not connected, one line without secrets. reconnects: since the start.

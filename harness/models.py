@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import importlib.util
 import ssl
 from dataclasses import dataclass
 from pathlib import Path
@@ -51,11 +50,9 @@ def build_model(settings: ModelSettings, route: Route) -> BuiltModel:
 
 
 def check_model(settings: ModelSettings) -> None:
-    """Find out at start, without importing it, whether the model's package is there. Raises ModelSetupError."""
+    """Find out at the start whether the model's class is there; may import its package. Raises ModelSetupError."""
     if settings.use not in ("demo", OPENAI):
-        package = settings.use.partition(":")[0].partition(".")[0]
-        if not package.isidentifier() or importlib.util.find_spec(package) is None:
-            raise _missing(settings)
+        _load(settings)
 
 
 def _build_openai(settings: ModelSettings, route: Route) -> BuiltModel:

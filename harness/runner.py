@@ -13,6 +13,8 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from langchain_core.messages import AIMessage
+
 from harness import threads
 from harness.agents import Agent, Agents, Parts
 from harness.checkpoint import RUN_KEY, open_checkpoints, thread_config
@@ -28,7 +30,6 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Sequence
     from pathlib import Path
 
-    from langchain_core.messages import AIMessage
     from langchain_core.tools import BaseTool
     from langgraph.checkpoint.base import CheckpointTuple
     from langgraph.types import StateSnapshot
@@ -73,7 +74,6 @@ class HarnessRunner:
                 async for event in events:
                     yield event
         except ModelFailure as failure:
-            log.warning("run %s ends without an answer: %s", ctx.run_id, failure)
             yield turn.event(
                 Failed,
                 kind=failure.kind,
@@ -95,9 +95,8 @@ class HarnessRunner:
         saved = await self._checkpoints.newest(ctx.thread_id)
         if saved is not None and saved.metadata.get(RUN_KEY) == ctx.run_id:
             state = await agent.graph.aget_state(thread_config(ctx.thread_id))
-            if not state.next:
-                turn.answer = state.values["messages"][-1]
-            else:
+            # Not `next`: it leaves out tasks that had written when the process was killed before the next checkpoint.
+            if state.tasks:
                 yield turn.event(Resumed, attempt=max(attempt, 2))
                 # What was told of the message in the making is void: it will be told again.
                 yield turn.event(TextReset, message_id=next_message_id(ctx.run_id, state.values["messages"]))
@@ -114,6 +113,9 @@ class HarnessRunner:
                 yield turn.event(Notice, kind="images_not_seen", model=agent.settings.name)
             async for event in self._stream(turn, agent, ctx, {"messages": [user.message]}):
                 yield event
+        if turn.answer is None:
+            # An earlier process had the whole answer: the graph had finished, or its last step only had to be applied.
+            turn.answer = (await self._messages(ctx.thread_id))[-1]
         await self._note(ctx, saved)
         yield _finished(turn)
 
@@ -199,8 +201,8 @@ class HarnessRunner:
 
 
 def _finished(turn: Turn) -> AnyRunEvent:
-    answer: AIMessage | None = turn.answer
-    if answer is None:
+    answer = turn.answer
+    if not isinstance(answer, AIMessage) or answer.tool_calls:
         raise RuntimeError("the graph ended without an answer")
     return turn.event(Finished, outcome=outcome_of(answer), text=answer_text(answer), message_id=answer.id or "")
 
@@ -224,7 +226,7 @@ async def make_harness(
     Raises ModelSetupError when a model's package is missing or the default model cannot be built.
     """
     for model in models:
-        check_model(model)
+        await asyncio.to_thread(check_model, model)
     parts = Parts(
         summarization=summarization,
         llm=llm,

@@ -32,7 +32,7 @@ async def settle(graph: Graph, effects: EffectLog, thread_id: str) -> None:
     """
     config = thread_config(thread_id)
     state = await graph.aget_state(config)
-    if not state.next:
+    if not state.tasks:
         return
     missing = finished_results(state)
     known = [*state.values.get("messages", []), *missing]

@@ -54,8 +54,11 @@ class WatchedStore(Store):
 
     at_work = 0
     tripwire = Tripwire()
-    writing: asyncio.Event
-    """Set by the first write."""
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self.writing = asyncio.Event()
+        """Set by the first write."""
 
     async def write(self, unit: Callable[[Connection], Any]) -> Any:
         await self.tripwire.step()
@@ -181,7 +184,6 @@ def group(chat: str = "g") -> Address:
 async def open_store(url: str, clock: VirtualClock) -> WatchedStore:
     store = await WatchedStore.open(url, clock=clock)
     assert isinstance(store, WatchedStore)
-    store.writing = asyncio.Event()
     clock.busy = lambda: store.at_work > 0 and not store.tripwire.tripped.is_set()
     return store
 

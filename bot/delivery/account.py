@@ -26,6 +26,9 @@ log = logging.getLogger(__name__)
 AFTER_A_BUG = 30.0
 """Seconds before a reply is tried again whose call raised what no call may raise."""
 
+HOLDING_LOST = 10.0
+"""Seconds for which an answer whose send got lost holds back its chat."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccountSnapshot:
@@ -164,6 +167,9 @@ class Account:
         if reply.settled:
             self.forget(reply)
         else:
+            if reply.lost_at is not None:
+                # What was said later waits a while, so that it does not come before an answer that has to be repeated.
+                line.budget.block(min(reply.retry_at, reply.lost_at + HOLDING_LOST))
             self.changed(reply)
         self._around.progressed()
         return called

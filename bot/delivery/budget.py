@@ -1,4 +1,4 @@
-"""How many calls an account and its chats can afford (CHANNELS.md 1c): the bookkeeping behind the scheduler."""
+"""How many calls an account and its chats can afford: the bookkeeping behind the scheduler."""
 
 from __future__ import annotations
 

@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 TYPING_DELAY = 0.5
 """Seconds before the first typing action: a first text that comes at once needs none."""
 TYPING_INTERVAL = 4.0
-"""Platforms show it for about 5 s (CHANNELS.md 1c)."""
+"""Platforms show it for about 5 s (Bot API, sendChatAction)."""
 
 
 def idem_key(reply_key: str, part: int) -> str:
-    """The idempotency key of one part: derived, so that a restarted process uses the same (SECURITY.md 2.3)."""
+    """The idempotency key of one part: derived, so that a restarted process uses the same."""
     return hashlib.sha256(f"{reply_key}|{part}".encode()).hexdigest()[:32]
 
 
@@ -151,6 +151,12 @@ class Reply:
     def states_in_chat(self) -> bool:
         """A message of it is, or may be, in the chat."""
         return any(state.message_id or state.look or state.unsure for state in self.states)
+
+    @property
+    def lost_at(self) -> float | None:
+        """When the newest send of final content got lost that is still to be repeated; None when there is none."""
+        lost = [s.lost_at for s in self.states if s.lost_finals and s.message_id is None and not s.assumed]
+        return max(lost, default=None)
 
     @property
     def streaming(self) -> bool:

@@ -196,7 +196,7 @@ class Sender:
             reply.retry_at = self._clock.monotonic() + LOST_PAUSE
 
     async def _sent(self, reply: Reply, state: PartState, message_id: str, shown: Part | None, rev: int) -> None:
-        """A part is in the chat. Nothing else of this chat goes before that is recorded (SECURITY.md 2.2, W11)."""
+        """A part is in the chat. Nothing else of this chat goes before that is recorded."""
         state.message_id, state.shown = message_id, shown
         if shown is not None:
             reply.growing.mark()

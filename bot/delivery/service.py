@@ -1,4 +1,4 @@
-"""Delivery: owns what is visible of the gateway's replies (DESIGN.md 2.7); runs and commands talk to it."""
+"""Delivery: owns what is visible of the gateway's replies; runs and commands talk to it."""
 
 from __future__ import annotations
 

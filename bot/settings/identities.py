@@ -30,7 +30,7 @@ def check_identity(value: Any) -> str:
         raise ValueError("contains look-alike characters; copy the id from /whoami")
     account, colon, native = value.partition(":")
     if account.startswith("@") or native.startswith("@"):
-        raise ValueError("is a name: names change hands, so numeric/immutable ids only; /whoami tells them")
+        raise ValueError("is a name, and names change hands; write the id that /whoami tells")
     if not colon or not native or not re.match(ACCOUNT_ID, account):
         raise ValueError(_FORM)
     if native == ANYBODY:

@@ -64,6 +64,7 @@ def blame(finding: Finding, layers: Sequence[Layer]) -> ConfigProblem:
     gives is missing where most of its path is, which is the file's fault among equals.
     """
     path = finding.path
+    layers = _not_replaced(layers, path)
     givers = [layer for layer in layers if layer.depth_of(path) == len(path)]
     layer = givers[0] if givers else max(reversed(layers), key=lambda candidate: candidate.depth_of(path))
     name = _name_in(layer, path)
@@ -75,6 +76,15 @@ def blame(finding: Finding, layers: Sequence[Layer]) -> ConfigProblem:
         line=line,
         suggestion=finding.suggestion,
     )
+
+
+def _not_replaced(layers: Sequence[Layer], path: Path) -> Sequence[Layer]:
+    """The sources that count for a place: where one gives a list as a whole, the weaker ones have no say below it."""
+    lists = [end for end, step in enumerate(path) if isinstance(step, int)]
+    for number, layer in enumerate(layers):
+        if lists and layer.depth_of(path) >= lists[0]:
+            return layers[: number + 1]
+    return layers
 
 
 def _name_in(layer: Layer, path: Path) -> str | None:

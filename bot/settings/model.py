@@ -17,6 +17,7 @@ from pydantic import (
     model_validator,
 )
 from pydantic_core import InitErrorDetails, PydanticCustomError
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from bot.settings.identities import ACCOUNT_ID, with_account
 from bot.settings.network import NetworkSettings, ProxyUrl
@@ -69,8 +70,22 @@ class ChannelSettings(Section):
         return value if isinstance(value, wanted) else wanted.model_validate(value)
 
 
-class Settings(Section):
+class Settings(BaseSettings):
     """The whole configuration. `bot.settings.load` builds it from files; tests build it directly."""
+
+    model_config = SettingsConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Only what `load` hands over: its sources know the file, the line or the variable to blame for each value."""
+        return (init_settings,)
 
     data_dir: Path = Field(default=Path("data"), validate_default=True)
     database: DatabaseSettings = DatabaseSettings()

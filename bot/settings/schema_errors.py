@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import types
 from typing import TYPE_CHECKING, Any, Union, get_args, get_origin
 
@@ -25,8 +26,8 @@ _WORDS = {
     "dict_type": "should be a mapping (lines of `key: value`)",
     "model_type": "should be a mapping (lines of `key: value`)",
     "model_attributes_type": "should be a mapping (lines of `key: value`)",
-    "list_type": "should be a list: [a, b]",
-    "tuple_type": "should be a list: [a, b]",
+    "list_type": 'should be a list: ["a", "b"]',
+    "tuple_type": 'should be a list: ["a", "b"]',
     "string_type": "should be text; put it in quotes",
     "int_type": "should be a whole number",
     "int_parsing": "should be a whole number",
@@ -42,21 +43,36 @@ _WORDS = {
 
 def findings_of(error: ValidationError, values: Mapping[str, Any]) -> Iterator[Finding]:
     """values: the tree that was validated. No finding repeats a value of it."""
-    for details in error.errors(include_url=False):
-        if details["type"] != "platform_unknown":
+    errors = error.errors(include_url=False)
+    for details in errors:
+        if details["type"] != "platform_unknown" and not _is_consequence(details, errors):
             yield _finding(details, values)
+
+
+def _is_consequence(details: ErrorDetails, errors: list[ErrorDetails]) -> bool:
+    """A list whose entries are all faulty counts as empty for pydantic."""
+    place = details["loc"]
+    return details["type"] == "too_short" and any(
+        other["loc"][: len(place)] == place and len(other["loc"]) > len(place) for other in errors
+    )
 
 
 def _finding(details: ErrorDetails, values: Mapping[str, Any]) -> Finding:
     path = _path_of(details["loc"])
     kind = details["type"]
     if details["loc"][-1:] == ("[key]",):
-        return Finding(path, f"an account id should match {ACCOUNT_ID[1:-1]}")
+        return Finding(path, f"an account id should match {ACCOUNT_ID[1:-1]}", _simple_id(str(path[-1])))
     if kind == "extra_forbidden":
         return Finding(path, "unknown key", did_you_mean(str(path[-1]), known_keys(path[:-1], values)))
     if kind == "missing" and len(path) == 3 and path[0] == "channels" and path[2] == "type":
         return Finding(path[:2], "the id names no platform", f"add type: one of {', '.join(sorted(PLATFORMS))}")
     return Finding(path, _message(details), _nearest_word(details))
+
+
+def _simple_id(account: str) -> str:
+    """The same name as an account may be called, where it is a matter of letters only."""
+    simple = re.sub(r"[ .]", "-", account.lower())
+    return f"write it as {simple}" if re.match(ACCOUNT_ID, simple) else ""
 
 
 def _path_of(loc: Path) -> Path:

@@ -13,6 +13,7 @@ _DM = {
     "allowlist": "persons of the list (a stranger is told their id)",
     "open": "EVERYBODY",
 }
+_TERMINAL = "whoever may use this machine as the user that Antler runs as"
 
 
 def describe(settings: Settings) -> str:
@@ -24,7 +25,9 @@ def describe(settings: Settings) -> str:
     ]
     for account, channel in settings.channels.items():
         lines.append(f"account   {account} ({channel.type})")
-        lines.append(f"  access  {_access(settings.access_for(account), account)}")
+        # The terminal's lists are empty for a reason: it is asked by nobody but the operator.
+        at_terminal = channel.type == "console"
+        lines.append(f"  access  {_TERMINAL if at_terminal else _access(settings.access_for(account), account)}")
     return "\n".join(lines)
 
 

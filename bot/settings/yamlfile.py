@@ -29,11 +29,12 @@ _SYNTAX = (
     ),
     (
         "mapping values are not allowed",
-        f"a colon stands where none can be; {_QUOTE} what contains it, or mend the indentation",
+        "a colon stands where none can be; put the value that holds it in quotes, mend the indentation, "
+        "or write the space that is missing after the colon above",
     ),
     ("quoted scalar", "a quote is not closed, or contains an unknown \\ sequence"),
     ("unexpected end of stream", "a quote is not closed"),
-    ("flow", "a bracket [ or { is not closed, or a comma is missing"),
+    ("flow", "a bracket [ or { is not closed, or a comma is missing; inside { } put ${NAME} in quotes"),
     ("could not find expected ':'", "a key has no colon, or the indentation is wrong"),
     ("expected <block end>", "the indentation is wrong"),
     ("single document", "there is more than one document (---) in the file"),

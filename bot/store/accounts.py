@@ -1,4 +1,4 @@
-"""Which bot stands behind an account's name. Filled at the first connection, checked at each one (DESIGN 7)."""
+"""Which bot stands behind an account's name. Filled at the first connection, checked at each one."""
 
 from __future__ import annotations
 

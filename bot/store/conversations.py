@@ -1,4 +1,4 @@
-"""Conversations, and the threads they point at. A thread belongs to one owner for ever (P9)."""
+"""Conversations, and the threads they point at. A thread belongs to one owner for ever."""
 
 from __future__ import annotations
 

@@ -11,6 +11,7 @@ from bot.store.sql import chunks, insert
 from bot.store.tables import decisions
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from datetime import datetime
 
     from sqlalchemy import Connection
@@ -26,10 +27,11 @@ class DecisionRow:
     decided_at: datetime
 
 
-def record(tx: Connection, inbox_id: int, decision: str, reason: str, now: datetime) -> None:
-    """Keep what was decided on an event, and why."""
-    values = {"inbox_id": inbox_id, "decision": decision, "reason": reason, "decided_at": now}
-    tx.execute(insert(tx, decisions), values)
+def record(tx: Connection, inbox_ids: Sequence[int], decision: str, reason: str, now: datetime) -> None:
+    """Keep what was decided on events, and why."""
+    same = {"decision": decision, "reason": reason, "decided_at": now}
+    if inbox_ids:
+        tx.execute(insert(tx, decisions), [{"inbox_id": inbox_id, **same} for inbox_id in inbox_ids])
 
 
 def recent(tx: Connection, limit: int) -> list[DecisionRow]:

@@ -1,4 +1,4 @@
-"""The inbox: every event once, committed before its platform is told so (P1, P2)."""
+"""The inbox: every event once, committed before its platform is told so."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ KNOWN_KEYS = select(inbox_keys.c.key, inbox_keys.c.inbox_id).where(
 
 
 class AlreadyAssigned(StoreError):
-    """An event was to be given to a run, but it is not there, settled, or another run's (P2)."""
+    """An event was to be given to a run, but it is not there, settled, or another run's."""
 
 
 def _add(tx: Connection, events: Sequence[AnyEvent]) -> list[InboxRow | None]:
@@ -127,7 +127,7 @@ def assign(tx: Connection, ids: Iterable[int], run_id: str) -> None:
 def prune(tx: Connection, before: datetime, limit: int = 5000) -> int:
     """Forget done and dead events received before that time, their keys too, at most `limit`; returns how many.
 
-    A platform may deliver an event again for a day (SECURITY.md 2.1), so `before` lies further back than that.
+    A platform may deliver an event again for a day (Bot API, "Getting updates"), so `before` lies further back.
     """
     settled = inbox.c.state.in_((InboxState.DONE, InboxState.DEAD))
     old = select(inbox.c.id).where(inbox.c.received_at < before, settled).order_by(inbox.c.received_at).limit(limit)

@@ -1,4 +1,4 @@
-"""The outbox: one row per part of a reply, its intent committed before the first send (P4, P5)."""
+"""The outbox: one row per part of a reply, its intent committed before the first send."""
 
 from __future__ import annotations
 

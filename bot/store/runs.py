@@ -1,4 +1,4 @@
-"""Runs: opened with their messages in one step, started, suspended and ended under names that stay (P6, P7)."""
+"""Runs: opened with their messages in one step, started, suspended and ended under names that stay."""
 
 from __future__ import annotations
 

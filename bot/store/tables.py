@@ -163,7 +163,7 @@ runs = Table(
     Index(None, "conversation", "seq"),
     Index(None, "state"),
     Index(None, "ended_at"),
-    # P3: one run at a time.
+    # One run at a time.
     Index(
         "uq_runs_active",
         "conversation",

@@ -32,6 +32,7 @@ class Texts:
     failures: Mapping[FailureKind, str]  # {model} {wait}
     retry_in: str  # {duration}
     partial: str
+    limited: str
     images_not_seen: str  # {model}
     file_problem: Mapping[str, str]  # {name} {limit}; keys: too_large, too_large_there, gone, quota, failed
 
@@ -40,7 +41,6 @@ class Texts:
     queue_full: str  # {count} {limit}
     too_fast: str
     not_allowed: str
-    stopping: str
 
     # Commands.
     command_menu: Mapping[str, str]
@@ -48,12 +48,12 @@ class Texts:
     help_line: str  # {command} {description}
     unknown_command: str  # {command}
     did_you_mean: str  # {suggestion}
+    see_help: str
     new_thread: str
     new_thread_titled: str  # {title}
     new_stopped_run: str
     new_dropped: str  # {count}
     dropped_by_new: str
-    stop_done: str
     stop_nothing: str
     stop_not_yours: str
     models_head: str
@@ -66,7 +66,6 @@ class Texts:
     whoami: str  # {person} {conversation} {chat}
     whoami_group: str  # {chat}
     button_expired: str
-    button_done: str
     status: Mapping[str, str]
 
     # Units.

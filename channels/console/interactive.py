@@ -11,7 +11,6 @@ import time
 from typing import TYPE_CHECKING
 
 from prompt_toolkit import PromptSession
-from prompt_toolkit.application import in_terminal
 from prompt_toolkit.formatted_text import ANSI
 from rich.text import Text
 
@@ -57,10 +56,12 @@ class InteractiveTerminal:
 
     async def run(self) -> None:
         """Until the gateway closed the link."""
-        async with asyncio.TaskGroup() as group:
-            prompting = group.create_task(self._prompt(), name="console prompt")
-            await self._show()
-            prompting.cancel()
+        # Raw between two prompts as well: in cooked mode a Ctrl-C would be a signal, and a Ctrl-D be lost.
+        with self._session.app.input.raw_mode():
+            async with asyncio.TaskGroup() as group:
+                prompting = group.create_task(self._prompt(), name="console prompt")
+                await self._show()
+                prompting.cancel()
 
     async def _prompt(self) -> None:
         staying = True
@@ -79,7 +80,7 @@ class InteractiveTerminal:
     async def _enter(self, text: str) -> None:
         if text.strip():
             self._transcript.entered()
-            await self._print(rendered(Text(PROMPT + sanitize(text), style="bold"), self._width()))
+            self._print(rendered(Text(PROMPT + sanitize(text), style="bold"), self._width()))
             await self._entry.send(text)
 
     async def _interrupt(self) -> bool:
@@ -97,19 +98,21 @@ class InteractiveTerminal:
         while (frame := await self._link.receive()) is not None:
             ready = self._transcript.apply(frame)
             if isinstance(ready, Note):
-                await self._print(rendered(Text(ready.text, style="dim"), self._width()))
+                self._print(rendered(Text(ready.text, style="dim"), self._width()))
             elif ready is not None:
-                await self._print(render(ready, self._width()) + "\n")
+                self._print(render(ready, self._width()) + "\n")
                 self._transcript.remember(ready)
             self._session.app.invalidate()
         for shown in self._transcript.growing.values():
-            await self._print(render(shown, self._width()))
+            self._print(render(shown, self._width()))
 
-    async def _print(self, text: str) -> None:
-        """Above the prompt, for good."""
-        async with in_terminal():
-            self._output.write_raw(text)
-            self._output.flush()
+    def _print(self, text: str) -> None:
+        """Above the prompt, for good. Not by prompt_toolkit's in_terminal, which leaves raw mode meanwhile."""
+        app = self._session.app
+        app.renderer.erase()
+        self._output.write_raw(text)
+        self._output.flush()
+        app.invalidate()
 
     def _message(self) -> ANSI:
         """What is drawn in front of the input: the end of what grows, as far as it fits, and the prompt."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from typing import TYPE_CHECKING
 
 from rich.console import Console, Group
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
 
 MAX_DRAFT = 20_000
 """Characters of a growing text that are rendered again at each change; of a longer one only its end."""
+
+_PADDING = re.compile(r" +$", re.MULTILINE)
+"""Rich fills lines up to the width; whoever copies a text from the terminal does not want that."""
 
 
 def render(shown: Shown, width: int) -> str:
@@ -37,7 +41,7 @@ def rendered(content: RenderableType, width: int) -> str:
     console = Console(file=io.StringIO(), force_terminal=True, legacy_windows=False, width=width)
     with console.capture() as capture:
         console.print(content)
-    return capture.get()
+    return _PADDING.sub("", capture.get())
 
 
 def _markdown(shown: Shown) -> Markdown:

@@ -163,7 +163,7 @@ class TelegramChannel:
             await self._api.call("deleteMessage", payload.target(address, message_id))
 
     async def find(self, address: Address, part: Part, probe: Probe) -> str | None:
-        """Try to edit the ids right above `probe.after`: only a message of ours accepts it (SECURITY.md 2.4, D)."""
+        """Try to edit the ids right above `probe.after`: only a message of ours accepts it."""
         if probe.after is None or not probe.after.isdecimal():
             return None
         above = (str(number) for number in itertools.count(int(probe.after) + 1))

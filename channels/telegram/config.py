@@ -12,7 +12,7 @@ _TOKEN = re.compile(r"[0-9]{1,20}:[A-Za-z0-9_-]{30,}")
 
 
 class TelegramRate(BaseModel):
-    """What the Bot API tolerates for long (CHANNELS.md 1c); edits and sends share it."""
+    """What the Bot API tolerates for long (Bots FAQ, "My bot is hitting limits"); edits and sends share it."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
 

@@ -1,6 +1,6 @@
 """What a refusal of the Bot API means for the caller: every answer but 2xx becomes a ChannelError. Pure.
 
-Called by api.py. The texts are the server's own and compared without regard to case (CHANNELS.md 1a).
+Called by api.py. The texts are the server's own and compared without regard to case.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Raw update -> event of the port. Pure: all it knows is in its arguments. Called by poll.py for every update.
 
-Sources: Bot API "Update", "Message", "MessageEntity"; CHANNELS.md 1b.
+Sources: Bot API "Update", "Message", "MessageEntity".
 """
 
 from __future__ import annotations

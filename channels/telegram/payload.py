@@ -31,7 +31,7 @@ _SPECIAL_VIEWS = {
     "video": frozenset({"video/mp4"}),
 }
 _NO_PREVIEW = {"is_disabled": True}
-"""On every text: fetching a previewed link leaks to its owner without a click (SECURITY.md 64)."""
+"""On every text: fetching a previewed link leaks to its owner without a click."""
 
 Params = dict[str, Any]
 

@@ -1,4 +1,4 @@
-"""Receiving: take updates, hand them over, and only when they are committed ask for the next ones (P1).
+"""Receiving: take updates, hand them over, and only when they are committed ask for the next ones.
 
 One `step` at a time, repeated by the supervisor in channel.py.
 """
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from channels.telegram.api import TelegramApi
 
 GRACE_SECONDS = 15.0
-"""How long an answer may be late before the connection counts as dead; with the longest poll still below 90 s (P11)."""
+"""How long an answer may be late before the connection counts as dead; with the longest poll still below 90 s."""
 _IDLE_SECONDS = 0.5
 
 

@@ -1,4 +1,4 @@
-"""The part of the Bot API's objects that the adapter reads (CHANNELS.md 1b), checked when read; the rest is ignored.
+"""The part of the Bot API's objects that the adapter reads, checked when read; the rest is ignored.
 
 Names are the Bot API's own. Read by inbound.py.
 """

@@ -86,9 +86,10 @@ class WatchedUploads(Uploads):
 
 
 class GatedChannel(MemoryChannel):
-    """downloads: attachments wait for it."""
+    """downloads: attachments wait for it; presses: so do the answers to pressed buttons."""
 
     downloads: asyncio.Event | None = None
+    presses: asyncio.Event | None = None
     watched: WatchedUploads
 
     async def fetch(self, attachment: Attachment, sink: Any) -> None:
@@ -99,6 +100,11 @@ class GatedChannel(MemoryChannel):
             finally:
                 self.watched.at_work += 1
         await super().fetch(attachment, sink)
+
+    async def acknowledge(self, press: ButtonPressed, text: str = "") -> None:
+        if self.presses is not None:
+            await self.presses.wait()
+        await super().acknowledge(press, text)
 
 
 @dataclass
@@ -126,7 +132,7 @@ class Core:
         self.tasks, self.actors = Tasks("gateway"), Tasks("conversation")
         patient, background = PatientStore(self.store, self.clock), Background()
         self.delivery = Delivery(self.store, self.clock, Redactor([SECRET]))
-        self.responder = Responder(patient, self.delivery, self.clock)
+        self.responder = Responder(patient, self.delivery, self.clock, self.actors)
         self.runs = RunManager(
             store=patient,
             delivery=self.delivery,

@@ -1,4 +1,4 @@
-"""Who may talk and what counts as said to the bot: SECURITY.md section 4, inputs 1-16, as far as lists go."""
+"""Who may talk and what counts as said to the bot, as far as lists go."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The bus: committed before acked, once, in order, bounded; what was overheard is never stored (P1, P2)."""
+"""The bus: committed before acked, once, in order, bounded; what was overheard is never stored."""
 
 from __future__ import annotations
 

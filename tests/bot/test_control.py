@@ -1,4 +1,4 @@
-"""The control socket: one line asks, one line answers, whatever else comes (DESIGN.md 4)."""
+"""The control socket: one line asks, one line answers, whatever else comes."""
 
 from __future__ import annotations
 
@@ -166,7 +166,7 @@ async def test_an_answer_of_another_kind_is_no_status(tmp_path: Path, line: byte
 
 def test_the_status_reads_well() -> None:
     assert describe(FACTS).splitlines() == [
-        "antler 1.2.3, up 61 s, 1 running, 2 waiting",
+        "antler 1.2.3, up 0:01:01, 1 running, 2 waiting",
         "  telegram: connected, last sign of life 3 s ago",
         "  slack: retrying, no sign of life yet (no network)",
     ]

@@ -29,13 +29,14 @@ async def inbox_states(c: Core) -> list[InboxState]:
     return [row.state for row in await c.store.read(lambda tx: inbox.load(tx, range(1, 100)))]
 
 
-async def test_a_message_is_answered_in_one_message_that_replies_to_it(tmp_path: Path) -> None:
+async def test_a_message_is_answered_in_one_message_which_in_a_group_replies_to_it(tmp_path: Path) -> None:
     async with core(tmp_path) as c:
-        said = await c.say("hello")
+        said = await c.say("hello", ANN, "g")
+        await c.say("hello")
         await c.answered()
-        (bubble,) = c.channel.chats[ANN]
-        assert bubble.text == "echo: hello"
-        assert bubble.reply_to == said.platform_message_id
+        (in_group,), (between_two,) = c.channel.chats["g"], c.channel.chats[ANN]
+        assert in_group.text == between_two.text == "echo: hello"
+        assert (in_group.reply_to, between_two.reply_to) == (said.platform_message_id, None)
 
 
 async def test_messages_of_a_conversation_run_one_at_a_time_in_their_order(tmp_path: Path) -> None:
@@ -173,7 +174,7 @@ async def test_stop_at_the_very_same_moment_stops_the_run(tmp_path: Path) -> Non
     async with core(tmp_path) as c:
         await c.receive(c.message("long work"), c.message("/stop"))
         await c.answered()
-        assert c.texts() == ["⏹ Stopped.", "⏹ Stopped."]
+        assert c.texts() == ["⏹ Stopped."]
         (row,) = await c.store.read(lambda tx: runs.recent(tx, f"memory:{ANN}", 5))
         assert row.state is RunState.INTERRUPTED
 

@@ -1,4 +1,4 @@
-"""How a reply becomes visible: sent early, edited, finished by its last edit (DESIGN.md 2.7, P4, P5)."""
+"""How a reply becomes visible: sent early, edited, finished by its last edit."""
 
 from __future__ import annotations
 

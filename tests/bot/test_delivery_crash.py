@@ -1,4 +1,4 @@
-"""The process dies at any moment; the next one makes good what it left (SECURITY.md 2.2, W4 to W12)."""
+"""The process dies at any moment; the next one makes good what it left."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def contains(texts: list[str], expected: list[str]) -> bool:
     return all(part in rest for part in expected)
 
 
-async def test_an_intent_without_a_send_is_sent(tmp_path: Path) -> None:  # W4
+async def test_an_intent_without_a_send_is_sent(tmp_path: Path) -> None:
     async with world(tmp_path, NO_IDEMPOTENCY) as w:
         gate = w.channel.hold("send")
         reply = await w.delivery.open("r1", dm(), None)
@@ -115,7 +115,7 @@ async def test_an_intent_without_a_send_is_sent(tmp_path: Path) -> None:  # W4
         assert w.texts == ["Hello"]
 
 
-async def test_a_stored_final_edits_the_placeholder(tmp_path: Path) -> None:  # W8
+async def test_a_stored_final_edits_the_placeholder(tmp_path: Path) -> None:
     async with world(tmp_path, NO_IDEMPOTENCY) as w:
         reply = await w.delivery.open("r1", dm(), None)
         reply.show(OutboundMessage(text="Hel"))
@@ -129,7 +129,7 @@ async def test_a_stored_final_edits_the_placeholder(tmp_path: Path) -> None:  # 
         assert len(w.calls("send")) == 1
 
 
-async def test_parts_that_were_sent_are_not_sent_again(tmp_path: Path) -> None:  # W11
+async def test_parts_that_were_sent_are_not_sent_again(tmp_path: Path) -> None:
     async with world(tmp_path, small(NO_EDIT)) as w:
         await w.say(ANSWER)
         await w.clock.settle()
@@ -145,7 +145,7 @@ async def test_parts_that_were_sent_are_not_sent_again(tmp_path: Path) -> None: 
         assert len(w.calls("send")) - calls <= len(PARTS) - sent + 1
 
 
-async def test_a_zombie_without_its_lease_sends_nothing(tmp_path: Path) -> None:  # W14
+async def test_a_zombie_without_its_lease_sends_nothing(tmp_path: Path) -> None:
     async with world(tmp_path, NO_IDEMPOTENCY) as w:
         reply = await w.delivery.open("r1", dm(), None)
         reply.show(OutboundMessage(text="Hel"))

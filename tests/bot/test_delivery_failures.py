@@ -1,4 +1,4 @@
-"""What each failure of the platform means for a reply (channels/errors.py; SECURITY.md 2)."""
+"""What each failure of the platform means for a reply (channels/errors.py)."""
 
 from __future__ import annotations
 
@@ -142,6 +142,25 @@ async def test_a_lost_final_is_repeated_once(tmp_path: Path, caplog: pytest.LogC
         assert len(w.calls("send")) == 2
         assert "sending again" in caplog.text
         assert "taken as shown" in caplog.text
+
+
+async def test_what_is_said_after_a_lost_final_comes_after_its_repeat(tmp_path: Path) -> None:
+    async with world(tmp_path, NO_IDEMPOTENCY) as w:
+        w.channel.fail("send", OutcomeUnknown("read timed out"))
+        await w.say("first", "r1")
+        await w.say("second", "r2")
+        await w.drained()
+        assert w.texts == ["first", "second"]
+
+
+async def test_a_wire_that_stays_dead_does_not_hold_back_a_chat_for_ever(tmp_path: Path) -> None:
+    async with world(tmp_path, NO_IDEMPOTENCY) as w:
+        w.channel.health.last_sign = w.clock.monotonic()
+        w.channel.fail("send", OutcomeUnknown("read timed out"))
+        await w.say("first", "r1")
+        await w.say("second", "r2")
+        await w.clock.advance(30)
+        assert w.texts[0] == "second"
 
 
 async def test_a_lost_final_is_not_repeated_into_a_dead_wire(tmp_path: Path) -> None:

@@ -87,12 +87,22 @@ class Conversations:
         await self.w.drained()
 
 
+async def stay_alive(w: World) -> None:
+    """Signs of life on the wire, as polls give them: without any, an answer that got lost is rightly not repeated."""
+    while True:
+        await w.clock.sleep(20)
+        w.channel.health.last_sign = w.clock.monotonic()
+
+
 async def check(mode: MemoryMode, actions: Sequence[Action]) -> None:
     before = asyncio.all_tasks()
     with tempfile.TemporaryDirectory() as folder:
         async with world(Path(folder), mode) as w:
             runs = Conversations(w)
+            alive = asyncio.create_task(stay_alive(w))
             await runs.play(actions)
+            alive.cancel()
+            await asyncio.wait({alive})
             unknown = sum(action[0] == "fault" and action[2] in ("unknown", "lost") for action in actions)
             restarted = sum(action[0] == "restart" for action in actions)
             # Where a send can neither be repeated nor looked up, each lost answer or kill may cost one copy, no more.

@@ -1,4 +1,4 @@
-"""Names of persons, conversations and folders, whatever ids a platform hands out (SECURITY.md inputs 48 and 49)."""
+"""Names of persons, conversations and folders, whatever ids a platform hands out."""
 
 from __future__ import annotations
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -140,8 +141,45 @@ async def test_a_chat_that_moved_keeps_its_thread(tmp_path: Path) -> None:
         assert c.harness.starts[0].ctx.thread_id == c.harness.starts[1].ctx.thread_id
 
 
+async def test_a_chat_that_moves_while_its_run_works_goes_on_with_one_run_at_a_time(tmp_path: Path) -> None:
+    async with core(tmp_path) as c:
+        gate = c.harness.hold("first")
+        said = await c.say("first", ANN, "g")
+        await c.say("second", ANN, "g")
+        c.policy = replace(c.policy, access=replace(RULES, groups=frozenset({"memory:g", "memory:G2"})))
+        await c.receive(
+            ChatMigrated(
+                account="memory",
+                dedupe_keys=("k",),
+                sent_at=said.sent_at,
+                received_at=said.received_at,
+                old_chat="g",
+                new_chat="G2",
+            )
+        )
+        await c.say("third", ANN, "G2")
+        assert c.harness.asked == ["first"]
+        gate.set()
+        await c.answered()
+        assert c.harness.asked == ["first", "second", "third"]
+        assert c.harness.most_at_work == 1
+        assert len({start.ctx.thread_id for start in c.harness.starts}) == 1
+        assert c.manager.idle
+
+
+async def test_a_platform_that_is_slow_to_take_a_buttons_answer_holds_up_nobody(tmp_path: Path) -> None:
+    async with core(tmp_path) as c:
+        c.channel.presses = asyncio.Event()
+        await c.press("1", "unknown:0")
+        await c.say("hello", BOB)
+        assert c.texts(BOB) == ["echo: hello"]
+        c.channel.presses.set()
+        await c.answered()
+        assert len(c.channel.acknowledged) == 1
+
+
 async def test_nobody_is_given_anothers_thread(tmp_path: Path) -> None:
-    """A person whose id looks like a group's topic (SECURITY.md input 48)."""
+    """A person whose id looks like a group's topic."""
     rules = replace(RULES, allow=frozenset({"memory:g/1"}))
     async with core(tmp_path, rules) as c:
         group = c.message("group secret", ANN, "g")

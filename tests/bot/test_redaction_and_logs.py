@@ -1,4 +1,4 @@
-"""Secrets stay out of texts and logs in every form, and a log line cannot be forged (P10)."""
+"""Secrets stay out of texts and logs in every form, and a log line cannot be forged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the chat shows of a run: the fold of its events, and endings that never look like answers (P7)."""
+"""What the chat shows of a run: the fold of its events, and endings that never look like answers."""
 
 from __future__ import annotations
 
@@ -88,9 +88,9 @@ def test_waiting_and_resuming_are_told() -> None:
 def test_the_answer_is_what_finished_says_with_its_notices() -> None:
     finished = Finished(run_id="r", seq=2, outcome=Outcome.SUCCESS, text="Whole.", message_id="a")
     view = fold(delta("Who"), Notice(run_id="r", seq=1, kind="images_not_seen", model="m"))
-    assert view.answer(finished).text == "Whole.\n\n" + EN.images_not_seen.format(model="m")
-    assert view.answer(finished).final
-    assert fold(Notice(run_id="r", seq=1, kind="summarized")).answer(finished).text == "Whole."
+    assert view.answer(finished, EN).text == "Whole.\n\n" + EN.images_not_seen.format(model="m")
+    assert view.answer(finished, EN).final
+    assert fold(Notice(run_id="r", seq=1, kind="summarized")).answer(finished, EN).text == "Whole."
 
 
 @pytest.mark.parametrize(

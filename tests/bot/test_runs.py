@@ -1,4 +1,4 @@
-"""Runs: every ending has a name, what happened is kept, and a crash or a planned stop loses nothing (P6, P7)."""
+"""Runs: every ending has a name, what happened is kept, and a crash or a planned stop loses nothing."""
 
 from __future__ import annotations
 
@@ -38,13 +38,16 @@ async def events_of(c: Core, run: RunRow) -> list[tuple[int, str, dict[str, Any]
     return [(seq, kind, json.loads(body)) for seq, kind, body in rows]
 
 
-@pytest.mark.parametrize(("outcome", "state"), [("success", RunState.SUCCESS), ("limited", RunState.LIMITED)])
-async def test_an_answer_ends_in_its_outcome(tmp_path: Path, outcome: str, state: RunState) -> None:
+@pytest.mark.parametrize(
+    ("outcome", "state", "shown"),
+    [("success", RunState.SUCCESS, "done"), ("limited", RunState.LIMITED, f"done\n\n{EN.limited}")],
+)
+async def test_an_answer_ends_in_its_outcome(tmp_path: Path, outcome: str, state: RunState, shown: str) -> None:
     async with core(tmp_path) as c:
         c.harness.tells("q", lambda tell: tell.answer("done", Outcome(outcome)))
         await c.say("q")
         await c.answered()
-        assert c.texts() == ["done"]
+        assert c.texts() == [shown]
         run = await last_run(c)
         assert (run.state, run.attempt) == (state, 1)
         assert run.ended_at is not None
@@ -87,7 +90,7 @@ async def test_stop_names_the_ending_and_ends_the_agents_work(tmp_path: Path) ->
         await c.say("q")
         await c.say("/stop")
         await c.answered()
-        assert c.texts() == [f"The first half\n\n⏹ Stopped.\n\n{PARTIAL}", "⏹ Stopped."]
+        assert c.texts() == [f"The first half\n\n⏹ Stopped.\n\n{PARTIAL}"]
         assert (await last_run(c)).state is RunState.INTERRUPTED
         assert c.harness.working == 0
 

@@ -34,8 +34,8 @@ def test_exact_ids_are_taken_as_they_are(tmp_path: Path, identity: str) -> None:
 @pytest.mark.parametrize(
     ("entry", "message"),
     [
-        ('"@name"', "numeric/immutable ids only"),
-        ('"telegram:@name"', "numeric/immutable ids only"),
+        ('"@name"', "names change hands"),
+        ('"telegram:@name"', "names change hands"),
         ("12345", 'has no account in front; write it as "telegram:<id>"'),
         ("true", "has no account in front"),
         ("12.5", "has no account in front"),

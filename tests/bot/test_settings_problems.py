@@ -52,7 +52,7 @@ def test_every_problem_is_told_at_once(tmp_path: Path) -> None:
         "channels.four.type": "11: names no platform; did you mean telegram?",
         "channels.five.token": "12: is still the example's placeholder; put your own value there, or remove the line",
         "channels.six": "13: the id names no platform; add type: one of console, telegram",
-        "channels.Seven": "14: an account id should match [a-z0-9][a-z0-9_-]{0,31}",
+        "channels.Seven": "14: an account id should match [a-z0-9][a-z0-9_-]{0,31}; write it as seven",
     }
 
 
@@ -72,6 +72,7 @@ def test_a_problem_reads_as_one_line(tmp_path: Path) -> None:
         ("network: {ca_file: nowhere.pem}", "network.ca_file", "cannot be read: No such file"),
         ("summarization: {max_messages: 10, keep: 10}", "summarization.keep", "should be less than max_messages"),
         ("models: []", "models", "has no entry"),
+        ("models: [{name: m, model: x, tmeout: 1}]", "models[0].tmeout", "unknown key; did you mean timeout?"),
         ("models: {}", "models", "should be a list"),
         ("models: [{use: demo}]", "models[0].name", "is missing"),
         ("models: [{name: m}]", "models[0].model", "is missing: the name that the provider gives the model"),

@@ -1,4 +1,4 @@
-"""What /status and `antler status` tell, from the same facts; silence is not called a connection (P11)."""
+"""What /status and `antler status` tell, from the same facts; silence is not called a connection."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fixtures of the flow tests: the simulators run for the whole session, each gateway has a bot and a folder of its own."""
+"""Fixtures of the flow tests: simulators for the whole session, a bot and a folder for each gateway."""
 
 from __future__ import annotations
 

@@ -26,7 +26,10 @@ STOP_SECONDS = 15.0
 
 @dataclass
 class World:
-    """One gateway between one Telegram and one model server. `settings` is merged over the config below, `environment` over the variables."""
+    """One gateway between one Telegram and one model server.
+
+    `settings` is merged over the config below, `environment` over the process's variables.
+    """
 
     telegram: TelegramSimulator
     model: ModelSimulator
@@ -34,6 +37,8 @@ class World:
     settings: dict[str, Any] = field(default_factory=dict)
     environment: dict[str, str] = field(default_factory=dict)
     process: asyncio.subprocess.Process | None = None
+    _logging: asyncio.Task[None] | None = None
+    _logged: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
     def data_dir(self) -> Path:
@@ -69,7 +74,7 @@ class World:
         """Start the process and wait until it polls."""
         process = await self._launch(environment)
         polled = asyncio.create_task(self.telegram.wait_polled(READY_SECONDS))
-        ended = asyncio.create_task(process.wait())
+        ended = asyncio.create_task(self._waited(process))
         await asyncio.wait({polled, ended}, return_when=asyncio.FIRST_COMPLETED)
         if not polled.done():
             polled.cancel()
@@ -81,30 +86,46 @@ class World:
         """Start the process, which is expected to end by itself; returns its exit code."""
         process = await self._launch({})
         async with asyncio.timeout(READY_SECONDS):
-            return await process.wait()
+            return await self._waited(process)
 
     async def begin(self) -> None:
         """Start the process without waiting for a poll, for a gateway that is not going to connect."""
         await self._launch({})
 
     async def wait_for_log(self, text: str, timeout: float = 20.0) -> None:
-        """Until the log holds a text; the file is looked at often, for nothing tells when it grows."""
+        """Until the log holds a text."""
         async with asyncio.timeout(timeout):
             while text not in self.log:
-                await asyncio.sleep(0.05)
+                self._logged.clear()
+                await self._logged.wait()
+
+    async def _waited(self, process: asyncio.subprocess.Process) -> int:
+        """The exit code, once the log is complete."""
+        code = await process.wait()
+        if self._logging is not None:
+            await self._logging
+        return code
+
+    async def _keep_log(self, output: asyncio.StreamReader) -> None:
+        with (self.folder / "log.txt").open("ab", buffering=0) as log:
+            while chunk := await output.read(64 * 1024):
+                log.write(chunk)
+                self._logged.set()
 
     async def _launch(self, environment: dict[str, str]) -> asyncio.subprocess.Process:
         self.config_file.write_text(yaml.safe_dump(self.config()))
-        with (self.folder / "log.txt").open("ab") as log:
-            self.process = await asyncio.create_subprocess_exec(
-                sys.executable,
-                *("-W", "error::DeprecationWarning:bot", "-m", "bot", "run", "--config", str(self.config_file)),
-                cwd=REPO_ROOT,
-                env=self.variables | environment,
-                stdin=asyncio.subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-            )
+        (self.folder / "log.txt").touch()
+        self.process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            *("-W", "error::DeprecationWarning:bot", "-m", "bot", "run", "--config", str(self.config_file)),
+            cwd=REPO_ROOT,
+            env=self.variables | environment,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+        )
+        assert self.process.stdout is not None
+        self._logging = asyncio.create_task(self._keep_log(self.process.stdout), name="gateway log")
         return self.process
 
     @property
@@ -130,11 +151,11 @@ class World:
         self.process.send_signal(number)
         try:
             async with asyncio.timeout(STOP_SECONDS):
-                return await self.process.wait()
+                return await self._waited(self.process)
         finally:
             if self.process.returncode is None:
                 self.process.kill()
-                await self.process.wait()
+                await self._waited(self.process)
             self.process = None
 
     async def command(self, *arguments: str) -> tuple[int, str]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import pytest_asyncio
 
+from bot.texts.en import EN
 from tests.simulators.telegram.seen import TEAM, Person, Room
 
 if TYPE_CHECKING:
@@ -114,10 +115,10 @@ async def test_a_hundred_thousand_characters_in_one_update(gateway: World, perso
 async def test_ten_thousand_updates_at_once(gateway: World, person: Person) -> None:
     people = [person, *(Person(person.id + 1_000_000 + number, f"Crowd{number}") for number in range(4))]
     await gateway.telegram.inject(*(message(people[n % 5], f"spam {n}") for n in range(10_000)))
-    await gateway.telegram.wait_for_text(person, "too fast", timeout=20)
+    await gateway.telegram.wait_for_text(person, EN.too_fast, timeout=20)
     await gateway.telegram.wait_idle(person, timeout=90, quiet=1.0)
     shown = await gateway.telegram.bot_messages(person)
-    assert len([m for m in shown if "too fast" in m.text]) == 1
+    assert len([m for m in shown if m.text == EN.too_fast]) == 1
     assert 20 <= len([m for m in shown if "You said" in m.text]) <= 60, await gateway.telegram.transcript(person)
     await is_well(gateway, person)
     assert gateway.peak_memory() < 350 * 1024**2
@@ -125,7 +126,9 @@ async def test_ten_thousand_updates_at_once(gateway: World, person: Person) -> N
 
 async def test_updates_out_of_order_and_repeated(gateway: World, person: Person) -> None:
     first, second, third = await gateway.telegram.reserve_update_ids(3)
-    updates = {number: {"update_id": number, **message(person, f"update {number}")} for number in (first, second, third)}
+    updates = {
+        number: {"update_id": number, **message(person, f"update {number}")} for number in (first, second, third)
+    }
     await gateway.telegram.inject(updates[third], updates[first], updates[third], updates[second], updates[first])
     for number in (first, second, third):
         await gateway.telegram.wait_for_text(person, f"update {number}")
@@ -153,7 +156,6 @@ async def test_an_update_that_cannot_be_read_is_stepped_over(
     await gateway.telegram.inject(update)
     await gateway.telegram.user_says("the next one", user=person)
     await gateway.telegram.wait_for_text(person, "the next one")
-    assert "connected" in (await gateway.command("status"))[1] if update == {} else True
 
 
 async def test_an_unreadable_update_is_kept_for_the_operator(gateway: World, person: Person) -> None:

@@ -72,11 +72,6 @@ async def test_a_failure_of_the_model_is_told_and_the_exit_is_clean(world: World
     assert world.model.api_key not in errors
 
 
-async def test_a_file_of_an_answer_is_named_by_its_copy(world: World) -> None:
-    write_console_config(world)
-    await piped(world.folder, "!long 90000\n", "run", env=world.variables)
-
-
 def write_console_config(world: World) -> None:
     """A gateway whose only account is the terminal."""
     config = {key: value for key, value in world.config().items() if key != "access"}
@@ -162,14 +157,13 @@ async def test_a_gateway_without_a_console_says_what_to_add(world: World) -> Non
 
 async def test_a_gateway_that_stops_lets_its_terminals_go(world: World) -> None:
     world.settings = {"channels": {"console": {}}}
-    async with world:
-        async with sitting_at(world, "console") as terminal:
-            await terminal.see("›")
-            terminal.type(b"!pause half\r")
-            await terminal.see(FIRST_HALF)
-            assert await world.stop() == 0
-            await terminal.ends()
-            assert b"Traceback" not in terminal.output
+    async with world, sitting_at(world, "console") as terminal:
+        await terminal.see("›")
+        terminal.type(b"!pause half\r")
+        await terminal.see(FIRST_HALF)
+        assert await world.stop() == 0
+        await terminal.ends()
+        assert b"Traceback" not in terminal.output
 
 
 async def test_without_a_running_gateway_the_terminal_starts_its_own(world: World) -> None:

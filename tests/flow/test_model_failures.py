@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 import pytest_asyncio
 
+from bot.texts.en import EN
+from harness.events import FailureKind as Kind
 from tests.flow.gateway import merged
 from tests.simulators.model.scripts import Garbage, Say
 from tests.simulators.telegram.seen import TEAM, Person
@@ -42,7 +44,7 @@ async def gateway(public_world: World) -> AsyncIterator[World]:
             yield public_world
 
 
-async def failure(gateway: World, person: Person, text: str, kind: str, model: str = "main") -> str:
+async def failure(gateway: World, person: Person, text: str, kind: Kind, model: str) -> str:
     """Say it, and return the one message that the chat then shows. The log must tell more, and the key never."""
     began = len(gateway.log)
     if model != "main":
@@ -71,30 +73,30 @@ async def goes_on(gateway: World, person: Person) -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "model", "kind", "expected"),
+    ("said", "model", "kind", "wait"),
     [
-        ("hello", "badkey", "auth", "refused the API key"),
-        ("hello", "unknown", "not_found", "does not know the model unknown"),
-        ("hello", "refused", "unavailable", "cannot be reached"),
-        ("!hang", "hasty", "timeout", "did not answer in time"),
-        ("!status 500", "main", "unavailable", "cannot be reached"),
-        ("!status 429 retry-after=90", "main", "rate_limited", "Try again in 2 min"),
-        ("!status 429 code=insufficient_quota", "main", "quota", "no credit"),
-        ("!context 0", "main", "context_length", "more text than the model main can read"),
-        ("!filter request", "main", "content_filter", "content filter refused"),
-        ("!filter", "main", "content_filter", "content filter refused"),
-        ("!empty", "main", "empty", "empty answer"),
-        ("!garbage after=0", "main", "bad_response", "unreadable"),
-        ("!cut after=0", "main", "unavailable", "cannot be reached"),
-        ("!reset", "main", "unavailable", "cannot be reached"),
-        ("!error", "main", "unavailable", "cannot be reached"),
+        ("hello", "badkey", Kind.AUTH, ""),
+        ("hello", "unknown", Kind.NOT_FOUND, ""),
+        ("hello", "refused", Kind.UNAVAILABLE, ""),
+        ("!hang", "hasty", Kind.TIMEOUT, ""),
+        ("!status 500", "main", Kind.UNAVAILABLE, ""),
+        ("!status 429 retry-after=90", "main", Kind.RATE_LIMITED, " Try again in 2 min."),
+        ("!status 429 code=insufficient_quota", "main", Kind.QUOTA, ""),
+        ("!context 0", "main", Kind.CONTEXT_LENGTH, ""),
+        ("!filter request", "main", Kind.CONTENT_FILTER, ""),
+        ("!filter", "main", Kind.CONTENT_FILTER, ""),
+        ("!empty", "main", Kind.EMPTY, ""),
+        ("!garbage after=0", "main", Kind.BAD_RESPONSE, ""),
+        ("!cut after=0", "main", Kind.UNAVAILABLE, ""),
+        ("!reset", "main", Kind.UNAVAILABLE, ""),
+        ("!error", "main", Kind.UNAVAILABLE, ""),
     ],
 )
 async def test_a_failure_is_one_clear_sentence(
-    gateway: World, person: Person, said: str, model: str, kind: str, expected: str
+    gateway: World, person: Person, said: str, model: str, kind: Kind, wait: str
 ) -> None:
     text = await failure(gateway, person, said, kind, model)
-    assert expected in text
+    assert EN.failures[kind].format(model=model, wait=wait).replace("`", "") in text
     await goes_on(gateway, person)
 
 
@@ -128,9 +130,16 @@ async def test_a_refusal_of_the_model_is_its_answer(gateway: World, person: Pers
     await goes_on(gateway, person)
 
 
+async def test_an_answer_that_the_provider_cut_is_not_passed_off_as_whole(gateway: World, person: Person) -> None:
+    await gateway.telegram.user_says("!tokens 5\n!finish length", user=person)
+    cut = await gateway.telegram.wait_for_text(person, EN.limited)
+    assert cut.text.startswith("one two three four five")
+    await goes_on(gateway, person)
+
+
 async def test_a_wait_that_the_provider_asks_for_is_kept(gateway: World, person: Person) -> None:
     await gateway.telegram.user_says("!status 429 retry-after=2 times=1", user=person)
-    await gateway.telegram.wait_for_text(person, "trying again in 2 s")
+    await gateway.telegram.wait_for_text(person, EN.retrying.format(seconds=2))
     await gateway.telegram.wait_for_text(person, "You said")
     first, second = [
         record

@@ -161,9 +161,7 @@ async def test_drafts_grow_in_a_dm_and_become_one_message(world: World) -> None:
     world.settings = {"channels": {"telegram": {"streaming": "draft"}}}
     async with world:
         await world.telegram.user_says("!pause half")
-        await world.telegram.wait_for_record(
-            lambda call: call.method == "sendMessageDraft" and FIRST_HALF in call.text
-        )
+        await world.telegram.wait_for_record(lambda call: call.method == "sendMessageDraft" and FIRST_HALF in call.text)
         assert await world.telegram.bot_messages(ALICE) == []
         await world.model.release("half")
         await world.telegram.wait_for_text(ALICE, WHOLE)

@@ -1,9 +1,10 @@
-"""Start, resume, settle: a run's life as DESIGN.md 2.5 tells it, over restarts of the process."""
+"""Start, resume, settle: a run's life over restarts of the process."""
 
 from __future__ import annotations
 
 import asyncio
-from contextlib import aclosing
+import sqlite3
+from contextlib import aclosing, closing
 from typing import TYPE_CHECKING
 
 import pytest
@@ -334,3 +335,26 @@ async def test_threads_do_not_see_each_other(bench: Bench, script: Script) -> No
         for number in range(8):
             history = await harness.history(f"t{number}")
             assert [e.text for e in history if e.role == "user"] == [f"secret {number}"]
+
+
+@pytest.mark.parametrize("lost", [1, 2, 3])
+async def test_a_kill_between_a_steps_work_and_its_checkpoint_is_no_end(
+    bench: Bench, script: Script, lost: int
+) -> None:
+    """The newest checkpoints are missing, what their steps wrote is there: LangGraph then calls nothing "next"."""
+    script.steps = ["Good morning!", "Good morning!"]
+    async with bench.open() as harness:
+        await collect(harness, context("r1"), said("hello"))
+    with closing(sqlite3.connect(bench.file)) as file, file:
+        file.execute(
+            "DELETE FROM checkpoints WHERE checkpoint_id IN "
+            "(SELECT checkpoint_id FROM checkpoints ORDER BY checkpoint_id DESC LIMIT ?)",
+            (lost,),
+        )
+    async with bench.open() as harness:
+        events = await collect(harness, context("r1"), said("hello"), attempt=2)
+        assert finished(events).text == "Good morning!"
+        assert [(e.role, e.text) for e in await harness.history("thread-1")] == [
+            ("user", "hello"),
+            ("assistant", "Good morning!"),
+        ]

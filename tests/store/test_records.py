@@ -72,8 +72,8 @@ async def test_an_unanswered_prompt_expires_once(store: Store) -> None:
 
 
 async def test_decisions_are_kept_newest_first(store: Store) -> None:
-    await store.write(lambda tx: decisions.record(tx, 0, "dropped", "mention gate", NOW))
-    await store.write(lambda tx: decisions.record(tx, 1, "dropped", "flood", NOW))
+    await store.write(lambda tx: decisions.record(tx, [0], "dropped", "mention gate", NOW))
+    await store.write(lambda tx: decisions.record(tx, [1], "dropped", "flood", NOW))
 
     assert [row.reason for row in await store.read(lambda tx: decisions.recent(tx, 5))] == ["flood", "mention gate"]
     assert [row.inbox_id for row in await store.read(lambda tx: decisions.recent(tx, 1))] == [1]

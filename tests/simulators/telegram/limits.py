@@ -11,7 +11,7 @@ GROUP_WINDOW_SECONDS = 60.0
 
 @dataclass
 class Limits:
-    """Rates as CHANNELS.md gives them; `burst` messages may come at once in a chat, `growth` widens repeated waits."""
+    """Rates as the Bots FAQ gives them; `burst` messages may come at once in a chat, `growth` widens repeated waits."""
 
     enforce: bool = False
     per_chat_per_second: float = 1.0
