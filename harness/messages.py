@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 
 from harness.events import Outcome
+from harness.frames import visible
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -81,8 +82,10 @@ def clean_text(text: str) -> str:
 
 
 def answer_text(message: AIMessage) -> str:
-    """The text of an assistant message, without reasoning."""
-    return clean_text(str(message.text))
+    """The text of an assistant message, without reasoning and without what it repeats of our blocks."""
+    text = clean_text(str(message.text))
+    shown = visible(text)
+    return text if shown == text else shown.rstrip()
 
 
 def outcome_of(message: AIMessage) -> Outcome:

@@ -8,6 +8,7 @@ from langchain_core.messages import AIMessage, AIMessageChunk
 
 from harness.agent import MODEL_NODE
 from harness.events import ReasoningDelta, TextDelta, TextReset
+from harness.frames import VisibleStream
 from harness.messages import REASONING, THINK_CLOSE, THINK_OPEN, clean_text
 from harness.signals import CallDropped, CallEnded, CallStarted, Told
 
@@ -30,6 +31,7 @@ class Turn:
         self._message_id = ""
         self._told = False
         self._text = TextStream()
+        self._visible = VisibleStream()
 
     def event(self, make: Callable[..., Any], **fields: Any) -> AnyRunEvent:
         """Number an event: every event of the run passes here, so there are no gaps."""
@@ -46,7 +48,7 @@ class Turn:
                 yield from self._chunk(message)
         elif isinstance(payload, CallStarted):
             self._message_id = payload.message_id
-            self._text = TextStream()
+            self._text, self._visible = TextStream(), VisibleStream()
         elif isinstance(payload, CallDropped):
             yield from self._reset()
         elif isinstance(payload, CallEnded):
@@ -62,7 +64,7 @@ class Turn:
             thought, text = self._text.feed(text)
             if thought:
                 yield self._delta(ReasoningDelta, thought)
-            if text:
+            if text := self._visible.feed(text):
                 yield self._delta(TextDelta, text)
 
     def _delta(self, make: Callable[..., Any], text: str) -> AnyRunEvent:
@@ -70,7 +72,7 @@ class Turn:
         return self.event(make, message_id=self._message_id, text=text)
 
     def _call_ended(self, message: AIMessage) -> Iterator[AnyRunEvent]:
-        rest = self._text.end()
+        rest = self._visible.feed(self._text.end()) + self._visible.end()
         if rest:
             yield self._delta(TextDelta, rest)
         if message.tool_calls:

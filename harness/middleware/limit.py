@@ -12,6 +12,7 @@ from langchain.agents.middleware import AgentMiddleware
 from langchain_core.messages import AIMessage, HumanMessage
 
 from harness.events import Outcome
+from harness.frames import LIMIT, framed
 from harness.messages import OUTCOME
 from harness.signals import scope_of
 
@@ -22,9 +23,10 @@ if TYPE_CHECKING:
 
     from harness.ports import RunLedger
 
-SUM_UP = (
-    "<limit>This turn has used up its model calls, so no more tools can be called. Answer now: say what is done, "
-    "what is not, and what the user can do next. Do not claim anything that did not happen.</limit>"
+SUM_UP = framed(
+    LIMIT,
+    "This turn has used up its model calls, so no more tools can be called. Answer now: say what is done, what is not, "
+    "and what the user can do next. Do not claim anything that did not happen.",
 )
 
 

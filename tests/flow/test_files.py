@@ -91,7 +91,10 @@ async def test_a_file_lands_under_the_uploads_of_its_thread(
 
 async def test_a_file_without_a_word_is_answered_too(gateway: World, person: Person) -> None:
     await gateway.telegram.user_says(user=person, file=REPORT)
-    await gateway.telegram.wait_for_text(person, "report.txt")
+    answer = await gateway.telegram.wait_for_text(person, "You said")
+    (request,) = [r for r in await gateway.model.completions() if person.first_name in str(r.body["messages"])]
+    assert "report.txt" in request.last_user_text
+    assert "report.txt" not in answer.text, "what the gateway adds for the model is not shown, even if it repeats it"
 
 
 async def test_an_album_with_a_caption_is_one_turn(gateway: World, person: Person) -> None:

@@ -1,0 +1,65 @@
+"""The blocks that the harness puts behind a person's text. They are for the model: foreign text cannot open or close
+one, and what a model repeats of them never comes out.
+
+The tags begin like nothing that people write, so that neither rule ever touches somebody's own XML.
+"""
+
+from __future__ import annotations
+
+import re
+
+FRAMES = ("antler-context", "antler-quoted", "antler-said-by-others", "antler-files", "antler-limit")
+CONTEXT, QUOTED, SAID_BY_OTHERS, FILES, LIMIT = FRAMES
+
+_OPENING = "<antler-"
+_TAG = re.compile(r"<(?=\s*/?\s*antler-)", re.IGNORECASE)
+_BLOCK = re.compile(r"<(antler-[a-z-]+)>.*?(?:</\1>|\Z)|</antler-[a-z-]*>?", re.DOTALL)
+
+
+def framed(name: str, body: str) -> str:
+    """The block, ready to stand behind a text; body is data already (`neutral`)."""
+    return f"<{name}>\n{body}\n</{name}>"
+
+
+def neutral(text: str) -> str:
+    """Foreign text that cannot open or close a block; everything else of it stays as it was written."""
+    return _TAG.sub("&lt;", text)
+
+
+def visible(text: str) -> str:
+    """A model's text without blocks that it repeated; an unclosed one hides the rest."""
+    return _BLOCK.sub("", text) if "antler-" in text else text
+
+
+def settled(text: str) -> str:
+    """What of a growing text will certainly be visible: without an end that may turn out to be a tag."""
+    shown = visible(text)
+    start = max(shown.rfind("<"), 0)
+    tail = shown[start:]
+    unfinished = _OPENING.startswith(tail) or "</antler-".startswith(tail) or tail.startswith(_OPENING)
+    return shown[:start] if tail.startswith("<") and unfinished else shown
+
+
+class VisibleStream:
+    """`visible` for a text that comes in pieces: what was let out stays right whatever comes behind it."""
+
+    def __init__(self) -> None:
+        self._held = ""
+        self._out = ""
+
+    def feed(self, piece: str) -> str:
+        """What can be let out now."""
+        if not self._held and "<" not in piece:
+            return piece
+        self._held += piece
+        fresh = settled(self._held)[len(self._out) :]
+        self._out += fresh
+        if self._out == self._held:  # nothing was hidden and nothing is open
+            self._held = self._out = ""
+        return fresh
+
+    def end(self) -> str:
+        """The rest, when the text has ended."""
+        rest = visible(self._held)[len(self._out) :]
+        self._held = self._out = ""
+        return rest
