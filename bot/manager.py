@@ -10,7 +10,8 @@ from bot.admission import Background, FloodGate, OncePer, Verdict, decide
 from bot.commands import Call, CommandLine, Press, parse
 from bot.conversations import Conversation, Edited, Resume, Task
 from bot.identity import chat_id, conversation_key, moved_key, person_id
-from bot.store import access, conversations, outbox, prompts, runs
+from bot.recovery import left_runs
+from bot.store import access, conversations, outbox, prompts
 from bot.texts import language_of, texts_for
 from bot.turns import Spoken
 from channels.message import (
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from bot.conversations import ConversationPorts
     from bot.delivery import Delivery
     from bot.identity import GroupScope
-    from bot.store.rows import PromptRow, RunRow
+    from bot.store.rows import PromptRow
     from channels.base import Channel, Clock
     from channels.message import Address, Sender
 
@@ -105,22 +106,9 @@ class ChannelManager:
                 log.exception("event %d could not be handled", inbound.id)
 
     async def recover(self) -> None:
-        """Go on with what an earlier process left: its runs, and drafts that no run will finish."""
-        unended = await self._ports.store.read(runs.unended)
-        waiting: dict[str, list[RunRow]] = {}
-        for row in unended:
-            waiting.setdefault(row.conversation, []).append(row)
-        known = {row.reply_key for row in unended}
-        for draft in await self._delivery.undelivered_drafts():
-            if draft.reply_key not in known:
-                text = texts_for("en").lost_draft
-                await self._delivery.say(
-                    draft.reply_key, draft.address, draft.reply_to, OutboundMessage(text=text, final=True)
-                )
-        for key, rows in waiting.items():
-            self._conversation(key).post(Resume(tuple(rows)))
-        if unended:
-            log.info("%d run(s) of the last process go on", len(unended))
+        """Go on with what an earlier process left."""
+        for key, rows in (await left_runs(self._ports.store, self._ports.runs, self._delivery)).items():
+            self._conversation(key).post(Resume(rows))
 
     @property
     def waiting(self) -> int:

@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from sqlalchemy import text
 
 from bot.runs import StopReason
 from bot.store import run_events, runs, usage
@@ -248,3 +249,15 @@ async def test_a_stop_that_comes_twice_or_too_late_is_refused(tmp_path: Path) ->
         await c.answered()
         assert not c.runs.stop(run_id, StopReason.STOPPED)
         assert not c.runs.stop("unknown", StopReason.STOPPED)
+
+
+async def test_a_run_that_nobody_can_read_any_more_is_told_and_holds_up_nobody(tmp_path: Path) -> None:
+    async with core(tmp_path) as c:
+        c.harness.hold("first")
+        await c.say("first")
+        await c.store.write(lambda tx: tx.execute(text("UPDATE runs SET context = '{}'")))
+        await c.crash()
+        await c.start()
+        await c.say("second")
+        await c.answered()
+        assert c.texts() == [EN.lost_draft, "echo: second"]
