@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from bot.identity import owner_of, thread_folder
+from bot.mailbox import Arrived, Edited, Ended, Item, Resume, Task
 from bot.store import conversations, inbox, runs
 from bot.texts import texts_for
 from bot.turns import Spoken, Turn, edited_message, edited_run, run_of
@@ -19,7 +20,7 @@ from channels.message import OutboundMessage
 from harness.context import RUN_CONTEXT, InputFile
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Callable
     from pathlib import Path
 
     from sqlalchemy import Connection
@@ -35,42 +36,6 @@ if TYPE_CHECKING:
     from channels.message import Message
 
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class Edited:
-    """The new state of a message that may still be waiting. id: of the edit's own inbox row."""
-
-    id: int
-    message: Message
-
-
-@dataclass(frozen=True, slots=True)
-class Resume:
-    """Runs of an earlier process, oldest first."""
-
-    rows: tuple[RunRow, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Task:
-    """Something to do in the conversation's own order, such as a command. The event it answers is settled by it."""
-
-    id: int
-    do: Callable[[Conversation], Awaitable[None]]
-
-
-@dataclass(frozen=True, slots=True)
-class _Arrived:
-    turn: Turn
-
-
-@dataclass(frozen=True, slots=True)
-class _Ended:
-    run_id: str
-
-
-Item = Spoken | Edited | Resume | Task | _Arrived | _Ended
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,10 +106,10 @@ class Conversation:
             case Resume():
                 self.queue.extend(item.rows)
                 self._start_next()
-            case _Arrived():
+            case Arrived():
                 item.turn.complete = True
                 await self._open_complete()
-            case _Ended():
+            case Ended():
                 self.active = None
                 self._start_next()
 
@@ -168,7 +133,7 @@ class Conversation:
         else:
             turn.arriving = self._ports.tasks.spawn(f"{self.key}:arrive", self._assemble(turn))
             # Cancelled (dropped, or the process stops) it is not answered without its files.
-            turn.arriving.add_done_callback(lambda done: None if done.cancelled() else self.post(_Arrived(turn)))
+            turn.arriving.add_done_callback(lambda done: None if done.cancelled() else self.post(Arrived(turn)))
 
     async def _assemble(self, turn: Turn) -> None:
         """Wait for the bundle's last part, fetch the files."""
@@ -241,7 +206,7 @@ class Conversation:
         try:
             await self._ports.runs.execute(run)
         finally:
-            self.post(_Ended(run.row.run_id))
+            self.post(Ended(run.row.run_id))
 
     def stop_active(self, reason: StopReason) -> bool:
         """Stop the running run; False when there is none to stop."""

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 from bot.admission import Background, FloodGate, OncePer, Verdict, decide
 from bot.commands import Call, CommandLine, Press, parse
-from bot.conversations import Conversation, Edited, Resume, Task
+from bot.conversations import Conversation
 from bot.identity import chat_id, conversation_key, moved_key, person_id
+from bot.mailbox import Edited, Resume, Task
 from bot.recovery import left_runs
 from bot.store import access, conversations, outbox, prompts
 from bot.texts import language_of, texts_for

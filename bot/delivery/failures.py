@@ -84,7 +84,9 @@ class Failures:
 
     def _unknown(self, reply: Reply, step: object) -> None:
         match step:
-            case Send(state, final=final) if not self._channel.capabilities.idempotent_send:
+            case Send(state) if self._channel.capabilities.idempotent_send:
+                state.repeated = True
+            case Send(state, final=final):
                 state.look = True
                 if final:
                     state.lost_finals += 1

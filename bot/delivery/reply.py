@@ -46,6 +46,7 @@ class PartState:
 
     shown: what it shows, None when not known. intended: its outbox row is committed.
     look: a send of ours may have been applied, so `find` comes before the next; crashed: one of an earlier process.
+    repeated: the next send with the same key may give back a message that shows something older.
     unsure: a draft's send may have been applied and nothing was found.
     lost_finals: sends of final content whose answer never came, the newest at lost_at; assumed: counts as shown, after
     too many of them. final_shown: an earlier process recorded the final content. deletes: failed tries to delete it.
@@ -58,6 +59,7 @@ class PartState:
     intended: bool = False
     look: bool = False
     crashed: bool = False
+    repeated: bool = False
     unsure: bool = False
     lost_finals: int = 0
     lost_at: float = 0.0

@@ -156,7 +156,11 @@ class Sender:
         else:
             message_id = await self._channel.send(reply.address, step.part, state.idem_key, answered)
             reply.shown_at = self._clock.monotonic()
-            await self._sent(reply, state, message_id, step.part, step.rev)
+            if self._caps.edits and (state.repeated or (state.crashed and self._caps.idempotent_send)):
+                # The platform knew the key: what it gave back shows what it was first sent with.
+                await self._sent(reply, state, message_id, None, NOTHING_SHOWN)
+            else:
+                await self._sent(reply, state, message_id, step.part, step.rev)
         return True
 
     async def _open_stream(self, reply: Reply, state: PartState, answered: str | None) -> None:
@@ -200,7 +204,7 @@ class Sender:
         state.message_id, state.shown = message_id, shown
         if shown is not None:
             reply.growing.mark()
-        state.look = state.crashed = state.unsure = False
+        state.look = state.crashed = state.repeated = state.unsure = False
         reply.previewed = None
         await self._journal.sent(reply, state.index, message_id, rev)
 

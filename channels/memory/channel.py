@@ -112,7 +112,12 @@ class MemoryChannel:
     async def edit(self, address: Address, message_id: str, part: Part) -> None:
         if not self.mode.edits:
             raise Rejected("this platform cannot edit")
-        fault = await self._begin("edit", address)
+        try:
+            fault = await self._begin("edit", address)
+        except MessageGone:
+            # A platform told to say so has no such message.
+            self.remove(address.chat, message_id)
+            raise
         self._show(self._bubble(address, message_id), _own(part))
         _lose_answer(fault)
 

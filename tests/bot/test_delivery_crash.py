@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from bot.store import outbox
-from channels.errors import Temporary
+from channels.errors import OutcomeUnknown, Temporary
 from channels.memory import APPEND_ONLY, FULL, NO_EDIT, NO_IDEMPOTENCY, MemoryMode
 from channels.message import OutboundMessage
 from tests.delivery_world import World, dm, world
@@ -112,6 +112,18 @@ async def test_an_intent_without_a_send_is_sent(tmp_path: Path) -> None:
         again = await w.delivery.open("r1", dm(), None)
         again.show(OutboundMessage(text="Hello"))
         await w.clock.settle()
+        assert w.texts == ["Hello"]
+
+
+async def test_a_send_that_was_not_recorded_gives_back_its_old_text_and_is_edited(tmp_path: Path) -> None:
+    async with world(tmp_path, FULL) as w:
+        w.channel.fail("send", OutcomeUnknown("read timed out"), applied=True)
+        reply = await w.delivery.open("r1", dm(), None)
+        reply.show(OutboundMessage(text="Hel"))
+        await w.clock.settle()
+        await w.restart()
+        await w.say("Hello")
+        await w.drained()
         assert w.texts == ["Hello"]
 
 

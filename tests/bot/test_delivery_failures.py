@@ -98,6 +98,17 @@ async def test_a_lost_answer_to_an_idempotent_send_is_asked_for_again(tmp_path: 
         assert len(w.calls("find")) == 0
 
 
+async def test_a_repeated_send_that_gives_back_an_older_text_is_edited(tmp_path: Path) -> None:
+    async with world(tmp_path, FULL) as w:
+        w.channel.fail("send", OutcomeUnknown("read timed out"), applied=True)
+        reply = await w.delivery.open("r1", dm(), None)
+        reply.show(OutboundMessage(text="Hel"))
+        await w.clock.settle()
+        await w.say("Hello")
+        await w.drained()
+        assert w.texts == ["Hello"]
+
+
 async def test_a_lost_send_is_looked_for_before_anything_is_repeated(tmp_path: Path) -> None:
     async with world(tmp_path, MemoryMode(idempotent=False)) as w:
         w.channel.fail("send", OutcomeUnknown("read timed out"), applied=True)
