@@ -19,7 +19,7 @@ from channels.telegram.poll import Poller
 from channels.telegram.supervision import Supervisor
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from channels.base import ChannelPorts, Command, Hello, Probe, Sink
     from channels.message import Address, Attachment, ButtonPressed, OutboundMessage
@@ -163,12 +163,8 @@ class TelegramChannel:
             await self._api.call("deleteMessage", payload.target(address, message_id))
 
     async def find(self, address: Address, part: Part, probe: Probe) -> str | None:
-        """Try to edit the ids right above `probe.after`: only a message of ours accepts it."""
-        if probe.after is None or not probe.after.isdecimal():
-            return None
-        above = (str(number) for number in itertools.count(int(probe.after) + 1))
-        unknown = (message_id for message_id in above if message_id not in probe.known)
-        for message_id in itertools.islice(unknown, MAX_PROBES):
+        """Try to edit the ids where it may be: only a message of ours accepts it."""
+        for message_id in _candidates(probe):
             try:
                 await self.edit(address, message_id, part)
             except (MessageGone, Rejected):
@@ -225,3 +221,20 @@ def _telegram(part: Part) -> outbound.TelegramPart:
     if not isinstance(part, outbound.TelegramPart):
         raise Rejected(f"a part of another platform: {type(part).__name__}")
     return part
+
+
+def _candidates(probe: Probe) -> Iterator[str]:
+    """At most MAX_PROBES ids: above our newest message, since ids grow and what is lost was sent last; then above the
+    answered message, in case something of ours was sent since."""
+    if probe.after is None or not probe.after.isdecimal():
+        return
+    after = int(probe.after)
+    newest = max([after, *(int(known) for known in probe.known if known.isdecimal())])
+    tried: set[int] = set()
+    for start, count in ((newest, MAX_PROBES // 2), (after, MAX_PROBES)):
+        for number in itertools.count(start + 1):
+            if len(tried) >= count:
+                break
+            if number not in tried and str(number) not in probe.known:
+                tried.add(number)
+                yield str(number)

@@ -173,6 +173,18 @@ async def test_a_send_whose_answer_was_lost_is_found_again(make_bench: Callable[
     ]
 
 
+async def test_in_a_busy_chat_it_is_found_behind_what_we_sent_last(bench: Bench) -> None:
+    said = await bench.telegram.user_says("hi")
+    for number in range(20):
+        await bench.telegram.user_says(f"more {number}")
+    earlier = await bench.channel.send(DM, part_of(bench, "of another run"), "k0")
+    await bench.telegram.fail("sendMessage", faults.reset(apply=True))
+    with pytest.raises(OutcomeUnknown):
+        await bench.channel.send(DM, part_of(bench, "thinking"), "k1")
+    probe = Probe(idem_key="k1", after=str(said.message_id), known=frozenset({earlier}))
+    assert await bench.channel.find(DM, part_of(bench, "the answer"), probe) == str(int(earlier) + 1)
+
+
 async def test_what_was_never_sent_is_not_found_after_eight_probes(bench: Bench) -> None:
     said = await bench.telegram.user_says("hi")
     probe = Probe(idem_key="k1", after=str(said.message_id))
