@@ -51,6 +51,8 @@ log = logging.getLogger(__name__)
 
 CLOSING_SECONDS = 1.5
 """Of the grace, kept for closing connections and the store."""
+LAST_SECONDS = 2.0
+"""After the grace, until what hangs is ended by force."""
 SOMEWHERE = "https://internet.invalid"
 WARM_UP_AFTER = 1.0
 """Seconds that the import of the agent waits for the first account to connect."""
@@ -241,6 +243,7 @@ class Gateway:
     async def _shut_down(self) -> None:
         """Runs pause and go on at the next start; what is final is still delivered, within the grace."""
         grace = self._settings.shutdown_grace_seconds
+        signals.end_after(grace + LAST_SECONDS)
         began = self._clock.monotonic()
         self._runs.suspend()
         with contextlib.suppress(TimeoutError):

@@ -6,6 +6,7 @@ import asyncio
 import os
 import signal
 import sys
+import threading
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -29,3 +30,16 @@ def on_stop(stop: Callable[[], None]) -> None:
 
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, receive)
+
+
+def end_after(seconds: float) -> None:
+    """A stop takes no longer than this, whatever hangs (a name look-up, a dead connection): then the process just ends,
+    which loses nothing either."""
+
+    def end() -> None:
+        print(f"antler: still stopping after {seconds:.0f} s, ended", file=sys.stderr, flush=True)
+        os._exit(FORCED)
+
+    timer = threading.Timer(seconds, end)
+    timer.daemon = True
+    timer.start()
