@@ -12,10 +12,7 @@ from bot.redaction import RedactingFormatter
 if TYPE_CHECKING:
     from bot.redaction import Redactor
 
-NOISY = (
-    *("httpx", "httpx2", "httpcore", "httpcore2", "telegram", "openai"),
-    *("alembic", "sqlalchemy", "aiosqlite", "langsmith", "asyncio"),
-)
+OURS = ("bot", "channels", "harness", "sandbox")
 
 
 class JsonFormatter(logging.Formatter):
@@ -51,6 +48,6 @@ def configure(level: str, format_name: Literal["text", "json"], redact: Redactor
     handler.setFormatter(RedactingFormatter(JsonFormatter() if format_name == "json" else TextFormatter(), redact))
     root = logging.getLogger()
     root.handlers[:] = [handler]
-    root.setLevel(level.upper())
-    for name in NOISY:
-        logging.getLogger(name).setLevel(logging.WARNING)
+    root.setLevel(logging.WARNING)
+    for name in OURS:
+        logging.getLogger(name).setLevel(level.upper())

@@ -10,7 +10,7 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from channels.message import (
     Address,
@@ -258,6 +258,3 @@ class Channel(Protocol):
 
     async def open_stream(self, address: Address, idem_key: str, reply_to: str | None) -> LiveReply:
         """Start an append-only stream. Only called where `capabilities.append_only_stream`."""
-
-
-StreamMode = Literal["edits", "draft", "stream", "final"]

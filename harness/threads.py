@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from langchain_core.messages import AIMessage, AnyMessage, RemoveMessage, ToolMessage
 from langgraph.constants import END
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
+from langgraph.types import StateUpdate
 
 from harness.agent import MODEL_NODE
 from harness.checkpoint import RUN_KEY, thread_config
@@ -67,9 +68,7 @@ async def replace_history(graph: Graph, thread_id: str, messages: list[AnyMessag
     await graph.abulk_update_state(thread_config(thread_id), [[_as(update, MODEL_NODE)], [_as(None, END)]])
 
 
-def _as(values: dict[str, Any] | None, node: str) -> Any:
-    from langgraph.types import StateUpdate
-
+def _as(values: dict[str, Any] | None, node: str) -> StateUpdate:
     return StateUpdate(values, node)
 
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.logs import NOISY, JsonFormatter, TextFormatter, configure
+from bot.logs import OURS, JsonFormatter, TextFormatter, configure
 from bot.redaction import MARK, SHORTEST, RedactingFormatter, Redactor
 
 SECRET = 'sk-äé "quoted"/+ 0123456789'
@@ -99,10 +99,11 @@ def test_a_newline_or_an_escape_forges_no_text_record() -> None:
 def test_libraries_are_kept_quiet() -> None:
     root = logging.getLogger()
     handlers, level = root.handlers[:], root.level
-    levels = {name: logging.getLogger(name).level for name in NOISY}
+    levels = {name: logging.getLogger(name).level for name in OURS}
     try:
         configure("info", "json", Redactor([]))
-        assert not logging.getLogger("httpx").isEnabledFor(logging.INFO)
+        for library in ("httpx", "httpx2", "telegram", "openai", "one.that.nobody.knows"):
+            assert not logging.getLogger(library).isEnabledFor(logging.INFO)
         assert logging.getLogger("bot").isEnabledFor(logging.INFO)
     finally:
         root.handlers[:] = handlers

@@ -13,36 +13,16 @@ from bot.clock import SystemClock
 from bot.store import Bulk, Fenced, Store, StoreBusy, StoreClosed, StoreUnavailable, accounts
 from bot.store.tables import accounts as table
 from tests.clock import VirtualClock
-from tests.simulators.postgres import PostgresServer, postgres_server
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
     from datetime import datetime
-    from pathlib import Path
 
     from sqlalchemy import Connection
 
+    from tests.simulators.postgres import PostgresServer
+
 NOW: datetime = SystemClock().now()
-
-
-@pytest.fixture(scope="session")
-def postgres() -> Iterator[PostgresServer]:
-    yield from postgres_server()
-
-
-@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.postgres)])
-def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    if request.param == "sqlite":
-        return f"sqlite:///{tmp_path}/antler.db"
-    server: PostgresServer = request.getfixturevalue("postgres")
-    return server.database()
-
-
-@pytest.fixture
-async def store(url: str) -> AsyncIterator[Store]:
-    opened = await Store.open(url, clock=SystemClock())
-    yield opened
-    await opened.close()
 
 
 def bind(name: str) -> Callable[[Connection], None]:

@@ -6,24 +6,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.simulators.postgres import PostgresServer, postgres_server
 from tests.simulators.telegram.seen import ALICE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from tests.flow.gateway import World
+    from tests.simulators.postgres import PostgresServer
 
 pytestmark = pytest.mark.postgres
 
 
-@pytest.fixture(scope="module")
-def server() -> Iterator[PostgresServer]:
-    yield from postgres_server()
-
-
-async def test_kill_in_mid_answer_loses_nothing(world: World, server: PostgresServer) -> None:
-    world.settings = {"database": {"url": server.database().replace("+psycopg", "")}}
+async def test_kill_in_mid_answer_loses_nothing(world: World, postgres: PostgresServer) -> None:
+    world.settings = {"database": {"url": postgres.database().replace("+psycopg", "")}}
     async with world:
         await world.telegram.user_says("!pause half")
         draft = await world.telegram.wait_for_text(ALICE, "The first half")

@@ -1,4 +1,4 @@
-"""The store's fixtures: every test that takes `url` runs on both databases."""
+"""The store for all tests: every test that takes `url` or `store` runs on both databases."""
 
 from __future__ import annotations
 
