@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from bot import signals, terminal, upkeep
 from bot.admission import Background
 from bot.bus import MessageBus
-from bot.commands import Commands, ModelChoice
+from bot.commands import ModelChoice, make_commands
 from bot.connections import Connections
 from bot.control import ControlServer
 from bot.conversations import ConversationPorts
@@ -108,7 +108,7 @@ class Gateway:
                 channel=channels.get,
             ),
             delivery=self._delivery,
-            commands=Commands(responder, self._status, _model_choices(settings), clock),
+            commands=make_commands(responder, self._status, _model_choices(settings), clock),
             policies=self._connections.policies.__getitem__,
             let_in=self._connections.let_in,
             channels=channels,

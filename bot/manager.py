@@ -231,6 +231,7 @@ class ChannelManager:
             reply_key=reply_key,
             person=person,
             language=language,
+            is_admin=policy.access.is_admin(person),
             may_control=self._may_control(press.address, person),
         )
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from bot.admission import AccessRules, Background
 from bot.bus import MessageBus
-from bot.commands import Commands, ModelChoice
+from bot.commands import ModelChoice, make_commands
 from bot.conversations import ConversationPorts
 from bot.delivery import Delivery
 from bot.manager import AccountPolicy, ChannelManager
@@ -165,7 +165,7 @@ class Core:
                 channel=self.channels.get,
             ),
             delivery=self.delivery,
-            commands=Commands(
+            commands=make_commands(
                 self.responder, self.status, [ModelChoice("main", "gpt"), ModelChoice("other", "o")], self.clock
             ),
             policies=lambda _: self.policy,

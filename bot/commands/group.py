@@ -1,0 +1,61 @@
+"""What a group of commands is, and how it answers. A new command is a method in its group, or a new group."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, Protocol
+
+from channels.message import OutboundMessage
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+    from bot.commands.line import Call, Press
+    from bot.conversations import Conversation
+    from bot.respond import Responder
+    from bot.store.rows import PromptRow
+
+CommandHandler = Callable[["Conversation", "Call"], Awaitable[None]]
+"""Answers one use of a command, and settles its event."""
+
+ButtonHandler = Callable[["Conversation", "PromptRow", "Press"], Awaitable[str]]
+"""Does what a button says, settles its event, and returns the button's short answer."""
+
+
+class CommandGroup(Protocol):
+    """commands: by name. buttons: by the kind of the prompt that shows them."""
+
+    @property
+    def commands(self) -> Mapping[str, CommandHandler]: ...
+    @property
+    def buttons(self) -> Mapping[str, ButtonHandler]: ...
+
+
+class Answers:
+    """How commands answer: the reply and what they decided, committed together with the event's settling."""
+
+    def __init__(self, responder: Responder) -> None:
+        self._responder = responder
+
+    async def say(self, call: Call, text: str, reason: str, also: Callable[[Connection], object] | None = None) -> None:
+        await self.show(call, OutboundMessage(text=text, final=True), reason, also)
+
+    async def show(
+        self, call: Call, message: OutboundMessage, reason: str, also: Callable[[Connection], object] | None = None
+    ) -> None:
+        origin = call.message
+        await self._responder.answer(
+            call.event_id, origin.address, origin.platform_message_id, message, reason=reason, also=also
+        )
+
+    async def nothing(self, event_id: int, reason: str) -> None:
+        """Settle without a reply: what was done shows by itself."""
+        await self._responder.settle([event_id], reason)
+
+    async def change(
+        self, press: Press, message: OutboundMessage, reason: str, also: Callable[[Connection], object] | None = None
+    ) -> None:
+        """Edit the message that has the button."""
+        await self._responder.answer(
+            press.event_id, press.address, None, message, reason=reason, also=also, reply_key=press.reply_key
+        )

@@ -1,0 +1,45 @@
+"""Commands: who handles a command or a button. They run in their conversation's order and never wait for a run."""
+
+from __future__ import annotations
+
+import difflib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from bot.commands.group import Answers, ButtonHandler, CommandGroup, CommandHandler
+    from bot.commands.line import Call, Press
+    from bot.conversations import Conversation
+    from bot.store.rows import PromptRow
+
+
+class Commands:
+    def __init__(self, answers: Answers, groups: Sequence[CommandGroup]) -> None:
+        self._answers = answers
+        self._commands: dict[str, CommandHandler] = {}
+        self._buttons: dict[str, ButtonHandler] = {}
+        for group in groups:
+            self._commands.update(group.commands)
+            self._buttons.update(group.buttons)
+
+    def knows(self, name: str) -> bool:
+        return name in self._commands
+
+    async def handle(self, conversation: Conversation, call: Call) -> None:
+        await self._commands.get(call.line.name, self._unknown)(conversation, call)
+
+    async def pressed(self, conversation: Conversation, prompt: PromptRow, press: Press) -> str:
+        """Do what a button says; returns the button's short answer."""
+        handler = self._buttons.get(prompt.kind)
+        if handler is None:
+            # Made by another version of Antler.
+            await self._answers.nothing(press.event_id, "unknown button")
+            return press.texts.button_expired
+        return await handler(conversation, prompt, press)
+
+    async def _unknown(self, conversation: Conversation, call: Call) -> None:
+        text = call.texts.unknown_command.format(command=f"`/{call.line.name}`")
+        near = difflib.get_close_matches(call.line.name, self._commands, n=1, cutoff=0.5)
+        text += call.texts.did_you_mean.format(suggestion=f"`/{near[0]}`") if near else call.texts.see_help
+        await self._answers.say(call, text, "unknown command")

@@ -1,0 +1,88 @@
+"""/new, /stop, /status, /memory, /whoami and /help: a person's own conversation.
+
+In a DM everything for oneself; in a group /status, /help and /whoami for everybody, /stop for one's own runs, /new by
+`group_control`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from bot.identity import chat_id
+from bot.runs import StopReason
+from bot.store import conversations
+from bot.texts import texts_for
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from bot.commands.group import Answers, ButtonHandler, CommandHandler
+    from bot.commands.line import Call
+    from bot.conversations import Conversation
+    from bot.status import StatusPage
+    from channels.base import Clock
+
+
+class TalkCommands:
+    """default_model: of conversations that have chosen none."""
+
+    def __init__(self, answers: Answers, status: StatusPage, default_model: str, clock: Clock) -> None:
+        self._answers = answers
+        self._status = status
+        self._default_model = default_model
+        self._clock = clock
+        self.commands: Mapping[str, CommandHandler] = {
+            "new": self._new,
+            "stop": self._stop,
+            "status": self._show_status,
+            "memory": self._memory,
+            "whoami": self._whoami,
+            "help": self._help,
+        }
+        self.buttons: Mapping[str, ButtonHandler] = {}
+
+    async def _new(self, conversation: Conversation, call: Call) -> None:
+        if not call.may_control:
+            return await self._answers.say(call, call.texts.not_allowed, "not allowed")
+        stopped = conversation.stop_active(StopReason.NEW_THREAD)
+        dropped = await conversation.drop_waiting(lambda language: texts_for(language).dropped_by_new)
+        await conversation.row(call.message)
+        title, texts = " ".join(call.line.arguments.split())[:100], call.texts
+        text = texts.new_thread_titled.format(title=title) if title else texts.new_thread
+        text += texts.new_stopped_run if stopped else ""
+        text += texts.new_dropped.format(count=dropped) if dropped else ""
+        now = self._clock.now()
+        await self._answers.say(
+            call, text, "/new", also=lambda tx: conversations.new_thread(tx, conversation.key, title, now)
+        )
+        conversation.forget_row()
+
+    async def _stop(self, conversation: Conversation, call: Call) -> None:
+        run = conversation.active
+        if run is None:
+            return await self._answers.say(call, call.texts.stop_nothing, "/stop")
+        if run.speaker != call.person and not call.is_admin:
+            return await self._answers.say(call, call.texts.stop_not_yours, "not allowed")
+        if conversation.stop_active(StopReason.STOPPED):
+            # The answer itself says that it was stopped.
+            return await self._answers.nothing(call.event_id, "/stop")
+        await self._answers.say(call, call.texts.stop_nothing, "/stop")
+
+    async def _show_status(self, conversation: Conversation, call: Call) -> None:
+        row = await conversation.row(call.message)
+        text = await self._status.for_chat(conversation, row, row.model or self._default_model, call.texts)
+        await self._answers.say(call, text, "/status")
+
+    async def _memory(self, conversation: Conversation, call: Call) -> None:
+        await self._answers.say(call, call.texts.memory_not_yet, "/memory")
+
+    async def _whoami(self, conversation: Conversation, call: Call) -> None:
+        text = call.texts.whoami.format(person=call.person, conversation=conversation.key)
+        if call.message.address.kind != "dm":
+            text += call.texts.whoami_group.format(chat=chat_id(call.message.address))
+        await self._answers.say(call, text, "/whoami")
+
+    async def _help(self, conversation: Conversation, call: Call) -> None:
+        menu = call.texts.command_menu.items()
+        lines = [call.texts.help_line.format(command=name, description=text) for name, text in menu]
+        await self._answers.say(call, call.texts.help_intro + "\n\n" + "\n".join(lines), "/help")
