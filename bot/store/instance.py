@@ -5,21 +5,25 @@ from __future__ import annotations
 import os
 import socket
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import text
+from sqlalchemy.exc import OperationalError
 
 from bot.store.errors import Fenced, StoreBusy
 from bot.store.sql import insert
 from bot.store.tables import instance
 
 if TYPE_CHECKING:
-    from sqlalchemy import Connection
+    from sqlalchemy import Connection, Row
 
 LEASE_SECONDS = 30
 RENEW_SECONDS = 10
 SERVER_NOW = "CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS bigint)"
 """PostgreSQL's clock in microseconds: hosts disagree about the time, the one server does not."""
+LOCK_NOT_AVAILABLE = "55P03"
+"""SQLSTATE of `NOWAIT` on a locked row (PostgreSQL, Appendix A)."""
+HOLDER = f"SELECT owner, lease_until > {SERVER_NOW} AS leased FROM instance WHERE id = 1"
 LEASE = f"{SERVER_NOW} + {LEASE_SECONDS * 1_000_000}"
 # Literal SQL: it runs in every batch, where SQLAlchemy's share would be most of its cost.
 CHECK_SQLITE = "SELECT epoch FROM instance WHERE id = 1"
@@ -44,13 +48,30 @@ def _is_gone(owner: str) -> bool:
 
 
 def refuse_while_leased(tx: Connection) -> None:
-    """Raise StoreBusy when another process holds the lease. Locks the row until the transaction ends (PostgreSQL).
+    """Raise StoreBusy when another process holds the lease, or is in mid-write. Locks the row until the transaction
+    ends (PostgreSQL).
 
     A process of this machine that was killed holds nothing: its successor need not wait for the lease to run out.
     """
-    holder = tx.execute(text(f"SELECT owner, lease_until > {SERVER_NOW} FROM instance WHERE id = 1 FOR UPDATE")).first()
-    if holder is not None and holder[1] and not _is_gone(holder[0]):
-        raise StoreBusy(holder[0].partition(" ")[0])
+    holder = tx.execute(text(HOLDER)).first()
+    try:
+        if holder is not None and not _holds(holder):
+            holder = tx.execute(text(f"{HOLDER} FOR UPDATE NOWAIT")).first()
+    except OperationalError as error:
+        # A process that froze between its check and its commit: the server ends that transaction after a while.
+        if getattr(error.orig, "sqlstate", None) == LOCK_NOT_AVAILABLE:
+            raise StoreBusy(_name(holder)) from error
+        raise
+    if holder is not None and _holds(holder):
+        raise StoreBusy(_name(holder))
+
+
+def _holds(holder: Row[Any]) -> bool:
+    return bool(holder.leased) and not _is_gone(holder.owner)
+
+
+def _name(holder: Row[Any] | None) -> str:
+    return "" if holder is None else str(holder.owner).partition(" ")[0]
 
 
 def take_over(tx: Connection, owner: str) -> int:

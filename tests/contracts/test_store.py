@@ -195,6 +195,19 @@ async def test_a_leased_database_names_its_owner(postgres: PostgresServer) -> No
 
 
 @pytest.mark.postgres
+async def test_a_database_whose_holder_froze_in_mid_write_is_busy_and_not_broken(postgres: PostgresServer) -> None:
+    url = postgres.database()
+    first = await Store.open(url, clock=SystemClock())
+    await first.write(end_lease)
+    async with Gate(first):  # its batch has the instance's row, as a stopped process would for a while
+        with pytest.raises(StoreBusy, match=r"in use by \S+:\d+"):
+            await Store.open(url, clock=SystemClock())
+    second = await Store.open(url, clock=SystemClock())
+    await second.close()
+    await first.close()
+
+
+@pytest.mark.postgres
 async def test_the_lease_is_renewed_while_the_process_lives(postgres: PostgresServer) -> None:
     clock = VirtualClock()
     store = await Store.open(postgres.database(), clock=clock)
