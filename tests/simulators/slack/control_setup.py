@@ -1,0 +1,127 @@
+"""Control routes that set the stage: workspaces, apps and their settings, faults, limits, the clock."""
+
+from dataclasses import asdict, fields, replace
+
+from tests.simulators.slack import events
+from tests.simulators.slack.faults import Fault
+from tests.simulators.slack.limits import Limits
+from tests.simulators.slack.routes import Action, Routes
+from tests.simulators.slack.state import Json
+
+
+class SetupRoutes(Routes):
+    """Workspaces, apps and their settings, faults, limits, the clock."""
+
+    def actions(self) -> dict[str, Action]:
+        return {
+            "workspaces": self.add_workspace,
+            "apps": self.add_app,
+            "installs": self.add_install,
+            "configure": self.configure,
+            "channels": self.add_channel,
+            "users": self.add_user,
+            "tokens": self.tokens,
+            "faults": self.add_fault,
+            "clear-faults": self.clear_faults,
+            "release": self.release,
+            "limits": self.limits,
+            "clock": self.clock,
+            "lean": self.lean,
+        }
+
+    async def add_workspace(self, spec: Json) -> Json:
+        """team_id, name"""
+        return {"team_id": self._world.add_workspace(spec["team_id"], spec["name"]).team_id}
+
+    async def add_app(self, spec: Json) -> Json:
+        """app_id, name, app_token and settings as for `configure`."""
+        app = self._world.add_app(spec["app_id"], spec["name"], spec["app_token"], **_settings(spec))
+        return {"app_id": app.app_id}
+
+    async def add_install(self, spec: Json) -> Json:
+        """Install the app in a workspace with a bot token and the installing person's; tells the ids of its bot."""
+        install = self._world.install(self.app(spec), self._world.workspaces[spec["team"]], spec["bot_token"])
+        installer = self._world.add_user(install.workspace, spec["installer"])
+        self._world.user_tokens[spec["user_token"]] = (install, installer["id"])
+        return {"bot_user_id": install.bot_user_id, "bot_id": install.bot_id}
+
+    async def configure(self, spec: Json) -> Json:
+        """Change the app: events, commands, scopes (of the installation), socket_mode, messages_tab."""
+        app = self.app(spec)
+        for name, value in _settings(spec).items():
+            setattr(app, name, value)
+        if spec.get("scopes") is not None:
+            self.install(spec).scopes = frozenset(spec["scopes"])
+        return {}
+
+    async def add_channel(self, spec: Json) -> Json:
+        """Make a channel known; `member`: whether the bot is in it; archived."""
+        channel = self.channel(spec)
+        bot = self.install(spec).bot_user_id
+        if spec.get("member") is not None:
+            channel.members = channel.members - {bot} | ({bot} if spec["member"] else set())
+        for user in spec.get("people") or ():
+            channel.members.add(self._world.add_user(self.install(spec).workspace, user)["id"])
+        if spec.get("archived") is not None:
+            channel.archived = bool(spec["archived"])
+        return {"id": channel.id}
+
+    async def add_user(self, spec: Json) -> Json:
+        """Make a person known."""
+        return self._world.add_user(self.install(spec).workspace, spec["user"])
+
+    async def tokens(self, spec: Json) -> Json:
+        """What the app's tokens are answered with: bot_error, app_error (None: they are good). event: tell the app."""
+        install = self.install(spec)
+        if spec.get("event"):
+            tokens = {"oauth": [], "bot": [install.bot_user_id]}
+            events.deliver(self._world, install, {"type": spec["event"], "tokens": tokens})
+        install.revoked = spec.get("bot_error")
+        install.app.app_token_error = spec.get("app_error")
+        return {}
+
+    async def add_fault(self, spec: Json) -> Json:
+        """Queue a fault for a method (or "*", "file", "upload", "link", "response") and optionally one channel."""
+        known = {field.name for field in fields(Fault)}
+        fault = Fault(**{name: value for name, value in spec["fault"].items() if name in known})
+        times, skip = int(spec.get("times", 1)), int(spec.get("skip", 0))
+        place = self.channel(spec).id if spec.get("channel") is not None else None
+        self._world.faults.add(self.app(spec).app_id, spec["method"], place, fault, times=times, skip=skip)
+        return {}
+
+    async def clear_faults(self, spec: Json) -> Json:
+        """Forget all queued faults of the app."""
+        self._world.faults.clear(self.app(spec).app_id)
+        return {}
+
+    async def release(self, spec: Json) -> Json:
+        """Let all held calls go on."""
+        self._world.released.fire()
+        return {}
+
+    async def limits(self, spec: Json) -> Json:
+        """Change rate limits of one installation; absent values stay."""
+        meter = self.install(spec).meter
+        known = {field.name for field in fields(Limits)}
+        meter.limits = replace(meter.limits, **{name: value for name, value in spec.items() if name in known})
+        return asdict(meter.limits)
+
+    async def clock(self, spec: Json) -> Json:
+        """Turn the platform's clock forward."""
+        self._world.clock.advance(float(spec["seconds"]))
+        return {"now": self._world.clock.now()}
+
+    async def lean(self, spec: Json) -> Json:
+        """From now on (or no longer) requests are counted and not recorded."""
+        self._world.journal.lean = bool(spec["lean"])
+        return {}
+
+
+def _settings(spec: Json) -> Json:
+    sets = {
+        name: frozenset(spec[name])
+        for name in ("events", "commands", "scopes", "app_token_scopes")
+        if spec.get(name) is not None
+    }
+    flags = {name: bool(spec[name]) for name in ("socket_mode", "messages_tab") if spec.get(name) is not None}
+    return {**sets, **flags}

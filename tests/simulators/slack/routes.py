@@ -1,0 +1,33 @@
+"""What the groups of control routes share: how a request names its app, its installation and its channel."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from tests.simulators.slack import people
+from tests.simulators.slack.people import ControlError
+from tests.simulators.slack.state import App, Channel, Installation, Json
+from tests.simulators.slack.world import World
+
+Action = Callable[[Json], Awaitable[Any]]
+
+
+class Routes:
+    """What all groups of routes share."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+
+    def app(self, spec: Json) -> App:
+        app = self._world.apps.get(spec["app"])
+        if app is None:
+            raise ControlError(f"unknown app {spec['app']}")
+        return app
+
+    def install(self, spec: Json) -> Installation:
+        install = self.app(spec).installs.get(spec["team"])
+        if install is None:
+            raise ControlError(f"{spec['app']} is not installed in {spec['team']}")
+        return install
+
+    def channel(self, spec: Json) -> Channel:
+        return people.place(self._world, self.install(spec), spec["channel"])
