@@ -6,14 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 from langchain_core.messages import AIMessageChunk
 from langchain_openai import ChatOpenAI
-from openai import AsyncOpenAI, AsyncStream
 
+from harness.chunks import ChunkStream
 from harness.messages import REASONING
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from langchain_core.outputs import ChatGenerationChunk
+    from openai import AsyncOpenAI
 
 
 class LeanCompletions:
@@ -38,7 +39,7 @@ class LeanCompletions:
         if not payload.get("stream") or not SDK_ARGUMENTS.isdisjoint(payload):
             return await self._plain.create(**payload)
         return await self._client.post(
-            "/chat/completions", body=payload, cast_to=object, stream=True, stream_cls=AsyncStream[object]
+            "/chat/completions", body=payload, cast_to=object, stream=True, stream_cls=ChunkStream
         )
 
 

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import aiosqlite
 from langgraph.checkpoint.base import id as checkpoint_ids
 from langgraph.checkpoint.serde import _msgpack
-from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+
+from harness.sqlite_saver import ThreadedSqliteSaver
 
 if TYPE_CHECKING:
     from langchain_core.runnables import RunnableConfig
@@ -119,23 +119,8 @@ async def open_checkpoints(database: str) -> Checkpoints:
 
 async def _open_sqlite(path: Path) -> Checkpoints:
     os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
-    connection = await aiosqlite.connect(path)
-    await connection.execute("PRAGMA busy_timeout=5000")
-    await connection.execute("PRAGMA journal_mode=WAL")
-    # WAL with NORMAL survives any crash of the process; a power cut may cost the last commits, never the file.
-    await connection.execute("PRAGMA synchronous=NORMAL")
-    saver = AsyncSqliteSaver(connection)
-    await saver.setup()
-
-    async def run(statement: str, parameters: tuple[Any, ...]) -> list[Any]:
-        async with saver.lock:
-            cursor = await connection.execute(statement, parameters)
-            rows = list(await cursor.fetchall())
-            await cursor.close()
-            await connection.commit()
-            return rows
-
-    return Checkpoints(saver, ("writes", "checkpoints"), "", run, connection.close)
+    saver = await ThreadedSqliteSaver.open(path)
+    return Checkpoints(saver, ("writes", "checkpoints"), "", saver.run, saver.close)
 
 
 async def _open_postgres(url: str) -> Checkpoints:

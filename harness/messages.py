@@ -48,8 +48,10 @@ def stored_form(message: Any, message_id: str, history: Sequence[BaseMessage]) -
     """
     if not isinstance(message, AIMessage):
         return message
-    known = {call["id"] for old in history if isinstance(old, AIMessage) for call in old.tool_calls}
-    update: dict[str, Any] = {"id": message_id, "tool_calls": _unique_calls(message.tool_calls, message_id, known)}
+    update: dict[str, Any] = {"id": message_id}
+    if message.tool_calls:
+        known = {call["id"] for old in history if isinstance(old, AIMessage) for call in old.tool_calls}
+        update["tool_calls"] = _unique_calls(message.tool_calls, message_id, known)
     if isinstance(message.content, str) and message.content.lstrip().startswith(THINK_OPEN):
         thought, text = split_thinking(message.content)
         update["content"] = text

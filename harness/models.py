@@ -16,6 +16,7 @@ from openai import AsyncOpenAI, Omit
 from harness.chat_openai import CompatibleChatOpenAI, LeanCompletions
 from harness.demo import DemoModel
 from harness.errors import ModelSetupError
+from harness.transport import AiohttpTransport
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -105,10 +106,8 @@ def _http_client(settings: ModelSettings, route: Route) -> httpx2.AsyncClient:
     proxy, ca_file = route
     return httpx2.AsyncClient(
         trust_env=False,
-        proxy=proxy,
-        verify=_trust(ca_file),
+        transport=AiohttpTransport(_trust(ca_file), proxy, MAX_CONNECTIONS),
         timeout=_timeout(settings),
-        limits=httpx2.Limits(max_connections=MAX_CONNECTIONS, max_keepalive_connections=100, keepalive_expiry=30.0),
         follow_redirects=True,
     )
 

@@ -101,7 +101,7 @@ class Harness(Protocol):
         """Make a thread that was stopped in mid-turn ready for new input: open tool calls get an honest result."""
 
     async def rewind(self, thread_id: str, checkpoint_id: str | None) -> None:
-        """Make the thread what it was at that checkpoint (None: before anything)."""
+        """Make the thread what it was at that checkpoint, None: before anything. Raises LookupError when it is gone."""
 
     async def compact(self, thread_id: str) -> None:
         """Summarise the thread's history now."""

@@ -143,7 +143,7 @@ class HarnessRunner:
         if checkpoint_id is None:
             await self.forget(thread_id)
         else:
-            await threads.rewind(self._any_graph(), thread_id, checkpoint_id)
+            await threads.rewind(self._any_graph(), self._parts.effects, thread_id, checkpoint_id)
 
     async def compact(self, thread_id: str) -> None:
         """See the port. Asks the default model; when it gives no summary, the old messages are dropped with a note."""

@@ -17,6 +17,7 @@ from harness.middleware.dangling import open_calls
 from harness.middleware.effects import effect_key, recorded_result
 
 if TYPE_CHECKING:
+    from langchain_core.runnables import RunnableConfig
     from langgraph.types import StateSnapshot
 
     from harness.agent import Graph
@@ -26,15 +27,20 @@ NOT_FINISHED = "[This turn was interrupted before it was finished. I will not go
 
 
 async def settle(graph: Graph, effects: EffectLog, thread_id: str) -> None:
-    """Close a turn that was stopped in the middle: results of finished tools are kept, open calls get an honest result.
+    """Close a turn that was stopped in the middle: finished tools keep their results, open calls get an honest one."""
+    config = thread_config(thread_id)
+    state = await graph.aget_state(config)
+    if state.tasks:
+        await _close(graph, effects, state, config)
+
+
+async def _close(graph: Graph, effects: EffectLog, state: StateSnapshot, config: RunnableConfig) -> None:
+    """A new newest checkpoint with what was open in `state` closed. config: of the thread, at that state.
 
     LangGraph drops the results of parallel tools that had finished when new input comes, so they are written here. One
     note of ours closes the turn: without it the model would take the stopped request up again.
     """
-    config = thread_config(thread_id)
-    state = await graph.aget_state(config)
-    if not state.tasks:
-        return
+    thread_id = config["configurable"]["thread_id"]
     missing = finished_results(state)
     known = [*state.values.get("messages", []), *missing]
     run_id = str((state.metadata or {}).get(RUN_KEY, ""))
@@ -57,9 +63,17 @@ def finished_results(state: StateSnapshot) -> list[AnyMessage]:
     return results
 
 
-async def rewind(graph: Graph, thread_id: str, checkpoint_id: str) -> None:
-    """A new newest checkpoint with the state of that one; what was open there is closed."""
-    await graph.aupdate_state(thread_config(thread_id, checkpoint_id=checkpoint_id), None, as_node=END)
+async def rewind(graph: Graph, effects: EffectLog, thread_id: str, checkpoint_id: str) -> None:
+    """A new newest checkpoint with the state of that one; what was open there is closed. Raises LookupError when that
+    checkpoint is not kept."""
+    config = thread_config(thread_id, checkpoint_id=checkpoint_id)
+    state = await graph.aget_state(config)
+    if state.metadata is None:  # LangGraph would go back to an empty thread
+        raise LookupError(f"checkpoint {checkpoint_id} of thread {thread_id} is not kept")
+    if state.tasks:
+        await _close(graph, effects, state, config)
+    else:
+        await graph.aupdate_state(config, None, as_node=END)
 
 
 async def replace_history(graph: Graph, thread_id: str, messages: list[AnyMessage]) -> None:

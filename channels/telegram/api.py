@@ -6,19 +6,18 @@ Answers stay plain JSON: building the SDK's objects costs time, and an update th
 from __future__ import annotations
 
 import asyncio
-import json
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, BinaryIO
 from urllib.parse import quote
 
-import httpx
+import aiohttp
 import telegram
 from telegram.error import TelegramError
-from telegram.request import HTTPXRequest
 
 from channels.errors import AttachmentFailed, ChannelError, OutcomeUnknown, Temporary
-from channels.telegram.failures import Refusal, read_refusal, sorted_out
+from channels.telegram.failures import Refusal, sorted_out
 from channels.telegram.network import HIDDEN_TOKEN, Network
+from channels.telegram.request import ANSWER_SECONDS, Refused, Request, Unanswered
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -27,9 +26,10 @@ if TYPE_CHECKING:
     from channels.telegram.config import TelegramConfig
 
 CONNECTIONS = 64
-UPLOAD_SECONDS = 120.0
+UPLOAD_SECONDS = 300.0
 DOWNLOAD_SECONDS = 180.0
-_NOT_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.ProxyError, httpx.UnsupportedProtocol)
+PIECE = 256 * 1024
+"""Bytes of a download that are handed on at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,47 +41,11 @@ class Upload:
     name: str
 
 
-class _Refused(TelegramError):
-    """Any answer but 2xx, as it came; raised before the SDK sorts it by its text."""
-
-    def __init__(self, refusal: Refusal) -> None:
-        super().__init__(f"HTTP {refusal.code}")
-        self.refusal = refusal
-
-
-class _Garbage(TelegramError):
-    """A 2xx answer that is not the Bot API's."""
-
-
-class _Request(HTTPXRequest):
-    """The SDK's request object, with refusals and garbage told apart by fact and not by text."""
-
-    __slots__ = ()
-
-    async def do_request(self, *args: Any, **kwargs: Any) -> tuple[int, bytes]:
-        code, payload = await super().do_request(*args, **kwargs)
-        if not 200 <= code <= 299:
-            raise _Refused(read_refusal(code, payload))
-        return code, payload
-
-    @staticmethod
-    def parse_json_payload(payload: bytes) -> dict[str, Any]:
-        try:
-            answer = json.loads(payload.decode("utf-8", "replace"))
-        except (ValueError, RecursionError) as error:
-            raise _Garbage("the answer is not JSON") from error
-        if not isinstance(answer, dict) or "result" not in answer:
-            raise _Garbage("the answer has no result")
-        return answer
-
-
 class _RawBot(telegram.Bot):
     """The SDK's bot, giving answers as plain JSON."""
 
-    async def raw(self, method: str, params: Mapping[str, Any], read_timeout: float | None = None) -> Any:
+    async def raw(self, method: str, params: Mapping[str, Any], read_timeout: float = ANSWER_SECONDS) -> Any:
         # do_api_request is for methods that the SDK does not know and warns at all others; both end in _post.
-        if read_timeout is None:
-            return await self._post(method, dict(params))
         return await self._post(method, dict(params), read_timeout=read_timeout)
 
 
@@ -96,11 +60,15 @@ class TelegramApi:
         self._token = config.token
         self._root = config.base_url
         self._network = Network(config.base_url, config.token, route(config.base_url), account)
-        self._requests = self._request(CONNECTIONS)
-        self._bot = self._raw_bot(self._requests)
-        self._poll_requests = self._request(1)
-        self._poll_bot = self._raw_bot(self._poll_requests)
-        self._files = httpx.AsyncClient(transport=self._network.transport(8), trust_env=False, timeout=30.0)
+        self._requests = Request(self._network, CONNECTIONS)
+        self._poll_requests = Request(self._network, 1)
+        self._bot = _RawBot(
+            HIDDEN_TOKEN,
+            base_url=f"{self._root}/bot",
+            base_file_url=f"{self._root}/file/bot",
+            request=self._requests,
+            get_updates_request=self._poll_requests,
+        )
         self._closed = False
 
     async def call(self, method: str, params: Mapping[str, Any], *, repeatable: bool = True) -> Any:
@@ -119,13 +87,14 @@ class TelegramApi:
         """The next updates as they came. Raises Temporary if nothing was answered within timeout + grace seconds."""
         self._check_open()
         params = {"offset": offset, "timeout": timeout, "limit": 100, "allowed_updates": list(allowed)}
-        # Our own deadline is the only one: a server that drips bytes never trips a read time-out.
-        call = self._poll_bot.raw("getUpdates", params, read_timeout=timeout + 2 * grace)
+        # Our own deadline comes first.
+        call = self._bot.raw("getUpdates", params, read_timeout=timeout + 2 * grace)
         try:
             async with asyncio.timeout(timeout + grace):
                 updates = await self._guarded("getUpdates", call, repeatable=True)
         except TimeoutError:
-            await self._renew_poll()
+            # A new connection for the next poll: this one may be dead without knowing it.
+            await self._poll_requests.shutdown()
             raise Temporary(f"no answer to the long poll within {timeout + grace:.0f} s") from None
         if not isinstance(updates, list):
             raise Temporary("getUpdates answered something else than a list")
@@ -140,57 +109,34 @@ class TelegramApi:
         try:
             async with (
                 asyncio.timeout(DOWNLOAD_SECONDS),
-                self._files.stream("GET", url, headers={"Accept-Encoding": "identity"}) as response,
+                self._network.session(1) as session,
+                session.get(
+                    self._network.url_of(url), headers={"Accept-Encoding": "identity"}, allow_redirects=False
+                ) as response,
             ):
-                _check_download(response.status_code)
-                async for chunk in response.aiter_raw():
-                    await sink.write(chunk)
+                _check_download(response.status)
+                async for piece in response.content.iter_chunked(PIECE):
+                    await sink.write(piece)
         except TimeoutError:
             raise Temporary(f"the download took longer than {DOWNLOAD_SECONDS:.0f} s") from None
-        except httpx.HTTPError as error:
-            raise Temporary(f"the download broke off ({type(error).__name__})") from error
+        except aiohttp.ClientError as error:
+            # Not `from error`: its text may hold the URL.
+            raise Temporary(f"the download broke off ({type(error).__name__})") from None
 
     async def close(self) -> None:
         """Release all connections. Idempotent."""
         self._closed = True
         await self._requests.shutdown()
         await self._poll_requests.shutdown()
-        await self._files.aclose()
 
     def _check_open(self) -> None:
         if self._closed:
             raise Temporary("the account's connections are closed")
 
-    async def _renew_poll(self) -> None:
-        """A new connection for the next poll: the old one may be dead without knowing it."""
-        await self._poll_requests.shutdown()
-        self._poll_requests = self._request(1)
-        self._poll_bot = self._raw_bot(self._poll_requests)
-
-    def _request(self, connections: int) -> _Request:
-        return _Request(
-            connection_pool_size=connections,
-            connect_timeout=10.0,
-            read_timeout=20.0,
-            write_timeout=20.0,
-            pool_timeout=20.0,
-            media_write_timeout=UPLOAD_SECONDS,
-            httpx_kwargs={"transport": self._network.transport(connections), "trust_env": False},
-        )
-
-    def _raw_bot(self, request: _Request) -> _RawBot:
-        return _RawBot(
-            HIDDEN_TOKEN,
-            base_url=f"{self._root}/bot",
-            base_file_url=f"{self._root}/file/bot",
-            request=request,
-            get_updates_request=request,
-        )
-
     async def _guarded(self, method: str, call: Any, repeatable: bool) -> Any:
         try:
             return await call
-        except _Refused as refused:
+        except Refused as refused:
             raise sorted_out(method, self._clean(refused.refusal), repeatable, self._account) from None
         except TelegramError as error:
             raise _broken(method, error, repeatable) from None
@@ -203,11 +149,9 @@ class TelegramApi:
 
 def _broken(method: str, error: TelegramError, repeatable: bool) -> ChannelError:
     """No readable answer. Only what failed before the request was written is known to have changed nothing."""
-    cause = error.__cause__
-    reason = type(cause).__name__ if isinstance(cause, httpx.HTTPError) else str(error)
-    if repeatable or isinstance(cause, _NOT_SENT):
-        return Temporary(f"{method}: {reason}")
-    return OutcomeUnknown(f"{method}: {reason}")
+    if repeatable or (isinstance(error, Unanswered) and not error.sent):
+        return Temporary(f"{method}: {error}")
+    return OutcomeUnknown(f"{method}: {error}")
 
 
 def _check_download(status: int) -> None:

@@ -276,6 +276,34 @@ async def test_rewind_undoes_a_stopped_run(bench: Bench, script: Script, toolbox
     assert [str(m.content).partition("\n")[0] for m in script.requests[-1][1:]] == ["one", "answer 1", "three"]
 
 
+async def test_rewind_to_a_turn_that_was_stopped_closes_it_honestly(
+    bench: Bench, script: Script, toolbox: Toolbox
+) -> None:
+    async with bench.open() as harness:
+        await collect(harness, context("r1"), said("one"))
+        script.steps = [calls(("send", {"name": "a"}), ("send", {"name": "b"}))]
+        entered = toolbox.gate("b")
+        await stopped_at(harness, "r2", "two", entered, ended=1)
+        base = await harness.head("thread-1")
+        await collect(harness, context("r3"), said("three"))
+        expected = [message.content for message in script.requests[-1][:-1]]
+        await harness.rewind("thread-1", base)
+    async with bench.open() as harness:
+        await collect(harness, context("r4"), said("four"))
+        told = script.requests[-1]
+    assert [message.content for message in told[:-1]] == expected
+    assert str(told[-1].content).startswith("four")
+
+
+async def test_rewind_to_what_is_not_kept_changes_nothing(bench: Bench, script: Script) -> None:
+    async with bench.open() as harness:
+        await collect(harness, context("r1"), said("one"))
+        before = await harness.history("thread-1")
+        with pytest.raises(LookupError):
+            await harness.rewind("thread-1", "1f000000-0000-6000-8000-000000000000")
+        assert await harness.history("thread-1") == before
+
+
 async def test_forget_leaves_nothing(bench: Bench, script: Script) -> None:
     async with bench.open() as harness:
         await collect(harness, context("r1"), said("my canary"))

@@ -1,0 +1,121 @@
+"""LangGraph's synchronous SQLite saver, driven from asyncio through one thread of its own; opened by checkpoint.py.
+
+AsyncSqliteSaver enters and leaves a thread for every statement, fetch and commit, about ninety times a turn, which was
+a third of a turn's CPU. Here a call is one hop. The tables are the same.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
+from functools import partial
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+
+from langgraph.checkpoint.sqlite import SqliteSaver
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from langchain_core.runnables import RunnableConfig
+    from langgraph.checkpoint.base import (
+        ChannelVersions,
+        Checkpoint,
+        CheckpointMetadata,
+        CheckpointTuple,
+        DeltaChannelHistory,
+    )
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class ThreadedSqliteSaver(SqliteSaver):
+    """Make it with `open`. What a cancelled caller asked for is done all the same, wholly or not at all."""
+
+    def __init__(self, connection: sqlite3.Connection, thread: ThreadPoolExecutor) -> None:
+        super().__init__(connection)
+        self._thread = thread
+
+    @classmethod
+    async def open(cls, path: Path) -> ThreadedSqliteSaver:
+        """Raises sqlite3.Error."""
+        thread = ThreadPoolExecutor(1, thread_name_prefix="checkpoints")
+        try:
+            connection = await asyncio.get_running_loop().run_in_executor(thread, _connect, path)
+            saver = cls(connection, thread)
+            await saver.in_thread(saver.setup)
+        except BaseException:
+            thread.shutdown(wait=False)
+            raise
+        return saver
+
+    async def in_thread(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run `work` in the saver's thread, after what was asked for before."""
+        return await asyncio.get_running_loop().run_in_executor(self._thread, partial(work, *args, **kwargs))
+
+    async def run(self, statement: str, parameters: tuple[Any, ...]) -> list[Any]:
+        """One statement of ours, committed; returns its rows."""
+        return await self.in_thread(self._run, statement, parameters)
+
+    def _run(self, statement: str, parameters: tuple[Any, ...]) -> list[Any]:
+        with self.cursor() as cursor:
+            return cursor.execute(statement, parameters).fetchall()
+
+    @contextmanager
+    def cursor(self, transaction: bool = True) -> Iterator[sqlite3.Cursor]:
+        """The parent's commits half of what failed, which a resume would take for the whole; here that is undone."""
+        with self.conn, closing(self.conn.cursor()) as cursor:
+            yield cursor
+
+    async def close(self) -> None:
+        """Give the connection back; nothing may be under way."""
+        await self.in_thread(self.conn.close)
+        self._thread.shutdown()
+
+    async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        return await self.in_thread(self.get_tuple, config)
+
+    async def alist(
+        self,
+        config: RunnableConfig | None,
+        *,
+        filter: dict[str, Any] | None = None,
+        before: RunnableConfig | None = None,
+        limit: int | None = None,
+    ) -> AsyncIterator[CheckpointTuple]:
+        for saved in await self.in_thread(lambda: [*self.list(config, filter=filter, before=before, limit=limit)]):
+            yield saved
+
+    async def aput(
+        self,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
+    ) -> RunnableConfig:
+        return await self.in_thread(self.put, config, checkpoint, metadata, new_versions)
+
+    async def aput_writes(
+        self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
+    ) -> None:
+        await self.in_thread(self.put_writes, config, writes, task_id, task_path)
+
+    async def adelete_thread(self, thread_id: str) -> None:
+        await self.in_thread(self.delete_thread, thread_id)
+
+    async def aget_delta_channel_history(
+        self, *, config: RunnableConfig, channels: Sequence[str]
+    ) -> Mapping[str, DeltaChannelHistory]:
+        return await self.in_thread(self.get_delta_channel_history, config=config, channels=channels)
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    connection = sqlite3.connect(path, check_same_thread=False)
+    connection.execute("PRAGMA busy_timeout=5000")
+    connection.execute("PRAGMA journal_mode=WAL")
+    # WAL with NORMAL survives any crash of the process; a power cut may cost the last commits, never the file.
+    connection.execute("PRAGMA synchronous=NORMAL")
+    return connection

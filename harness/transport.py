@@ -1,0 +1,108 @@
+"""The model clients' HTTP on aiohttp, which takes a fraction of the CPU of httpx's own; made by models.py."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING
+
+import aiohttp
+import httpx2
+from yarl import URL
+
+if TYPE_CHECKING:
+    import ssl
+    from collections.abc import AsyncIterator, Iterator
+
+PACE = 0.05
+"""Seconds between two reads of an event stream: what arrives meanwhile is handled together, and nobody sees it."""
+KEPT_SECONDS = 30.0
+"""How long an idle connection is kept."""
+
+
+class AiohttpTransport(httpx2.AsyncBaseTransport):
+    """proxy: its URL. connections: at most so many at once; a request waits its `pool` time-out for a free one."""
+
+    def __init__(self, tls: ssl.SSLContext, proxy: str | None, connections: int) -> None:
+        self._tls = tls
+        self._proxy = None if proxy is None else URL(proxy)
+        self._connections = connections
+        self._session: aiohttp.ClientSession | None = None
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        limits = request.extensions.get("timeout", {})
+        timeout = aiohttp.ClientTimeout(
+            connect=limits.get("pool"), sock_connect=limits.get("connect"), sock_read=limits.get("read")
+        )
+        with _translated():
+            response = await self._opened().request(
+                request.method,
+                URL(str(request.url), encoded=True),
+                headers=request.headers.multi_items(),
+                data=await request.aread() or None,
+                timeout=timeout,
+                allow_redirects=False,
+            )
+        return httpx2.Response(response.status, headers=response.raw_headers, stream=_Body(response), request=request)
+
+    async def aclose(self) -> None:
+        session, self._session = self._session, None
+        if session is not None:
+            await session.close()
+
+    def _opened(self) -> aiohttp.ClientSession:
+        """Made at the first request, since it needs a running loop."""
+        if self._session is None:
+            connector = aiohttp.TCPConnector(ssl=self._tls, limit=self._connections, keepalive_timeout=KEPT_SECONDS)
+            self._session = aiohttp.ClientSession(
+                connector=connector,
+                proxy=self._proxy,
+                trust_env=False,
+                cookie_jar=aiohttp.DummyCookieJar(),
+                auto_decompress=False,
+            )
+        return self._session
+
+
+class _Body(httpx2.AsyncByteStream):
+    def __init__(self, response: aiohttp.ClientResponse) -> None:
+        self._response = response
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        content, paced = self._response.content, self._response.content_type == "text/event-stream"
+        with _translated():
+            async for data in content.iter_any():
+                yield data
+                if paced:
+                    await _until_more(content)
+
+    async def aclose(self) -> None:
+        self._response.release() if self._response.content.at_eof() else self._response.close()
+
+
+async def _until_more(content: aiohttp.StreamReader) -> None:
+    """Wait for PACE, or the end if it comes first: that must not be late."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(PACE):
+            await content.wait_eof()
+
+
+@contextmanager
+def _translated() -> Iterator[None]:
+    """Errors as httpx's, by which SDKs know time-outs. Only their names: texts may hold a proxy's password."""
+    try:
+        yield
+    except aiohttp.ConnectionTimeoutError as error:
+        raise httpx2.ConnectTimeout(_name(error)) from None
+    except TimeoutError as error:
+        raise httpx2.ReadTimeout(_name(error)) from None
+    except (aiohttp.ClientHttpProxyError, aiohttp.ClientProxyConnectionError) as error:
+        raise httpx2.ProxyError(_name(error)) from None
+    except aiohttp.ClientConnectorError as error:
+        raise httpx2.ConnectError(_name(error)) from None
+    except (aiohttp.ClientError, OSError) as error:
+        raise httpx2.ReadError(_name(error)) from None
+
+
+def _name(error: Exception) -> str:
+    return type(error).__name__

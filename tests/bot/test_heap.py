@@ -1,0 +1,22 @@
+"""The garbage collector rests while the process starts, and looks only at what is new afterwards."""
+
+from __future__ import annotations
+
+import gc
+
+from bot import heap
+
+
+def test_what_exists_is_out_of_the_collectors_sight() -> None:
+    thresholds, frozen = gc.get_threshold(), gc.get_freeze_count()
+    try:
+        heap.hold()
+        assert not gc.isenabled()
+        heap.settle()
+        assert gc.isenabled()
+        assert gc.get_freeze_count() > frozen
+        assert gc.get_threshold() == heap.THRESHOLDS
+    finally:
+        gc.enable()
+        gc.unfreeze()
+        gc.set_threshold(*thresholds)
