@@ -1,6 +1,8 @@
 # make run     start Antler; the first time it creates .venv and installs into it (ARGS="--config FILE" is passed on)
 # make test    run the tests (ARGS="-k name" is passed on)
 # make check   format, lint, types, import directions and tests: what the CI runs
+# make torture the gateway killed at every moment, hundreds of times; takes about an hour (ARGS="--quick" a minute)
+# make bench   figures as JSON, on simulators on this machine (ARGS="chats-50 --quick" for less)
 # make clean   remove .venv and all caches; never the data
 
 SHELL := /bin/sh
@@ -12,7 +14,7 @@ PYTHON ?= $(firstword $(wildcard /usr/bin/python3.11) python3.11)
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check --no-input install -c constraints.txt
 ARGS ?=
 
-.PHONY: run test check clean
+.PHONY: run test check torture bench clean
 .DELETE_ON_ERROR:
 
 run: $(VENV)/.installed
@@ -27,6 +29,12 @@ check: $(VENV)/.installed-dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python -m pytest -n 2 --dist worksteal $(ARGS)
+
+torture: $(VENV)/.installed-dev
+	@$(BIN)/python -m tests.torture $(ARGS)
+
+bench: $(VENV)/.installed-dev
+	@$(BIN)/python -m tests.bench $(ARGS)
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist *.egg-info

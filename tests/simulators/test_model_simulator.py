@@ -135,6 +135,11 @@ async def test_a_message_of_several_directives_is_played_in_order(client: openai
     assert await ask(client, user(text), *after, tools=TOOLS) == "Done."
 
 
+async def test_counting_shows_gaps_and_repetitions(client: openai.AsyncOpenAI) -> None:
+    chunks = await stream(client, user("!count 1000"))
+    assert told(chunks).split() == [str(number) for number in range(1, 1001)]
+
+
 async def test_a_registered_script_wins_over_the_text(client: openai.AsyncOpenAI, model: ModelSimulator) -> None:
     await model.script("!empty", [Say(text="registered")])
     await model.script("weather", [Call(calls=(ToolUse(name="look", arguments='{"x": 1}'),))], match="contains")
@@ -272,3 +277,23 @@ async def test_many_streams_at_once(client: openai.AsyncOpenAI, model: ModelSimu
     answers = await asyncio.gather(*(stream(client, user(f"!tokens 10 5 {n}")) for n in range(100)))
     assert {len(told(chunks).split()) for chunks in answers} == {10}
     assert len(await model.completions()) == 100
+
+
+async def test_a_record_tells_when_tokens_were_written(client: openai.AsyncOpenAI, model: ModelSimulator) -> None:
+    await stream(client, user("!tokens 3 20"))
+    record = await model.wait_for_request(lambda record: record.ended is not None)
+    assert record.first_token is not None
+    assert record.last_token is not None
+    assert record.ended is not None
+    assert record.started <= record.first_token <= record.last_token - 0.03 <= record.ended
+
+
+async def test_lean_records_keep_no_bodies(client: openai.AsyncOpenAI, model: ModelSimulator) -> None:
+    await model.keep_lean()
+    try:
+        await ask(client, user("hello"))
+        record = await model.wait_for_request(lambda record: record.ended is not None)
+    finally:
+        await model.keep_lean(False)
+    assert record.body is None
+    assert record.last_user_text == "hello"

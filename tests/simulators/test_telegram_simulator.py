@@ -127,6 +127,14 @@ class TestPolling:
         assert [update.update_id for update in updates] == [late, early]
         assert await bot.get_updates(offset=early + 1, timeout=0) == ()
 
+    async def test_people_may_be_heard_out_of_order(self, telegram: TelegramSimulator, bot: Bot) -> None:
+        first, second = await telegram.reserve_update_ids(2)
+        await telegram.user_says("said first", update_id=second)
+        await telegram.user_says("said second", update_id=first)
+        updates = await bot.get_updates(timeout=5)
+        assert [update.update_id for update in updates] == [second, first]
+        assert [update.message.text for update in updates if update.message] == ["said first", "said second"]
+
     async def test_an_unknown_kind_and_a_huge_user_id_pass(self, telegram: TelegramSimulator, bot: Bot) -> None:
         await telegram.inject({"made_up": {"draft_id": 4}})
         giant = Person(2**53 + 1, "Giant")
@@ -464,3 +472,37 @@ class TestProcess:
     async def test_a_start_that_fails_says_so(self) -> None:
         with pytest.raises(SimulatorStartError, match="exit code 1"):
             await asyncio.to_thread(SimulatorProcess("tests.simulators.missing").start)
+
+
+async def test_deliveries_tell_when_an_update_was_queued_and_handed_out(telegram: TelegramSimulator, bot: Bot) -> None:
+    await telegram.user_says("one")
+    (waiting,) = await telegram.deliveries()
+    assert waiting.delivered_at is None
+    await bot.get_updates(timeout=1)
+    (taken,) = await telegram.deliveries()
+    assert taken.chat_id == ALICE.id
+    assert taken.delivered_at is not None
+    assert taken.queued_at == waiting.queued_at <= taken.delivered_at
+
+
+async def test_messages_that_show_a_text_are_counted_in_private_chats(telegram: TelegramSimulator, bot: Bot) -> None:
+    for person in (ALICE, BOB):
+        await telegram.user_says("done", user=person)
+    first = await bot.send_message(ALICE.id, "half")
+    await bot.send_message(BOB.id, "done")
+    assert await telegram.count_showing("done") == 1
+    await bot.edit_message_text("done", ALICE.id, first.message_id)
+    assert await telegram.count_showing("done") == 2
+
+
+async def test_lean_requests_are_counted_and_not_kept(telegram: TelegramSimulator, bot: Bot) -> None:
+    await telegram.user_says("hello")
+    before = (await telegram.tally()).get(("sendMessage", "applied"), 0)
+    await telegram.keep_lean()
+    try:
+        await bot.send_message(ALICE.id, "one")
+    finally:
+        await telegram.keep_lean(False)
+    assert await telegram.records("sendMessage") == []
+    assert (await telegram.tally())["sendMessage", "applied"] == before + 1
+    assert [message.text for message in await telegram.bot_messages(ALICE)] == ["one"]

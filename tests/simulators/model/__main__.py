@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import logging
 import ssl
 
 from aiohttp import web
 
+from tests.simulators.model.play import SCRIPTED_RESET
 from tests.simulators.model.server import ModelServer
 from tests.simulators.process import serve_until_orphaned
 
@@ -23,7 +25,14 @@ async def serve(port: int, tls: ssl.SSLContext | None) -> None:
     await runner.cleanup()
 
 
+def _is_news(record: logging.LogRecord) -> bool:
+    """False for the connections that a script resets: the server takes them for its own failures."""
+    error = record.exc_info[1] if record.exc_info else None
+    return not (isinstance(error, ConnectionResetError) and SCRIPTED_RESET in str(error))
+
+
 def main() -> None:
+    logging.getLogger("aiohttp.server").addFilter(_is_news)
     parser = argparse.ArgumentParser(prog="tests.simulators.model")
     parser.add_argument("--port", type=int, default=0)
     parser.add_argument("--tls-cert")

@@ -80,6 +80,10 @@ class ModelSimulator:
         await self._post("/control/reset", {})
         self._records.clear()
 
+    async def keep_lean(self, lean: bool = True) -> None:
+        """Forget the bodies of requests that ended, so that hours of traffic fit into memory."""
+        await self._post("/control/lean", {"lean": lean})
+
     async def _update(self, wait: float) -> None:
         response = await self._http.get("/control/records", params={"after": self._version, "wait": wait})
         response.raise_for_status()

@@ -5,6 +5,7 @@ a quoted history nor a summary prompt is obeyed. Words that mean nothing to a di
 `!status 500 times=1 chat-7` fails once for that text.
 
     !say TEXT                        !tokens COUNT MILLISECONDS        !long CHARACTERS
+    !count NUMBER (plain text "1 2 3 ... NUMBER", in which a gap or a repetition shows)
     !tool NAME {json}                !tools NAME {json} NAME {json}    !reasoning TEXT
     !status CODE [retry-after=S] [code=C] [times=N]                    !context MESSAGES
     !hang  !reset  !cut  !garbage  !error      each [after=TOKENS] [times=N]
@@ -100,6 +101,11 @@ def _long(rest: str) -> list[Step]:
     return [Say(text=prose(length), pieces=max(8, length // 200))]
 
 
+def _count(rest: str) -> list[Step]:
+    number = int(rest.split()[0])
+    return [Say(text=" ".join(map(str, range(1, number + 1))), pieces=max(8, number // 50))]
+
+
 def _tools(rest: str) -> list[Step]:
     decoder = json.JSONDecoder()
     calls = []
@@ -154,6 +160,7 @@ _DIRECTIVES: dict[str, Callable[[str], list[Step]]] = {
     "say": _say,
     "tokens": _tokens,
     "long": _long,
+    "count": _count,
     "reasoning": lambda rest: [Reason(text=rest or "Let me think. " * 5)],
     "tool": _tools,
     "tools": _tools,

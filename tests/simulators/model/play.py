@@ -35,7 +35,8 @@ if TYPE_CHECKING:
     from tests.simulators.model.request import Asked
     from tests.simulators.model.wire import Answer
 
-_WORDS = ("one ", "two ", "three ", "four ", "five ", "six ", "seven ", "eight ", "nine ", "ten ")
+WORDS = ("one ", "two ", "three ", "four ", "five ", "six ", "seven ", "eight ", "nine ", "ten ")
+SCRIPTED_RESET = "reset by the script"
 _MESSAGES = {
     401: "Incorrect API key provided.",
     404: "The model does not exist or you do not have access to it.",
@@ -147,7 +148,7 @@ class Player:
                 await asyncio.Event().wait()
             case Reset():
                 answer.reset()
-                raise ConnectionResetError("reset by the script")
+                raise ConnectionResetError(SCRIPTED_RESET)
             case Garbage():
                 await answer.garbage()
                 return await answer.finish(None)
@@ -166,7 +167,7 @@ class Player:
         """By the clock, not by the gap: a late token does not delay the ones behind it."""
         due = time.monotonic()
         for index in range(step.count):
-            await answer.text(_WORDS[index % len(_WORDS)])
+            await answer.text(WORDS[index % len(WORDS)])
             due += step.delay_ms / 1000
             left = due - time.monotonic()
             if left > 0:

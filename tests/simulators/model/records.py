@@ -20,7 +20,8 @@ class Record:
     """One request.
 
     state: "open", "paused" (at the pause `paused_at`), "done", "disconnected" (the client left early) or "broken" (we
-    cut it). started and ended: monotonic seconds of the simulator; status: of the HTTP response, 0 while none was sent.
+    cut it). started, first_byte, first_token and last_token (as they are written), ended: monotonic seconds of the
+    machine; status: of the HTTP response, 0 while none was sent.
     """
 
     id: int
@@ -35,6 +36,8 @@ class Record:
     paused_at: str | None = None
     status: int = 0
     first_byte: float | None = None
+    first_token: float | None = None
+    last_token: float | None = None
     ended: float | None = None
     error: str = ""
     images: list[ImageSeen] = field(default_factory=list)
@@ -53,9 +56,10 @@ CHANGES: TypeAdapter[Changes] = TypeAdapter(Changes)
 
 
 class RecordLog:
-    """Keeps the newest MAX_RECORDS records in the order of their last change."""
+    """Keeps the newest MAX_RECORDS records in the order of their last change. lean: without bodies once they ended."""
 
     def __init__(self) -> None:
+        self.lean = False
         self._records: OrderedDict[int, Record] = OrderedDict()
         self._next_id = 0
         self._version = 0
@@ -82,6 +86,8 @@ class RecordLog:
         """End the record; the first ending stands."""
         if record.ended is None:
             record.ended = time.monotonic()
+            if self.lean:
+                record.body, record.headers = None, {}
             record.state = state
             record.paused_at = None
             record.error = error

@@ -11,7 +11,7 @@ from aiohttp import web
 
 from tests.simulators.model import strict
 from tests.simulators.model.directives import BadDirective, parse
-from tests.simulators.model.play import FaultCounts, Gates, Player, refusal
+from tests.simulators.model.play import SCRIPTED_RESET, FaultCounts, Gates, Player, refusal
 from tests.simulators.model.records import CHANGES, Record, RecordLog
 from tests.simulators.model.request import asked, take_images
 from tests.simulators.model.scripts import STEPS, Say, Script, Status
@@ -49,6 +49,7 @@ class ModelServer:
                 web.post("/control/scripts", self._add_script),
                 web.post("/control/release", self._release),
                 web.post("/control/reset", self._reset),
+                web.post("/control/lean", self._lean),
             ]
         )
         return app
@@ -70,7 +71,7 @@ class ModelServer:
             self._log.close(record, "disconnected")
             raise
         except ConnectionResetError as error:
-            ours = "reset by the script" in str(error)
+            ours = SCRIPTED_RESET in str(error)
             self._log.close(record, "broken" if ours else "disconnected", str(error))
             raise
         self._log.close(record, "done", record.error)
@@ -139,6 +140,10 @@ class ModelServer:
         self._faults.clear()
         self._gates.clear()
         self._log.clear()
+        return web.json_response({})
+
+    async def _lean(self, request: web.Request) -> web.Response:
+        self._log.lean = bool((await request.json())["lean"])
         return web.json_response({})
 
 

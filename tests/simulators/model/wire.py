@@ -58,6 +58,9 @@ class Answer(ABC):
     async def _count(self, field: str, text: str) -> None:
         self.told = True
         self._completion_tokens += 1
+        self._record.last_token = time.monotonic()
+        if self._record.first_token is None:
+            self._record.first_token = self._record.last_token
         await self._piece(field, text)
 
     def reset(self) -> None:

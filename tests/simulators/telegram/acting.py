@@ -53,10 +53,12 @@ class ActingClient:
         file: FileSpec | None = None,
         entities: list[Json] | None = None,
         extra: Json | None = None,
+        update_id: int | None = None,
     ) -> Said:
         """A person writes, by default in their private chat. Mentions and commands are detected unless entities given.
 
         With a file, `text` is its caption. `thread` makes it a topic message. `extra` sets any other Message fields.
+        update_id: one of `reserve_update_ids`, for updates that arrive out of order.
         """
         room = chat or user.dm()
         return await self._say(
@@ -65,6 +67,7 @@ class ActingClient:
             entities=entities,
             media=file.to_json() if file else None,
             extra=extra,
+            update_id=update_id,
         )
 
     async def group_says(self, text: str, *, chat: Room = TEAM, user: Person = ALICE, **more: Any) -> Said:

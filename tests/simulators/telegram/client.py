@@ -14,6 +14,7 @@ from tests.simulators.process import SimulatorProcess
 from tests.simulators.telegram.acting import ActingClient, chat_id
 from tests.simulators.telegram.faults import Fault
 from tests.simulators.telegram.seen import (
+    Delivery,
     Json,
     Person,
     Predicate,
@@ -172,6 +173,22 @@ class TelegramSimulator(ActingClient):
     async def chat_view(self, chat: Place, *, history: bool = False, revision: int = -1, wait: float = 0.0) -> Json:
         """The raw view: revision, chat, messages, draft, actions, with history also drafts (see view.chat_view)."""
         return await self._ask("chat", chat_id=chat_id(chat), history=history, revision=revision, wait=wait)
+
+    async def count_showing(self, text: str) -> int:
+        """How many of the bot's messages in private chats show exactly this text; cheap for the simulator."""
+        return int((await self._ask("showing", text=text))["count"])
+
+    async def deliveries(self) -> list[Delivery]:
+        """All updates so far, in the order in which they were queued."""
+        return [Delivery(**update) for update in (await self._ask("deliveries"))["updates"]]
+
+    async def tally(self) -> dict[tuple[str, str], int]:
+        """Finished requests by (method, outcome), those of other bots included."""
+        return {(row["method"], row["outcome"]): row["count"] for row in (await self._ask("tally"))["counts"]}
+
+    async def keep_lean(self, lean: bool = True) -> None:
+        """Count requests and do not record them, so that hours of traffic fit into memory."""
+        await self._ask("lean", lean=lean)
 
     async def transcript(self, chat: Place) -> str:
         """The chat as text for people."""

@@ -63,6 +63,7 @@ class ControlRoutes:
             "dead": self.dead,
             "limits": self.limits,
             "forget": self.forget,
+            "lean": self.lean,
         }
 
     def questions(self) -> dict[str, Callable[[Json], Awaitable[Any]]]:
@@ -76,6 +77,9 @@ class ControlRoutes:
             "file": self.file,
             "refusals": self.refusals,
             "commands": self.commands,
+            "deliveries": self.deliveries,
+            "showing": self.showing,
+            "tally": self.tally,
         }
 
     def _bot(self, spec: Json) -> Bot:
@@ -228,3 +232,34 @@ class ControlRoutes:
         """All command lists of a bot."""
         lists = self._bot(spec).commands.items()
         return {"lists": [{"scope": scope, "language": language, "commands": c} for (scope, language), c in lists]}
+
+    async def lean(self, spec: Json) -> Json:
+        """From now on (or no longer) requests are counted and not recorded."""
+        self._world.journal.lean = bool(spec["lean"])
+        return {}
+
+    async def deliveries(self, spec: Json) -> Json:
+        """When each update was queued and first handed out, in the order in which they were queued."""
+        remembered = self._bot(spec).queue.remembered()
+        return {
+            "updates": [
+                {
+                    "update_id": pending.update_id,
+                    "chat_id": pending.chat[1] if pending.chat else None,
+                    "queued_at": pending.queued_at,
+                    "delivered_at": pending.delivered_at,
+                }
+                for pending in remembered
+            ]
+        }
+
+    async def showing(self, spec: Json) -> Json:
+        """How many messages in this bot's private chats show a text."""
+        bot = self._bot(spec)
+        mine = (chat for chat in self._world.chats.values() if chat.key[0] == bot.id)
+        return {"count": view.count_showing(mine, spec["text"])}
+
+    async def tally(self, spec: Json) -> Json:
+        """Finished requests to all bots: how many of each method with each outcome."""
+        counts = self._world.journal.tally.items()
+        return {"counts": [{"method": method, "outcome": outcome, "count": n} for (method, outcome), n in counts]}

@@ -1,12 +1,14 @@
 """The record of every request to the Bot API side, in order of arrival, with a log of changes for long polls."""
 
 import time
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
 from tests.simulators.telegram.signals import Signal
 
 PENDING = "pending"
+UNKEPT = -1
 
 
 @dataclass
@@ -36,12 +38,17 @@ class Record:
 
 
 class Journal:
-    """Records by index; `changes` names the record of each arrival and of each later change of state."""
+    """Records by index; `changes` names the record of each arrival and of each later change of state.
+
+    tally: finished requests by method and outcome. lean: count only and keep no records, for hours of traffic.
+    """
 
     def __init__(self) -> None:
         self.records: list[Record] = []
         self.changes: list[int] = []
         self.changed = Signal()
+        self.tally: Counter[tuple[str, str]] = Counter()
+        self.lean = False
 
     def arrive(
         self,
@@ -53,14 +60,17 @@ class Journal:
         headers: dict[str, str],
     ) -> Record:
         """Open the record of a request that just came in."""
-        record = Record(len(self.records), bot_id, method, http_method, path, query, headers, time.monotonic())
-        self.records.append(record)
+        index = UNKEPT if self.lean else len(self.records)
+        record = Record(index, bot_id, method, http_method, path, query, headers, time.monotonic())
+        if not self.lean:
+            self.records.append(record)
         self.note(record)
         return record
 
     def note(self, record: Record) -> None:
         """The record changed: readers get it again."""
-        self.changes.append(record.index)
+        if record.index != UNKEPT:
+            self.changes.append(record.index)
         self.changed.fire()
 
     def finish(self, record: Record, status: int | None, outcome: str) -> None:
@@ -68,6 +78,7 @@ class Journal:
         record.finished = time.monotonic()
         record.status = status
         record.outcome = outcome
+        self.tally[record.method, outcome] += 1
         self.note(record)
 
     async def since(self, position: int, wait: float) -> tuple[int, list[dict[str, Any]]]:

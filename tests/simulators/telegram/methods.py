@@ -55,7 +55,7 @@ def post(world: World, bot: Bot, chat: Chat, call: Call, content: Json) -> Store
     data.update(content)
     if markup := inline_keyboard(call.object("reply_markup")):
         data["reply_markup"] = markup
-    data["message_id"] = chat.take_message_id()
+    data["message_id"] = chat.ids.take()
     message = StoredMessage(data, bot.id, link_preview_options=call.object("link_preview_options"))
     chat.messages[message.message_id] = message
     chat.draft = None

@@ -29,10 +29,11 @@ class Said:
 
 
 def say(world: World, bot: Bot, spec: Json) -> Said:
-    """A person (or channel, or another bot) writes; spec: chat, user, kind, text, media, reply_to, thread, extra."""
+    """A person (or channel, or another bot) writes; spec: chat, user, kind, text, media, reply_to, thread, extra,
+    update_id (a chosen one, for updates that arrive out of order)."""
     chat = world.ensure_chat(bot, spec["chat"])
     kind = str(spec.get("kind", "message"))
-    data: Json = {"message_id": chat.take_message_id(), "chat": chat.data, "date": int(time.time())}
+    data: Json = {"message_id": chat.ids.take(), "chat": chat.data, "date": int(time.time())}
     if user := spec.get("user"):
         data["from"] = user
         chat.members.setdefault(int(user["id"]), {"status": "member", "user": user})
@@ -50,7 +51,8 @@ def say(world: World, bot: Bot, spec: Json) -> Said:
     data.update(spec.get("extra") or {})
     chat.messages[data["message_id"]] = StoredMessage(data, None)
     chat.touch()
-    return Said(world.queue_update(bot, {kind: data}, chat), data)
+    chosen = {} if spec.get("update_id") is None else {"update_id": int(spec["update_id"])}
+    return Said(world.queue_update(bot, {**chosen, kind: data}, chat), data)
 
 
 def _add_text(world: World, bot: Bot, data: Json, spec: Json) -> None:
@@ -155,7 +157,7 @@ def _register(world: World, bot: Bot, update: Json) -> Chat | None:
             number = message.get("message_id")
             if isinstance(number, int) and number not in chat.messages:
                 chat.messages[number] = StoredMessage(message, None)
-                chat.next_message_id = max(chat.next_message_id, number + 1)
+                chat.ids.taken(number)
                 chat.touch()
             return chat
     return None

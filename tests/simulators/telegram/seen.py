@@ -93,6 +93,16 @@ class Said:
 
 
 @dataclass(frozen=True)
+class Delivery:
+    """An update on its way to the bot; delivered_at is None until a poll took it. Monotonic seconds of the machine."""
+
+    update_id: int
+    chat_id: int | None
+    queued_at: float
+    delivered_at: float | None
+
+
+@dataclass(frozen=True)
 class Press:
     """A pressed button."""
 

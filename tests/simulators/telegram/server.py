@@ -62,6 +62,9 @@ class BotApi:
                 raise ApiError(404, "Not Found")
         except ApiError as refused:
             return self._refuse(record, refused)
+        except ConnectionResetError:  # the bot was killed in mid request
+            self._world.journal.finish(record, None, "dropped")
+            return web.Response()
         chat = self._world.chat(bot, call.chat_id) if call.chat_id is not None else None
         if method.lower() == GET_UPDATES:
             return await self._answer(request, bot, call, record)

@@ -45,13 +45,28 @@ class StoredMessage:
 
 
 @dataclass
+class MessageIds:
+    """Counts messages up: a supergroup and a channel on its own, a bot's private chats and basic groups together."""
+
+    next: int = FIRST_MESSAGE_ID
+
+    def take(self) -> int:
+        self.next += 1
+        return self.next - 1
+
+    def taken(self, message_id: int) -> None:
+        """A test chose this id."""
+        self.next = max(self.next, message_id + 1)
+
+
+@dataclass
 class Chat:
     """A conversation. Groups are shared by all bots; a private chat belongs to one bot and one person."""
 
     key: ChatKey
     data: Json
+    ids: MessageIds
     messages: dict[int, StoredMessage] = field(default_factory=dict)
-    next_message_id: int = FIRST_MESSAGE_ID
     threads: set[int] = field(default_factory=set)
     members: dict[int, Json] = field(default_factory=dict)
     migrated_to: int | None = None
@@ -78,11 +93,6 @@ class Chat:
         self.last_activity = time.monotonic()
         self.changed.fire()
 
-    def take_message_id(self) -> int:
-        """Message ids count up per chat, as in supergroups."""
-        self.next_message_id += 1
-        return self.next_message_id - 1
-
     def visible(self, message_id: int) -> StoredMessage | None:
         """The message unless it is unknown or deleted."""
         message = self.messages.get(message_id)
@@ -108,6 +118,7 @@ class Bot:
         self.queue = UpdateQueue(functools.partial(world.confirmed, self))
         self.meter = RateMeter(Limits())
         self.commands: dict[tuple[str, str], list[Json]] = {}
+        self.ids = MessageIds()
         self.in_flight = 0
         self.last_activity = 0.0
         self.changed = Signal()
@@ -179,7 +190,8 @@ class World:
         key = self.chat_key(bot.id, int(data["id"]))
         chat = self.chats.get(key)
         if chat is None:
-            chat = self.chats[key] = Chat(key, dict(data))
+            shared = data.get("type") in ("private", "group")
+            chat = self.chats[key] = Chat(key, dict(data), bot.ids if shared else MessageIds())
         else:
             chat.data.update(data)
         chat.members.setdefault(bot.id, {"status": "member", "user": bot.user})

@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from tests.simulators.telegram.errors import ApiError
@@ -24,12 +24,17 @@ class PollDroppedError(Exception):
 
 @dataclass
 class Pending:
-    """A queued update. A forced one (chosen id: duplicate, out of order) is delivered once whatever the offset is."""
+    """A queued update. A forced one (chosen id: duplicate, out of order) is delivered once whatever the offset is.
+
+    queued_at, delivered_at (first time handed to a poll): monotonic seconds of the machine.
+    """
 
     update: Update
     chat: ChatKey | None
     forced: bool = False
     delivered: bool = False
+    queued_at: float = field(default_factory=time.monotonic)
+    delivered_at: float | None = None
 
     @property
     def update_id(self) -> int:
@@ -79,6 +84,10 @@ class UpdateQueue:
     def known(self, update_id: int) -> Pending | None:
         """An update of the past, for a test that wants it delivered again."""
         return self._known.get(update_id)
+
+    def remembered(self) -> list[Pending]:
+        """The newest REMEMBERED_UPDATES updates, in the order in which they were queued."""
+        return list(self._known.values())
 
     def reserve_ids(self, count: int) -> int:
         """Skip `count` ids and return the first of them, for updates that arrive out of order."""
@@ -151,6 +160,7 @@ class UpdateQueue:
         for pending in self._pending:
             if pending.update_id >= offset or (pending.forced and not pending.delivered):
                 pending.delivered = True
+                pending.delivered_at = pending.delivered_at or time.monotonic()
                 batch.append(pending.update)
                 if len(batch) >= limit:
                     break

@@ -1,7 +1,7 @@
 """What a person sees in a chat now, as JSON for the control surface; also idleness, which tests wait for."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from tests.simulators.telegram.signals import Signal
 from tests.simulators.telegram.state import Bot, Chat, Json, StoredMessage
@@ -22,6 +22,17 @@ def chat_view(chat: Chat, *, history: bool) -> Json:
         view["drafts"] = chat.drafts
         view["actions"] = chat.actions
     return view
+
+
+def count_showing(chats: Iterable[Chat], text: str) -> int:
+    """How many messages of bots show exactly this text now, white space around it not counted."""
+    return sum(
+        message.author_bot is not None
+        and message.deleted_at is None
+        and str(message.data.get("text", "")).strip() == text
+        for chat in chats
+        for message in chat.messages.values()
+    )
 
 
 def _message_view(message: StoredMessage, *, history: bool) -> Json:

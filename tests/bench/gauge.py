@@ -1,0 +1,112 @@
+"""Reads CPU time, memory and handles of a process from the outside. Used by the scenarios on the gateway."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import psutil
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+MEGABYTE = 1024 * 1024
+# Linux's clock id for the CPU time of a whole process (clock_getcpuclockid(3)): exact, where /proc counts in 10 ms.
+_PROCESS_CPU_CLOCK = 2
+
+
+def cpu_seconds(pid: int) -> float:
+    """User and system time that a process used so far, ended threads included."""
+    return time.clock_gettime((~pid << 3) | _PROCESS_CPU_CLOCK)
+
+
+def cpu_by_thread(pid: int) -> dict[int, float]:
+    """User and system seconds of each thread that lives, by its id; in steps of 10 ms."""
+    return {thread.id: thread.user_time + thread.system_time for thread in psutil.Process(pid).threads()}
+
+
+@dataclass(frozen=True)
+class Memory:
+    """Resident and proportional set size in MB. Shared pages count in full in the first, by share in the second."""
+
+    rss: float
+    pss: float
+
+
+def memory(pid: int) -> Memory:
+    used = psutil.Process(pid).memory_full_info()
+    return Memory(used.rss / MEGABYTE, used.pss / MEGABYTE)
+
+
+def handles(pid: int) -> tuple[int, int]:
+    """Open files and sockets, and threads."""
+    process = psutil.Process(pid)
+    return process.num_fds(), process.num_threads()
+
+
+@dataclass
+class Watch:
+    """The highest memory seen while a load ran."""
+
+    peaks: list[Memory] = field(default_factory=list)
+
+    @property
+    def highest(self) -> Memory:
+        return Memory(max(seen.rss for seen in self.peaks), max(seen.pss for seen in self.peaks))
+
+
+@contextlib.asynccontextmanager
+async def watching(pid: int, every: float = 0.5) -> AsyncIterator[Watch]:
+    """Look at the memory of a process at the start, every so many seconds, and at the end."""
+    watch = Watch([memory(pid)])
+
+    async def look() -> None:
+        while True:
+            await asyncio.sleep(every)
+            watch.peaks.append(memory(pid))
+
+    task = asyncio.create_task(look(), name="memory watch")
+    try:
+        yield watch
+        watch.peaks.append(memory(pid))
+    finally:
+        task.cancel()
+        await asyncio.wait({task})
+
+
+@dataclass
+class Meter:
+    """CPU time of the gateway, and how much of the machine went to processes that have no part in the measurement.
+
+    others: the pids of the simulators and of this process. A high foreign share makes times and rates doubtful.
+    """
+
+    gateway: int
+    others: tuple[int, ...]
+    cpu: float = 0.0
+    foreign_share: float = 0.0
+    _own: float = 0.0
+    _busy: float = 0.0
+    _began: float = 0.0
+
+    def begin(self) -> None:
+        self._began, self._busy = time.monotonic(), _machine_busy()
+        self._own, self.cpu = self._all(), cpu_seconds(self.gateway)
+
+    def end(self) -> None:
+        """From here on `cpu` is what the gateway used since `begin`, in seconds."""
+        self.cpu = cpu_seconds(self.gateway) - self.cpu
+        capacity = (time.monotonic() - self._began) * (psutil.cpu_count() or 1)
+        foreign = (_machine_busy() - self._busy) - (self._all() - self._own)
+        self.foreign_share = max(0.0, foreign / capacity)
+
+    def _all(self) -> float:
+        return sum(cpu_seconds(pid) for pid in (self.gateway, *self.others))
+
+
+def _machine_busy() -> float:
+    times = psutil.cpu_times()
+    return sum(times) - times.idle - getattr(times, "iowait", 0.0) - getattr(times, "guest", 0.0)

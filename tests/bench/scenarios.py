@@ -1,0 +1,39 @@
+"""The scenarios by name, each in its full and its quick size."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tests.bench.chats import Load, chats_at_once, default_rate
+from tests.bench.floors import floors
+from tests.bench.split import split
+from tests.bench.stage import LONG, SHORT
+from tests.bench.starts import starts
+from tests.bench.threads import long_thread
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from tests.bench.figures import Outcome
+    from tests.bench.stage import Question
+
+
+def _chats(
+    chats: int, rounds: int, quick_rounds: int, question: Question = SHORT
+) -> Callable[[bool], Awaitable[Outcome]]:
+    return lambda quick: chats_at_once(Load(chats, quick_rounds if quick else rounds, question))
+
+
+SCENARIOS: dict[str, Callable[[bool], Awaitable[Outcome]]] = {
+    "start": lambda quick: starts(3 if quick else 10),
+    "chats-1": _chats(1, 40, 10),
+    "chats-1-long": _chats(1, 6, 2, LONG),
+    "chats-50": _chats(50, 10, 2),
+    "chats-50-long": _chats(50, 2, 1, LONG),
+    "chats-200": _chats(200, 3, 1),
+    "chats-1000": _chats(1000, 2, 1),
+    "chats-50-default-rate": lambda quick: default_rate(1 if quick else 3),
+    "thread-300": lambda quick: long_thread(100 if quick else 300),
+    "floor": lambda quick: floors(50 if quick else 300),
+    "split": lambda quick: split(5 if quick else 15),
+}
