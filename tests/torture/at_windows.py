@@ -1,0 +1,48 @@
+"""The mode in which the process is killed at each crash window in turn, each time after it had come to rest."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tests.torture.windows import WINDOWS
+from tests.torture.world import StillAlive
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tests.torture.campaign import Campaign
+    from tests.torture.windows import Window
+
+
+async def at_windows(campaign: Campaign, windows: Sequence[Window] = WINDOWS) -> None:
+    """Kill at each window, in turn, until the scale is reached; each at least once."""
+    await campaign.start()
+    while campaign.report.kills < campaign.scale.kills:
+        for window in windows:
+            if not await crash_at(campaign, window, campaign.chance.randint(1, window.passings)):
+                return
+        campaign.say(f"{campaign.report.kills}/{campaign.scale.kills} kills, {len(campaign.load.asked)} messages")
+
+
+async def crash_at(campaign: Campaign, window: Window, passing: int) -> bool:
+    """One crash and the recovery from it. False when the window was not reached: then there is no use in going on."""
+    campaign.world.arm(f"{window.name}:{passing}")
+    place = campaign.chance.choice(campaign.load.places)
+    if window.stopped_after:
+        asked = await campaign.load.say(window.stimulus[0], place, must_stop=True)
+    else:
+        for kind in window.stimulus * passing:
+            asked = await campaign.load.say(kind, place, no_repeat=window.resumes)
+    try:
+        await campaign.dead()
+    except StillAlive:
+        campaign.report.blame("missed_windows", f"{window.name} ({window.seam}) was not reached")
+        return False
+    if window.stopped_after:
+        await campaign.load.say("stop", place, person=asked.person)
+    await campaign.load.say("say", campaign.chance.choice(campaign.load.places))
+    again = campaign.chance.random() < campaign.scale.again
+    await campaign.start(f"{window.name}:1" if again else "")
+    await campaign.settle()
+    campaign.world.disarm()
+    return True

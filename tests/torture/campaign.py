@@ -1,0 +1,224 @@
+"""One mode's run: a world, its load, its deaths, and in the end the judge."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+import sys
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from tests.flow.gateway import merged
+from tests.simulators.telegram.client import WaitTimeoutError
+from tests.torture.facts import gather
+from tests.torture.ledger import Ledger, integrity
+from tests.torture.load import Load, places
+from tests.torture.oracle import Judge
+from tests.torture.report import Report
+from tests.torture.world import SETTINGS, TortureWorld
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+    from typing import Any
+
+    from tests.simulators.model.client import ModelSimulator
+    from tests.simulators.telegram.client import TelegramSimulator
+    from tests.torture.world import Life
+
+PAUSE = 0.25
+"""Seconds between two messages, about."""
+QUIET = 0.25
+SETTLE_SECONDS = 120.0
+MOST_EXITS = 5
+"""Processes that end by themselves before the campaign is given up."""
+
+
+class GivenUp(Exception):
+    """The gateway does not even run: to go on would show nothing more."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scale:
+    """How much is done. kills: of a mode in all; frozen: seconds of SIGSTOP; lively: seconds that a process lives at
+    most under load before it is killed; slow_faults: calls may hang for longer than the client waits; again:
+    share of crashes at a window after which the next process is to crash there, too; settle: seconds after which work
+    that has not ended counts as stuck."""
+
+    kills: int
+    frozen: float = 60.0
+    lively: float = 3.0
+    slow_faults: bool = True
+    again: float = 0.25
+    settle: float = SETTLE_SECONDS
+
+
+@dataclass
+class Campaign:
+    """What every mode works with. Use it with `async with`; then nothing of it is left running.
+
+    patient: the database could not be written at times. disturbed: something is wrong with the machine now, so that a
+    process may refuse to start.
+    """
+
+    world: TortureWorld
+    load: Load
+    report: Report
+    scale: Scale
+    chance: random.Random
+    ledger: Ledger
+    patient: bool = False
+    disturbed: bool = False
+    finished: bool = False
+    _counted: Life | None = None
+    _began: float = field(default_factory=time.monotonic)
+
+    @classmethod
+    async def of(
+        cls,
+        mode: str,
+        telegram: TelegramSimulator,
+        model: ModelSimulator,
+        folder: Path,
+        *,
+        seed: int,
+        scale: Scale,
+        adopt: bool = False,
+        sabotage: str = "",
+        settings: dict[str, Any] | None = None,
+    ) -> Campaign:
+        """A campaign of its own bot, with a world in that folder that is not started yet."""
+        await model.reset()
+        chance = random.Random(f"{seed} {mode}")
+        adopting = {"channels": {"telegram": {"adopt_placeholders": adopt}}}
+        configured = merged(merged(SETTINGS, adopting), settings or {})
+        world = TortureWorld(await telegram.fresh_bot(), model, folder, configured, sabotage=sabotage)
+        load = Load(world.telegram, chance, places(world.telegram.bot_id % 1000))
+        for place in load.places:
+            await world.telegram.add_chat(place.room)
+        groups = [f"telegram:{place.room.id}" for place in load.places if place.is_group]
+        world.settings = merged(world.settings, {"access": {"groups": {"allow": groups}}})
+        report = Report(mode, seed, adopted=adopt, folder=str(folder))
+        return cls(world, load, report, scale, chance, Ledger.of(world.data_dir))
+
+    # Lives and deaths.
+
+    async def launch(self, crash_at: str = "") -> Life:
+        """Start a process; returns at once. crash_at: a window and its passing, armed from the start."""
+        life = await self.world.launch(crash_at)
+        life.disturbed = self.disturbed
+        self.report.starts += 1
+        return life
+
+    async def start(self, crash_at: str = "") -> bool:
+        """Start a process and wait until it polls; False when it ended instead."""
+        await self.launch(crash_at)
+        if await self.world.polls():
+            return True
+        self._died()
+        return False
+
+    def _died(self) -> None:
+        life = self.world.life
+        if life is self._counted:
+            return
+        self._counted = life
+        if life.ending.startswith("crash "):
+            self.report.kills += 1
+            window = life.ending.split()[1].partition(":")[0]
+            self.report.windows[window] = self.report.windows.get(window, 0) + 1
+        elif life.disturbed and life.ending == "exit 1":
+            self.report.refused_starts += 1
+        else:
+            self.report.blame("unexpected_exits", f"process {life.pid} ended with {life.ending!r}")
+            if self.report.unexpected_exits >= MOST_EXITS:
+                raise GivenUp(f"the gateway ended by itself {MOST_EXITS} times, see {self.world.folder}")
+
+    async def kill(self) -> None:
+        if not self.world.alive:
+            return await self.dead()
+        await self.world.murder()
+        self.report.kills += 1
+
+    async def dead(self) -> None:
+        """The process is to end, or has ended, by itself at a window. Raises StillAlive."""
+        await self.world.over(self.scale.settle)
+        self._died()
+
+    async def stop(self) -> None:
+        """A planned stop."""
+        life = await self.world.retire()
+        self.report.stops += 1
+        if life.ending != "stop":
+            self.report.blame("unexpected_exits", f"a planned stop of process {life.pid} ended with {life.ending!r}")
+
+    # Load.
+
+    @contextlib.asynccontextmanager
+    async def talking(self) -> AsyncIterator[None]:
+        """People talk inside this block."""
+        silence = asyncio.Event()
+        task = asyncio.create_task(self.load.talk(PAUSE, silence), name="load")
+        try:
+            yield
+        finally:
+            silence.set()
+            await task
+
+    async def live(self, least: float = 0.0) -> None:
+        """Let some random time pass."""
+        await asyncio.sleep(self.chance.uniform(least, max(least, self.scale.lively)))
+
+    async def settle(self) -> bool:
+        """Until everything that was said is answered and the gateway rests; what never rests is reported."""
+        deadline = time.monotonic() + self.scale.settle
+        while True:
+            if not self.world.alive:
+                await self.dead()
+                await self.start()
+            with contextlib.suppress(WaitTimeoutError):
+                await self.world.telegram.wait_idle(quiet=QUIET, timeout=2.0)
+                if not self.ledger.open_work():
+                    return True
+            if time.monotonic() > deadline:
+                self.report.blame(
+                    "unsettled", f"after {self.scale.settle:g} s there is still {self.ledger.open_work()}"
+                )
+                return False
+
+    # The end.
+
+    async def finish(self) -> Report:
+        """Let it come to rest, stop it, and judge."""
+        if not self.world.alive:
+            await self.start()
+        await self.settle()
+        await self.stop()
+        facts = await gather(self.world, self.load, self.ledger)
+        Judge(facts, self.report, patient=self.patient).judge()
+        self.report.integrity = self._integrity()
+        self.report.seconds = round(time.monotonic() - self._began, 1)
+        self.finished = True
+        return self.report
+
+    def _integrity(self) -> str:
+        """Of the gateway's database and of the agent's checkpoints; PostgreSQL looks after its own."""
+        if not (self.world.data_dir / "antler.db").exists():
+            return "-"
+        verdicts = {name: integrity(self.world.data_dir / name) for name in ("antler.db", "checkpoints.db")}
+        for name, verdict in verdicts.items():
+            if verdict != "ok":
+                self.report.blame("broken_files", f"{name}: {verdict}")
+        return "ok" if set(verdicts.values()) == {"ok"} else "broken"
+
+    def say(self, text: str) -> None:
+        """A line of progress."""
+        print(f"[{self.report.mode}] {text}", file=sys.stderr, flush=True)
+
+    async def __aenter__(self) -> Campaign:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.world.bury()

@@ -1,0 +1,112 @@
+"""In the launched process: what the suite changes around the product (its clock, its disk, its lease, a tool of ours),
+and what it writes down.
+
+Everything here works by wrapping; the product has no hook for it. Files in the control folder switch it while it runs.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import os
+import threading
+import time
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import event
+from sqlalchemy.engine import Connection, Engine
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from tests.torture.seams import AfterImport
+
+CLOCK_FILE = "clock-offset"
+"""Seconds by which the wall clock is wrong; monotonic time goes on unharmed, as after a correction by NTP."""
+READ_ONLY_FILE = "read-only"
+"""While it exists, SQLite refuses to write the gateway's database (SQLITE_READONLY)."""
+CALLS_FILE = "calls"
+"""Gets a line PID MONOTONIC_SECONDS METHOD for each call to the Bot API, before it is made."""
+RECORDED_FILE = "recorded"
+"""Gets a line CHAT MESSAGE_ID for each sent message, after the gateway has recorded it."""
+
+
+def disturb(seams: AfterImport, folder: Path) -> None:
+    """Wrap what there is to wrap. folder: of the control files."""
+    _set_clock(seams, folder / CLOCK_FILE)
+    seams.replace("channels.telegram.api:TelegramApi.call", functools.partial(_noted, folder / CALLS_FILE))
+    seams.replace("bot.delivery.journal:Journal.sent", functools.partial(_recorded, folder / RECORDED_FILE))
+    seams.replace("harness.runner:make_harness", functools.partial(_with_tools, folder))
+    event.listen(Engine, "begin", functools.partial(_read_only, folder / READ_ONLY_FILE))
+
+
+def shorten_lease(seams: AfterImport, seconds: int) -> None:
+    """A lease of PostgreSQL's that runs out sooner, so that a frozen process need not be waited for so long."""
+
+    def shorten(module: Any) -> None:
+        module.LEASE_SECONDS, module.RENEW_SECONDS = seconds, max(1, seconds // 3)
+        module.LEASE = f"{module.SERVER_NOW} + {seconds * 1_000_000}"
+
+    seams.change("bot.store.instance", shorten)
+
+
+def _set_clock(seams: AfterImport, file: Path) -> None:
+    """Both clocks of the wall: ours, and the one that libraries ask (checkpoint ids begin with the time)."""
+
+    def wrong() -> float:
+        try:
+            return float(file.read_text())
+        except FileNotFoundError:
+            return 0.0
+
+    def now(right: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        return lambda clock: right(clock) + timedelta(seconds=wrong())
+
+    seams.replace("bot.clock:SystemClock.now", now)
+    seams.replace("time:time", lambda right: lambda: right() + wrong())
+    seams.replace("time:time_ns", lambda right: lambda: right() + int(wrong() * 1e9))
+
+
+def _noted(file: Path, call: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(call)
+    async def noted(api: Any, method: str, *args: Any, **kwargs: Any) -> Any:
+        with file.open("a") as lines:
+            lines.write(f"{os.getpid()} {time.monotonic()} {method}\n")
+        return await call(api, method, *args, **kwargs)
+
+    return noted
+
+
+def _recorded(file: Path, sent: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(sent)
+    async def recorded(journal: Any, reply: Any, part: int, message_id: str, rev: int) -> None:
+        await sent(journal, reply, part, message_id, rev)
+        with file.open("a") as lines:
+            lines.write(f"{reply.address.chat} {message_id}\n")
+
+    return recorded
+
+
+def recorded(folder: Path) -> frozenset[tuple[int, int]]:
+    """(chat, message id) of what was recorded."""
+    file = folder / RECORDED_FILE
+    lines = file.read_text().splitlines() if file.exists() else []
+    return frozenset((int(chat), int(message_id)) for chat, message_id in map(str.split, lines))
+
+
+def _with_tools(folder: Path, make_harness: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(make_harness)
+    async def with_tools(**settings: Any) -> Any:
+        # Late, because it loads what the product itself loads only after it has begun to receive.
+        tools = importlib.import_module("tests.torture.tools").make_tools(folder)
+        return await make_harness(**{**settings, "tools": (*settings.get("tools", ()), *tools)})
+
+    return with_tools
+
+
+def _read_only(file: Path, connection: Connection) -> None:
+    # Only the writer: the readers' connections never write, and migrations at the start are the writer's too.
+    if connection.dialect.name == "sqlite" and threading.current_thread().name.startswith("store-writer"):
+        connection.exec_driver_sql(f"PRAGMA query_only={'ON' if file.exists() else 'OFF'}")

@@ -1,0 +1,147 @@
+"""The modes in which the machine fails the process: no room on the disk, a database that cannot be written, a clock
+that jumps."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import subprocess
+from typing import TYPE_CHECKING
+
+from tests.torture.disturbed import CLOCK_FILE, READ_ONLY_FILE
+from tests.torture.storms import Disturbance, storm
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from tests.torture.campaign import Campaign
+
+DISK_BYTES = 24 * 1024 * 1024
+HOUR = 3600.0
+FREED = 0.5
+"""Share of troubles that end before the process is killed."""
+FULL = "the disk is full"
+READ_ONLY = "read-only"
+
+
+class NotPossible(Exception):
+    """This machine or user cannot do it; the text says why."""
+
+
+@contextlib.contextmanager
+def small_disk(folder: Path) -> Iterator[None]:
+    """Mount a small file system on the folder. Raises NotPossible."""
+    folder.mkdir(parents=True, exist_ok=True)
+    command = ["mount", "-t", "tmpfs", "-o", f"size={DISK_BYTES},mode=0700", "antler-torture", str(folder)]
+    try:
+        mounted = subprocess.run(command, capture_output=True, text=True, timeout=10)
+    except FileNotFoundError as error:
+        raise NotPossible("there is no mount command") from error
+    if mounted.returncode != 0:
+        raise NotPossible(f"a file system cannot be mounted here ({mounted.stderr.strip()})")
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", "--lazy", str(folder)], capture_output=True, timeout=10, check=True)
+
+
+def fill(file: Path) -> None:
+    """Take all the room that is left."""
+    with file.open("ab", buffering=0) as filler:
+        for size in (1024 * 1024, 4096, 1):
+            try:
+                while True:
+                    filler.write(bytes(size))
+            except OSError as error:
+                if error.errno != errno.ENOSPC:
+                    raise
+
+
+class Trouble(Disturbance):
+    """Something about the machine, which ends before the kill or outlives it."""
+
+    def begin(self, campaign: Campaign) -> None:
+        raise NotImplementedError
+
+    def end(self, campaign: Campaign) -> None:
+        raise NotImplementedError
+
+    async def strike(self, campaign: Campaign) -> None:
+        await campaign.live(0.3)
+        self.begin(campaign)
+        campaign.disturbed = True
+        await campaign.live(0.3)
+        if campaign.chance.random() < FREED:
+            await self.lift(campaign)
+
+    async def lift(self, campaign: Campaign) -> None:
+        self.end(campaign)
+        campaign.disturbed = False
+
+
+class FullDisk(Trouble):
+    """No room for a single byte in the data folder."""
+
+    def begin(self, campaign: Campaign) -> None:
+        fill(campaign.world.data_dir / "filler")
+
+    def end(self, campaign: Campaign) -> None:
+        (campaign.world.data_dir / "filler").unlink(missing_ok=True)
+
+
+class ReadOnly(Trouble):
+    """The database takes no writes."""
+
+    def begin(self, campaign: Campaign) -> None:
+        (campaign.world.control / READ_ONLY_FILE).touch()
+
+    def end(self, campaign: Campaign) -> None:
+        (campaign.world.control / READ_ONLY_FILE).unlink(missing_ok=True)
+
+
+class JumpingClock(Disturbance):
+    """The wall clock is an hour wrong, ahead or behind, and right again; it is never the same for long."""
+
+    async def strike(self, campaign: Campaign) -> None:
+        await campaign.live()
+        self._set(campaign, campaign.chance.choice((-HOUR, HOUR)))
+
+    async def lift(self, campaign: Campaign) -> None:
+        self._set(campaign, 0.0)
+
+    @staticmethod
+    def _set(campaign: Campaign, seconds: float) -> None:
+        draft = campaign.world.control / f"{CLOCK_FILE}.new"
+        draft.write_text(str(seconds))
+        draft.replace(campaign.world.control / CLOCK_FILE)
+
+
+async def full_disk(campaign: Campaign) -> None:
+    """Kills before, while and after the disk is full."""
+    campaign.patient = True
+    with small_disk(campaign.world.data_dir):
+        try:
+            await storm(campaign, FullDisk())
+            _must_show(campaign, FULL)
+            await campaign.finish()
+        finally:
+            await campaign.world.bury()
+
+
+async def read_only(campaign: Campaign) -> None:
+    """Kills before, while and after the database is read-only."""
+    campaign.patient = True
+    await storm(campaign, ReadOnly())
+    _must_show(campaign, READ_ONLY)
+
+
+async def jumping_clock(campaign: Campaign) -> None:
+    """Kills while the clock jumps."""
+    await storm(campaign, JumpingClock())
+
+
+def _must_show(campaign: Campaign, text: str) -> None:
+    """The trouble really reached the process: its log says so."""
+    if text not in campaign.world.log:
+        campaign.report.blame("missed_windows", f"the log never says {text!r}")

@@ -1,0 +1,51 @@
+"""The mode in which everything else takes turns: each life of the process has another trouble."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from typing import TYPE_CHECKING
+
+from tests.torture.bad_platform import BadPlatform
+from tests.torture.machine import FullDisk, JumpingClock, ReadOnly, small_disk
+from tests.torture.storms import Disturbance, storm
+
+if TYPE_CHECKING:
+    from tests.torture.campaign import Campaign
+
+
+class Freeze(Disturbance):
+    """A short pause of which the process knows nothing."""
+
+    async def strike(self, campaign: Campaign) -> None:
+        await campaign.live()
+        campaign.world.freeze()
+        await asyncio.sleep(min(1.0, campaign.scale.frozen))
+        campaign.world.thaw()
+
+
+class Turns(Disturbance):
+    """One of several disturbances at a time."""
+
+    def __init__(self, *several: Disturbance) -> None:
+        self._several = several
+        self._next = itertools.cycle(several)
+
+    async def strike(self, campaign: Campaign) -> None:
+        await self.lift(campaign)
+        await next(self._next).strike(campaign)
+
+    async def lift(self, campaign: Campaign) -> None:
+        for one in self._several:
+            await one.lift(campaign)
+
+
+async def mixed(campaign: Campaign) -> None:
+    """Kills in the middle of everything."""
+    campaign.patient = True
+    with small_disk(campaign.world.data_dir):
+        try:
+            await storm(campaign, Turns(FullDisk(), BadPlatform(), ReadOnly(), JumpingClock(), Freeze(), Disturbance()))
+            await campaign.finish()
+        finally:
+            await campaign.world.bury()

@@ -1,0 +1,80 @@
+"""The modes by name, and how one is run from nothing to its report."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tests.torture.at_windows import at_windows
+from tests.torture.bad_platform import bad_platform
+from tests.torture.campaign import Campaign, GivenUp, Scale
+from tests.torture.frozen import fenced, frozen
+from tests.torture.machine import NotPossible, full_disk, jumping_clock, read_only
+from tests.torture.mixed import mixed
+from tests.torture.storms import random_kills
+from tests.torture.windows import WINDOWS
+from tests.torture.world import StillAlive
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+    from pathlib import Path
+
+    from tests.simulators.model.client import ModelSimulator
+    from tests.simulators.telegram.client import TelegramSimulator
+    from tests.torture.report import Report
+
+KILLS_PER_WINDOW = 20
+SECONDS_PER_KILL = 40.0
+"""No mode takes longer than this for each of its kills, and the settle time twice."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mode:
+    """run: what it does, up to the end or up to `Campaign.finish`. kills: in the long run."""
+
+    run: Callable[[Campaign], Awaitable[None]]
+    kills: int = 200
+
+
+MODES: dict[str, Mode] = {
+    "random": Mode(random_kills),
+    "windows": Mode(at_windows, KILLS_PER_WINDOW * len(WINDOWS)),
+    "faults": Mode(bad_platform),
+    "stop": Mode(frozen),
+    "fence": Mode(fenced, 1),
+    "disk": Mode(full_disk),
+    "readonly": Mode(read_only),
+    "clock": Mode(jumping_clock),
+    "mixed": Mode(mixed, 60),
+}
+
+
+async def run_mode(
+    name: str,
+    telegram: TelegramSimulator,
+    model: ModelSimulator,
+    folder: Path,
+    *,
+    seed: int,
+    scale: Scale,
+    adopt: bool = False,
+) -> Report:
+    """One mode, bounded in time; its report says what came of it, also when it could not be finished."""
+    campaign = await Campaign.of(name, telegram, model, folder, seed=seed, scale=scale, adopt=adopt)
+    limit = scale.kills * SECONDS_PER_KILL + 2 * scale.settle + (1 + scale.kills / 20) * scale.frozen
+    async with campaign:
+        try:
+            async with asyncio.timeout(limit):
+                await MODES[name].run(campaign)
+                if not campaign.finished and not campaign.report.skipped:
+                    await campaign.finish()
+        except NotPossible as reason:
+            campaign.report.skipped = str(reason)
+        except GivenUp as reason:
+            campaign.report.note(str(reason))
+        except StillAlive as reason:
+            campaign.report.blame("unsettled", str(reason))
+        except TimeoutError:
+            campaign.report.blame("unsettled", f"the mode took longer than {limit:.0f} s and was given up")
+    return campaign.report

@@ -1,0 +1,57 @@
+"""In the launched process: takes one protection away, so that a test can show that the suite would notice."""
+
+from __future__ import annotations
+
+import functools
+import uuid
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.torture.seams import AfterImport
+
+
+def _no_intent(intend: Callable[..., Any]) -> Callable[..., Any]:
+    """The outbox does not learn of a message before it is sent."""
+
+    @functools.wraps(intend)
+    async def nothing(*args: Any, **kwargs: Any) -> None:
+        pass
+
+    return nothing
+
+
+def _no_keys(publish: Callable[..., Any]) -> Callable[..., Any]:
+    """No event is ever a duplicate: each delivery gets a key of its own."""
+
+    @functools.wraps(publish)
+    async def with_new_keys(bus: Any, events: Any) -> None:
+        await publish(bus, [replace(event, dedupe_keys=(uuid.uuid4().hex,)) for event in events])
+
+    return with_new_keys
+
+
+def _no_guard(begin: Callable[..., Any]) -> Callable[..., Any]:
+    """What is known of a tool call is kept from EffectGuard, which so lets every call through."""
+
+    @functools.wraps(begin)
+    async def unknown(*args: Any, **kwargs: Any) -> None:
+        await begin(*args, **kwargs)
+
+    return unknown
+
+
+SABOTAGE: dict[str, tuple[str, Callable[[Callable[..., Any]], Callable[..., Any]]]] = {
+    "no-intent": ("bot.delivery.journal:Journal.intend", _no_intent),
+    "no-keys": ("bot.bus:MessageBus.publish", _no_keys),
+    "no-guard": ("bot.store.effects:StoreEffectLog.begin", _no_guard),
+}
+"""Name -> (what is replaced, by what)."""
+
+
+def commit_sabotage(seams: AfterImport, name: str) -> None:
+    """Take the protection of that name away."""
+    target, change = SABOTAGE[name]
+    seams.replace(target, change)

@@ -1,0 +1,67 @@
+"""The modes in which the process is killed under load again and again, while something else may be wrong as well."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tests.torture.campaign import Campaign
+
+PLANNED = 0.1
+"""Share of deaths that are planned stops."""
+EARLY = 0.15
+"""Share of deaths before the process even polls."""
+RESTED = 2
+"""After so many lives one lasts until everything is answered: a run that three processes in a row cannot finish becomes
+a dead letter, rightly, and that is not what is tested here."""
+
+
+class Disturbance:
+    """What is wrong besides the kills; this one is nothing. Modes override what they need."""
+
+    async def strike(self, campaign: Campaign) -> None:
+        """Something goes wrong now."""
+
+    async def lift(self, campaign: Campaign) -> None:
+        """Everything is as it should be again."""
+
+
+async def storm(campaign: Campaign, disturbance: Disturbance) -> None:
+    """Kill as often as the scale says."""
+    lives = 0
+    while campaign.report.kills < campaign.scale.kills:
+        async with campaign.talking():
+            await _live_and_die(campaign, disturbance)
+        lives += 1
+        if lives % RESTED == 0:
+            await disturbance.lift(campaign)
+            if not campaign.world.alive:
+                await campaign.start()
+            await campaign.settle()
+        campaign.say(f"{campaign.report.kills}/{campaign.scale.kills} kills, {len(campaign.load.asked)} messages")
+    await disturbance.lift(campaign)
+
+
+async def _live_and_die(campaign: Campaign, disturbance: Disturbance) -> None:
+    chance = campaign.chance
+    if not campaign.world.alive:
+        if chance.random() < EARLY:
+            await campaign.launch()
+            await asyncio.sleep(chance.uniform(0.1, 1.5))
+            return await campaign.kill()
+        if not await campaign.start():
+            return await disturbance.lift(campaign)
+    await disturbance.strike(campaign)
+    await campaign.live()
+    if chance.random() < PLANNED and not campaign.disturbed:
+        await campaign.stop()
+    else:
+        await campaign.kill()
+    await asyncio.sleep(chance.uniform(0.0, 0.4))
+    return None
+
+
+async def random_kills(campaign: Campaign) -> None:
+    """SIGKILL at random moments, and nothing else."""
+    await storm(campaign, Disturbance())

@@ -1,0 +1,22 @@
+"""The table of crash windows and the table of sabotage name functions of the product: they still exist."""
+
+from __future__ import annotations
+
+import inspect
+
+import pytest
+
+from tests.torture.sabotage import SABOTAGE
+from tests.torture.seams import resolve
+from tests.torture.windows import WINDOWS
+
+SEAMS = {window.seam for window in WINDOWS} | {target for target, _ in SABOTAGE.values()}
+
+
+@pytest.mark.parametrize("seam", sorted(SEAMS))
+def test_a_seam_is_a_function_of_the_product(seam: str) -> None:
+    assert inspect.isfunction(resolve(seam))
+
+
+def test_windows_have_names_of_their_own() -> None:
+    assert len({window.name for window in WINDOWS}) == len(WINDOWS)

@@ -1,0 +1,48 @@
+"""The suite has teeth: with a protection taken away, its gate stays shut."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.torture.at_windows import crash_at
+from tests.torture.campaign import Campaign, Scale
+from tests.torture.windows import BY_NAME
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.simulators.model.client import ModelSimulator
+    from tests.simulators.telegram.client import TelegramSimulator
+
+pytestmark = pytest.mark.timeout(600)  # as in test_torture.py
+
+
+@pytest.mark.parametrize(
+    ("sabotage", "window", "passing", "caught"),
+    [
+        # In mid answer: the next process cannot know of the message in which the killed one had begun.
+        ("no-intent", "W13", 20, "unaccounted_bubbles"),
+        # What was committed but not acknowledged comes again.
+        ("no-keys", "W2", 1, "duplicated_finals"),
+        # The tool had acted, and the resumed run calls it again.
+        ("no-guard", "W7", 1, "rerun_tools"),
+    ],
+)
+async def test_a_missing_protection_is_noticed(
+    telegram: TelegramSimulator,
+    model: ModelSimulator,
+    tmp_path: Path,
+    sabotage: str,
+    window: str,
+    passing: int,
+    caught: str,
+) -> None:
+    scale = Scale(kills=1, again=0.0, settle=10.0)
+    campaign = await Campaign.of("teeth", telegram, model, tmp_path, seed=3, scale=scale, sabotage=sabotage)
+    async with campaign:
+        await campaign.start()
+        assert await crash_at(campaign, BY_NAME[window], passing)
+        report = await campaign.finish()
+    assert any(problem.startswith(caught) for problem in report.problems()), report.to_json()

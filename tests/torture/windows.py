@@ -1,0 +1,147 @@
+"""The crash windows: moments between two steps, each as a seam of the product at which the process kills itself.
+
+The product knows nothing of this table. `crash.py` wraps the seams in the launched process, `at_windows.py` drives it
+there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from channels.message import Message
+from harness.events import TextDelta
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+Side = Literal["before", "after"]
+
+
+def _always(arguments: Mapping[str, Any]) -> bool:
+    return True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Window:
+    """What the process is killed in: `side` of a call of `seam` ("module:Class.method") that `counts`.
+
+    linger: seconds before the kill, so that what runs beside the seam gets done. stimulus: kinds of messages
+    (load.SCRIPTS) that lead here, all of them once for each passing. passings: the latest one at which to kill.
+    resumes: the killed run goes on from a checkpoint that holds all model calls so far, so that no model call may be
+    repeated. stopped_after: the person says /stop before the next process starts.
+    """
+
+    name: str
+    seam: str
+    side: Side
+    state: str
+    counts: Callable[[Mapping[str, Any]], bool] = _always
+    linger: float = 0.0
+    stimulus: tuple[str, ...] = ("say", "stream")
+    passings: int = 3
+    resumes: bool = False
+    stopped_after: bool = False
+
+
+def _speaks(arguments: Mapping[str, Any]) -> bool:
+    return any(isinstance(event, Message) for event in arguments["events"])
+
+
+WINDOWS: tuple[Window, ...] = (
+    Window(
+        name="W1",
+        seam="bot.bus:MessageBus.publish",
+        side="before",
+        counts=_speaks,
+        passings=1,  # many messages may come in one batch
+        state="received, the inbox row is not committed",
+    ),
+    Window(
+        name="W2",
+        seam="bot.bus:MessageBus.publish",
+        side="after",
+        counts=_speaks,
+        passings=1,  # many messages may come in one batch
+        state="the inbox row is committed, the platform was not told",
+    ),
+    Window(
+        name="W3",
+        seam="bot.runs:RunManager.execute",
+        side="before",
+        # Meanwhile the next poll leaves, which is Telegram's acknowledgement.
+        linger=0.1,
+        state="acknowledged, the run has not started",
+    ),
+    Window(
+        name="W4",
+        seam="bot.delivery.journal:Journal.intend",
+        side="after",
+        state="the intent of a message is committed, it is not sent",
+    ),
+    Window(
+        name="W5",
+        seam="channels.telegram.channel:TelegramChannel.send",
+        side="after",
+        state="a message is sent, its id is not recorded",
+    ),
+    Window(
+        name="W6",
+        seam="harness.sqlite_saver:ThreadedSqliteSaver.aput",
+        side="after",
+        stimulus=("tool", "stream"),
+        resumes=True,
+        state="between two steps of the agent",
+    ),
+    Window(
+        name="W7",
+        seam="bot.store.effects:StoreEffectLog.done",
+        side="before",
+        stimulus=("tool",),
+        state="a tool has acted, its result is not recorded",
+    ),
+    Window(
+        name="W8",
+        seam="bot.delivery.service:Delivery.finished",
+        side="before",
+        state="the final text is stored, not sent",
+    ),
+    Window(
+        name="W9",
+        seam="bot.delivery.journal:Journal.delivered",
+        side="before",
+        state="the final text is shown, that is not recorded",
+    ),
+    Window(
+        name="W10",
+        seam="bot.delivery.journal:Journal.delivered",
+        side="after",
+        state="the final text is shown and that is recorded",
+    ),
+    Window(
+        name="W11",
+        seam="bot.delivery.journal:Journal.sent",
+        side="after",
+        counts=lambda arguments: int(arguments["part"]) >= 1,
+        stimulus=("long",),
+        state="some parts of a long answer are sent",
+    ),
+    Window(
+        name="W13",
+        seam="bot.render:RunView.apply",
+        side="after",
+        counts=lambda arguments: isinstance(arguments["event"], TextDelta),
+        stimulus=("slow",),
+        stopped_after=True,
+        state="in mid answer; the person says /stop before the restart",
+    ),
+    Window(
+        name="W16",
+        seam="bot.runs:RunManager._end",
+        side="before",
+        counts=lambda arguments: arguments["ending"].state == "success",
+        resumes=True,
+        state="the agent has finished, its answer is not stored",
+    ),
+)
+BY_NAME = {window.name: window for window in WINDOWS}

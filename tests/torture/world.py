@@ -1,0 +1,200 @@
+"""The gateway's process with a trap in it, between the simulators, and the record of its lives and deaths."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import sys
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from tests.flow.gateway import World
+from tests.simulators.process import REPO_ROOT
+from tests.torture.crash import ARMED_FILE, CRASHED_FILE
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+START_SECONDS = 60.0
+END_SECONDS = 30.0
+MODULE = "tests.torture.process"
+
+SETTINGS: dict[str, Any] = {
+    "access": {"dm": "open", "i_accept_public": True},
+    # The suite talks faster than people, and wants to see the crash and not the wait for a budget.
+    "channels": {"telegram": {"rate": {"per_second": 200, "per_chat_per_second": 20, "per_group_per_minute": 1200}}},
+    "limits": {"queued_per_conversation": 500},
+    "shutdown_grace_seconds": 8,
+}
+
+
+class StillAlive(AssertionError):
+    """A process that had to end, or to poll, did not."""
+
+
+@dataclass(slots=True)
+class Life:
+    """One process. Times are monotonic seconds of the machine. ending: "" while it lives, then "kill" (SIGKILL from
+    outside), "crash W5:1" (at a window), "stop" (SIGTERM, exit code 0) or "exit N" (by itself or after SIGTERM).
+
+    disturbed: something was wrong around it (a full disk), so that its start measures nothing. replaced: another
+    process took its work over while it was frozen, so that it could not even record what it had sent.
+    """
+
+    pid: int
+    began: float
+    ended: float | None = None
+    ending: str = ""
+    disturbed: bool = False
+    replaced: bool = False
+
+    @property
+    def killed(self) -> bool:
+        return self.replaced or self.ending == "kill" or self.ending.startswith("crash ")
+
+    def lived_at(self, moment: float) -> bool:
+        return self.began <= moment and (self.ended is None or moment <= self.ended)
+
+
+@dataclass
+class TortureWorld(World):
+    """sabotage: names of protections to take away. lease: seconds of the database's lease, 0 for the real one.
+
+    lives: of all processes on the same work. control_folder: of another world, whose lives are these too.
+    """
+
+    sabotage: str = ""
+    lease: int = 0
+    control_folder: Path | None = None
+    _life: Life | None = None
+    lives: list[Life] = field(default_factory=list)
+
+    @property
+    def control(self) -> Path:
+        """The folder of the control files."""
+        folder = self.control_folder or self.folder / "control"
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder
+
+    @property
+    def life(self) -> Life:
+        """This world's newest one."""
+        assert self._life is not None
+        return self._life
+
+    @property
+    def alive(self) -> bool:
+        return self.process is not None and self.process.returncode is None
+
+    @property
+    def variables(self) -> dict[str, str]:
+        own = {"TORTURE_FOLDER": str(self.control), "TORTURE_SABOTAGE": self.sabotage}
+        return super().variables | own | ({"TORTURE_LEASE": str(self.lease)} if self.lease else {})
+
+    async def _launch(self, environment: dict[str, str]) -> asyncio.subprocess.Process:
+        self.config_file.write_text(yaml.safe_dump(self.config()))
+        began = time.monotonic()
+        with (self.folder / "log.txt").open("ab") as log:
+            self.process = await asyncio.create_subprocess_exec(
+                sys.executable,
+                *("-m", MODULE, "run", "--config", str(self.config_file)),
+                cwd=REPO_ROOT,
+                env=self.variables | environment,
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+            )
+        self._life = Life(self.process.pid, began)
+        self.lives.append(self._life)
+        return self.process
+
+    async def launch(self, crash_at: str = "") -> Life:
+        """Start a process and return at once. crash_at: a window and its passing, armed from the start."""
+        await self._launch({"CRASH_AT": crash_at} if crash_at else {})
+        return self.life
+
+    async def polls(self) -> bool:
+        """Wait until the process holds a poll; False when it ended instead. Raises StillAlive when it does neither."""
+        assert self.process is not None
+        polled = asyncio.create_task(self.telegram.wait_polled(START_SECONDS))
+        ended = asyncio.create_task(self.process.wait())
+        try:
+            await asyncio.wait({polled, ended}, return_when=asyncio.FIRST_COMPLETED)
+            if polled.done() and not ended.done():
+                if polled.exception() is not None:
+                    raise StillAlive(f"process {self.process.pid} does not poll") from polled.exception()
+                return True
+            await self.over()
+            return False
+        finally:
+            for task in (polled, ended):
+                task.cancel()
+                with contextlib.suppress(asyncio.CancelledError, AssertionError):
+                    await task
+
+    def arm(self, crash_at: str) -> None:
+        """From now on the process dies at that window's nth passing."""
+        file = self.control / ARMED_FILE
+        draft = file.with_suffix(".new")
+        draft.write_text(crash_at)
+        draft.replace(file)
+
+    def disarm(self) -> None:
+        """No window is armed any more."""
+        (self.control / ARMED_FILE).unlink(missing_ok=True)
+
+    async def over(self, timeout: float = END_SECONDS) -> Life:
+        """Wait for the end of the process, however it comes. Raises StillAlive."""
+        assert self.process is not None
+        try:
+            code = await asyncio.wait_for(self.process.wait(), timeout)
+        except TimeoutError:
+            raise StillAlive(f"process {self.process.pid} did not end within {timeout:g} s") from None
+        if not self.life.ending:
+            self.life.ended = time.monotonic()
+            self.life.ending = self._ending(code)
+        return self.life
+
+    def _ending(self, code: int) -> str:
+        if code == -signal.SIGKILL:
+            crashed = self.control / CRASHED_FILE
+            if crashed.exists():
+                window, _, at = crashed.read_text().splitlines()[-1].partition(" ")
+                crashed.unlink()
+                self.life.ended = float(at)
+                return f"crash {window}"
+            return "kill"
+        return "stop" if code == 0 else f"exit {code}"
+
+    async def murder(self) -> Life:
+        """SIGKILL, from outside."""
+        self._signal(signal.SIGKILL)
+        return await self.over()
+
+    async def retire(self) -> Life:
+        """SIGTERM: a planned stop."""
+        self._signal(signal.SIGTERM)
+        return await self.over()
+
+    def freeze(self) -> None:
+        """SIGSTOP: alive and doing nothing, as a paused machine."""
+        self._signal(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        self._signal(signal.SIGCONT)
+
+    def _signal(self, number: signal.Signals) -> None:
+        if self.alive:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.life.pid, number)
+
+    async def bury(self) -> None:
+        """Make sure that nothing of it is left running."""
+        if self.alive:
+            self.thaw()
+            await self.murder()
