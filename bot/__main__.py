@@ -27,6 +27,9 @@ app = typer.Typer(
 accounts = typer.Typer(help="The accounts of this data folder.", no_args_is_help=True)
 app.add_typer(accounts, name="account")
 
+people = typer.Typer(help="Who may use the bot, besides whom the config lists.", no_args_is_help=True)
+app.add_typer(people, name="access")
+
 ConfigFile = Annotated[
     Path | None,
     typer.Option("--config", "-c", help="The config file. Default: ./config.yaml if there is one, else the terminal "
@@ -45,6 +48,9 @@ LogLevel = Annotated[
 @app.command()
 def run(config: ConfigFile = None, data_dir: DataDir = None, log_level: LogLevel = None) -> None:
     """Start the gateway and serve until SIGTERM or Ctrl-C; a second Ctrl-C does not wait."""
+    from bot import heap
+
+    heap.hold()
     settings, path = _settings(config, data_dir, log_level)
     from bot.app import serve
 
@@ -82,6 +88,65 @@ def check_config(config: ConfigFile = None, data_dir: DataDir = None) -> None:
     typer.echo(f"config    {path or 'none: the built-in default'}")
     typer.echo(describe(settings))
     typer.echo("OK")
+
+
+@app.command()
+def pair(
+    code: Annotated[str | None, typer.Argument(help="The code that the person got from the bot.")] = None,
+    claim: Annotated[
+        bool, typer.Option("--claim", help="Print a new code that makes whoever sends it to the bot administrator.")
+    ] = False,
+    config: ConfigFile = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Let the person in who was given CODE by the bot."""
+    if (code is None) is not claim:
+        raise typer.BadParameter("give either CODE or --claim")
+    settings, _ = _settings(config, data_dir)
+    from bot.access_tool import run as do
+
+    raise typer.Exit(do(settings, "claim") if code is None else do(settings, "pair", code=code))
+
+
+@people.command("list")
+def list_access(config: ConfigFile = None, data_dir: DataDir = None) -> None:
+    """Show who has access, who waits for it and who was shut out."""
+    settings, _ = _settings(config, data_dir)
+    from bot.access_tool import run as do
+
+    raise typer.Exit(do(settings, "list"))
+
+
+Subject = Annotated[str, typer.Argument(metavar="ID", help="A person or a group: account:id, as the list shows it.")]
+AsGroup = Annotated[
+    bool, typer.Option("--group", help="ID is a group's. Only needed where the platform's ids do not tell.")
+]
+
+
+@people.command("allow")
+def allow_access(
+    subject: Subject,
+    group: AsGroup = False,
+    admin: Annotated[bool, typer.Option("--admin", help="As an administrator.")] = False,
+    config: ConfigFile = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Let a person or a group in, from the next message on."""
+    settings, _ = _settings(config, data_dir)
+    from bot.access_tool import run as do
+
+    raise typer.Exit(do(settings, "allow", subject=subject, admin=admin, kind="group" if group else None))
+
+
+@people.command("revoke")
+def revoke_access(
+    subject: Subject, group: AsGroup = False, config: ConfigFile = None, data_dir: DataDir = None
+) -> None:
+    """Shut a person or a group out at once; what is under way for it is stopped."""
+    settings, _ = _settings(config, data_dir)
+    from bot.access_tool import run as do
+
+    raise typer.Exit(do(settings, "revoke", subject=subject, kind="group" if group else None))
 
 
 @accounts.command("rename")

@@ -11,8 +11,10 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Literal
 
 from bot.identity import chat_id, person_id
+from bot.policies import QUEUED, TurnRules
 
 if TYPE_CHECKING:
+    from bot.identity import GroupScope
     from channels.base import Clock
     from channels.message import Address, Message, Sender
 
@@ -21,25 +23,37 @@ ANYONE = "*"
 
 @dataclass(frozen=True, slots=True)
 class AccessRules:
-    """One account's access settings, ready to ask. allow and admins hold persons, groups holds chats.
+    """One account's rules, ready to ask. allow, admins and blocked hold persons, groups holds chats, blocked both.
 
-    operator: whoever can write here controls this machine anyway, as at its terminal.
+    open_dm: everybody may write. pairing: a stranger gets a code. operator: whoever can write here controls this
+    machine anyway, as at its terminal.
     """
 
     allow: frozenset[str] = frozenset()
     admins: frozenset[str] = frozenset()
     groups: frozenset[str] = frozenset()
+    blocked: frozenset[str] = frozenset()
     open_dm: bool = False
+    pairing: bool = False
     members: Literal["any", "listed"] = "any"
     answer: Literal["mention", "always", "off"] = "mention"
     group_control: Literal["admins", "members"] = "admins"
     operator: bool = False
 
     def is_admin(self, person: str) -> bool:
-        return self.operator or person in self.admins
+        return self.operator or (person in self.admins and person not in self.blocked)
+
+    def may_control(self, address: Address, person: str) -> bool:
+        """Whether /new and /models are theirs to use there."""
+        return address.kind == "dm" or self.group_control == "members" or self.is_admin(person)
 
     def is_listed(self, person: str) -> bool:
-        return person in self.allow or person in self.admins or ANYONE in self.allow
+        listed = person in self.allow or person in self.admins or ANYONE in self.allow
+        return listed and person not in self.blocked
+
+    def is_open(self, group: str) -> bool:
+        """Whether a group (`account:chat`) may use the bot."""
+        return (group in self.groups or ANYONE in self.groups) and group not in self.blocked
 
     def may_speak(self, address: Address, sender: Sender) -> bool:
         """Whether this sender may use the bot there: a bot never, a channel or an anonymous admin only if listed."""
@@ -48,21 +62,45 @@ class AccessRules:
         if self.operator:
             return True
         person = person_id(address.account, sender.id)
+        if person in self.blocked:
+            return False
         if address.kind == "dm":
             return self.open_dm or self.is_listed(person)
-        if chat_id(address) not in self.groups and ANYONE not in self.groups:
+        if not self.is_open(chat_id(address)):
             return False
         if sender.kind == "channel" or address.kind == "channel":
             return person in self.allow or person in self.admins
         return self.members == "any" or self.is_listed(person)
 
 
+@dataclass(frozen=True, slots=True)
+class ConfigKeys:
+    """Which keys of the config hold an account's lists, to tell a person where to edit."""
+
+    allow: str = "access.allow"
+    admins: str = "access.admins"
+    groups: str = "access.groups.allow"
+
+
+@dataclass(frozen=True, slots=True)
+class AccountPolicy:
+    """One account's rules. locale: "auto", "en" or "zh"."""
+
+    access: AccessRules
+    turns: TurnRules = QUEUED
+    group_scope: GroupScope = "chat"
+    group_context: bool = True
+    locale: str = "auto"
+    keys: ConfigKeys = ConfigKeys()
+
+
 class Verdict(StrEnum):
-    """ADMIT: answer it. GREET: an unknown person in a DM, tell them their id. CONTEXT: said to others in an allowed
-    group. DROP: no reply."""
+    """ADMIT: answer it. GREET: an unknown person in a DM. INTRODUCE: an unknown group that spoke to the bot.
+    CONTEXT: said to others in an allowed group. DROP: no reply."""
 
     ADMIT = "admit"
     GREET = "greet"
+    INTRODUCE = "introduce"
     CONTEXT = "context"
     DROP = "drop"
 
@@ -77,11 +115,9 @@ class Decision:
 
 def decide(message: Message, rules: AccessRules, is_command: bool) -> Decision:
     """What becomes of a message. is_command: it names one of our commands, which in a group needs no mention."""
-    address, sender = message.address, message.sender
-    if not rules.may_speak(address, sender):
-        if address.kind == "dm" and sender.kind == "user":
-            return Decision(Verdict.GREET, "unknown person")
-        return Decision(Verdict.DROP, _refusal(message, rules))
+    address = message.address
+    if not rules.may_speak(address, message.sender):
+        return _refusal(message, rules, message.mention or is_command)
     if address.kind == "dm":
         return Decision(Verdict.ADMIT, "dm")
     if rules.answer == "off":
@@ -91,12 +127,27 @@ def decide(message: Message, rules: AccessRules, is_command: bool) -> Decision:
     return Decision(Verdict.CONTEXT, "not addressed")
 
 
-def _refusal(message: Message, rules: AccessRules) -> str:
-    if message.sender.kind == "bot":
-        return "a bot"
-    if chat_id(message.address) not in rules.groups:
-        return "unknown group"
-    return "not a listed member"
+def _refusal(message: Message, rules: AccessRules, addressed: bool) -> Decision:
+    address, sender = message.address, message.sender
+    if sender.kind == "bot":
+        return Decision(Verdict.DROP, "a bot")
+    if person_id(address.account, sender.id) in rules.blocked:
+        return Decision(Verdict.GREET if address.kind == "dm" else Verdict.DROP, "access was revoked")
+    if address.kind == "dm":
+        return Decision(Verdict.GREET if sender.kind == "user" else Verdict.DROP, "unknown person")
+    if chat_id(address) in rules.blocked:
+        return Decision(Verdict.DROP, "closed group")
+    if rules.is_open(chat_id(address)):
+        return Decision(Verdict.DROP, "not a listed member")
+    to_meet = address.kind == "group" and sender.kind == "user" and addressed and rules.answer != "off"
+    return Decision(Verdict.INTRODUCE if to_meet else Verdict.DROP, "unknown group")
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    message_id: str
+    person: str
+    text: str
 
 
 class Background:
@@ -107,40 +158,49 @@ class Background:
     CONVERSATIONS = 2_000
 
     def __init__(self) -> None:
-        self._rings: OrderedDict[str, deque[tuple[str, str]]] = OrderedDict()
+        self._rings: OrderedDict[str, deque[_Line]] = OrderedDict()
 
     def add(self, conversation: str, message: Message) -> None:
         ring = self._rings.setdefault(conversation, deque(maxlen=self.MESSAGES))
         self._rings.move_to_end(conversation)
         name = " ".join(message.sender.display_name.split())
-        line = f"{name}: {message.text}"[: self.CHARACTERS]
-        if message.text and all(known != message.platform_message_id for known, _ in ring):
-            ring.append((message.platform_message_id, line))
-        while sum(len(line) for _, line in ring) > self.CHARACTERS:
+        text = f"{name}: {message.text}"[: self.CHARACTERS]
+        if message.text and all(line.message_id != message.platform_message_id for line in ring):
+            ring.append(_Line(message.platform_message_id, person_id(message.account, message.sender.id), text))
+        while sum(len(line.text) for line in ring) > self.CHARACTERS:
             ring.popleft()
         if len(self._rings) > self.CONVERSATIONS:
             self._rings.popitem(last=False)
 
     def take(self, conversation: str) -> tuple[str, ...]:
         """The lines, oldest first; afterwards they are forgotten."""
-        return tuple(line for _, line in self._rings.pop(conversation, ()))
+        return tuple(line.text for line in self._rings.pop(conversation, ()))
+
+    def forget(self, person: str) -> None:
+        """What that person said is no background any more."""
+        for ring in self._rings.values():
+            kept = [line for line in ring if line.person != person]
+            ring.clear()
+            ring.extend(kept)
 
 
 class FloodGate:
-    """A token bucket per person: BURST messages at once, then one each SECONDS. Forgets the longest silent person."""
+    """A token bucket per person: `burst` messages at once, then `per_minute`. Forgets the longest silent person."""
 
     BURST = 30
-    SECONDS = 1.0
+    PER_MINUTE = 60.0
     PERSONS = 10_000
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, per_minute: float = PER_MINUTE, burst: int = BURST) -> None:
+        self.per_minute = per_minute
+        self._burst = float(burst)
         self._clock = clock
         self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
     def passes(self, person: str) -> bool:
         now = self._clock.monotonic()
-        tokens, then = self._buckets.get(person, (float(self.BURST), now))
-        tokens = min(float(self.BURST), tokens + (now - then) / self.SECONDS)
+        tokens, then = self._buckets.get(person, (self._burst, now))
+        tokens = min(self._burst, tokens + (now - then) * self.per_minute / 60)
         passes = tokens >= 1
         self._buckets[person] = (tokens - 1 if passes else tokens, now)
         self._buckets.move_to_end(person)
@@ -167,4 +227,25 @@ class OncePer:
         self._seen.move_to_end(key)
         if len(self._seen) > self._keys:
             self._seen.popitem(last=False)
+        return True
+
+
+class Budget:
+    """At most `burst` at once, then one each `seconds`: what strangers as a whole may cost."""
+
+    def __init__(self, clock: Clock, burst: int, seconds: float) -> None:
+        self._clock = clock
+        self._burst = float(burst)
+        self._seconds = seconds
+        self._left = float(burst)
+        self._since = clock.monotonic()
+
+    def take(self) -> bool:
+        """Whether there was something left; it is spent."""
+        now = self._clock.monotonic()
+        self._left = min(self._burst, self._left + (now - self._since) / self._seconds)
+        self._since = now
+        if self._left < 1:
+            return False
+        self._left -= 1
         return True

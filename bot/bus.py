@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from bot.store import inbox
 from bot.store.rows import InboxRow, InboxState
-from channels.message import INBOUND_EVENT, Message
+from channels.message import INBOUND_EVENT
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Sequence
@@ -34,11 +34,11 @@ class Inbound:
 
 
 class MessageBus:
-    """overhears: takes a group's unaddressed message, which is kept in memory only and never stored; else False."""
+    """passes_by: takes an event that is not to be stored (said to others, too many strangers); else False."""
 
-    def __init__(self, store: Store, overhears: Callable[[Message], bool]) -> None:
+    def __init__(self, store: Store, passes_by: Callable[[InboundEvent], bool]) -> None:
         self._store = store
-        self._overhears = overhears
+        self._passes_by = passes_by
         self._waiting: asyncio.Queue[Inbound] = asyncio.Queue(WAITING)
         self._accepting: set[asyncio.Task[None]] = set()
 
@@ -48,7 +48,7 @@ class MessageBus:
         A cancelled caller (it waits only so long for the ack) stops nothing: what was committed is handed over all the
         same, for when the platform sends it again it is a duplicate.
         """
-        kept = [event for event in events if not (isinstance(event, Message) and self._overhears(event))]
+        kept = [event for event in events if not self._passes_by(event)]
         accepting = asyncio.create_task(self._accept(kept), name="bus:accept")
         self._accepting.add(accepting)
         accepting.add_done_callback(self._accepting.discard)

@@ -1,15 +1,13 @@
-"""The accounts' connections: opens each channel, checks whose bot it is, keeps it receiving, and holds its rules."""
+"""The accounts' connections: opens each channel, checks whose bot it is, and keeps it receiving."""
 
 from __future__ import annotations
 
 import logging
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING
 
-from bot.admission import AccessRules
-from bot.manager import AccountPolicy
-from bot.store import access, accounts
+from bot.access import policy_of
+from bot.store import accounts
 from bot.texts import LANGUAGES
 from channels.base import ChannelPorts, Command, ConnectionState, Route
 from channels.errors import Fatal
@@ -29,7 +27,7 @@ RESTART_SECONDS = 10.0
 
 
 class Connections:
-    """All configured accounts. channels and policies are read by others; only this class changes them."""
+    """All configured accounts. channels and policies (by the config alone) are read by others, changed only here."""
 
     def __init__(self, settings: Settings, store: PatientStore, clock: Clock, tasks: Tasks) -> None:
         self._settings = settings
@@ -37,21 +35,17 @@ class Connections:
         self._clock = clock
         self._tasks = tasks
         self.channels: dict[str, Channel] = {}
-        self.policies = {account: _policy(settings, account) for account in settings.channels}
+        self.policies = {account: policy_of(settings, account) for account in settings.channels}
 
-    async def open(self, publish: Publish) -> None:
+    def open(self, publish: Publish) -> None:
         """Build every account's channel; nothing connects yet."""
         for account, settings in self._settings.channels.items():
             ports = ChannelPorts(publish=publish, clock=self._clock, route=self._router(account))
             channel = channel_class(settings.type)(account, settings.adapter, ports)
             self.channels[account] = channel
-            for group in await self._store.read(partial(access.allowed_groups, account=account)):
-                self.let_in(account, group)
-            self._change(account, operator=channel.capabilities.operator)
-
-    def let_in(self, account: str, group: str) -> None:
-        """Answer a group (`account:chat`) from now on."""
-        self._change(account, groups=self.policies[account].access.groups | {group})
+            policy = self.policies[account]
+            rules = replace(policy.access, operator=channel.capabilities.operator)
+            self.policies[account] = replace(policy, access=rules)
 
     async def receive(self, account: str, hello: Callable[[], None]) -> Fatal | None:
         """Keep one account receiving until its source has ended (None), or only a person can help. Never raises else.
@@ -109,33 +103,6 @@ class Connections:
             return Route(proxy=proxy, ca_file=ca_file)
 
         return route
-
-    def _change(self, account: str, *, operator: bool | None = None, groups: frozenset[str] | None = None) -> None:
-        policy = self.policies[account]
-        rules = policy.access
-        if operator is not None:
-            rules = replace(rules, operator=operator)
-        if groups is not None:
-            rules = replace(rules, groups=groups)
-        self.policies[account] = replace(policy, access=rules)
-
-
-def _policy(settings: Settings, account: str) -> AccountPolicy:
-    access, talk = settings.access_for(account), settings.conversations_for(account)
-    return AccountPolicy(
-        access=AccessRules(
-            allow=frozenset(access.allow),
-            admins=frozenset(access.admins),
-            groups=frozenset(access.groups.allow),
-            open_dm=access.dm == "open",
-            members=access.groups.members,
-            answer=access.groups.answer,
-            group_control=talk.group_control,
-        ),
-        group_scope=talk.group_scope,
-        group_context=talk.group_context == "on",
-        locale=settings.locale_for(account),
-    )
 
 
 def _rename_hint(conflict: accounts.AccountConflict) -> str:

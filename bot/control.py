@@ -1,4 +1,4 @@
-"""The control socket: how `antler status` and `antler console` talk to the running process.
+"""The control socket: how `antler status`, `console`, `pair` and `access` talk to the running process.
 
 A Unix socket in the data folder (0600), one JSON object a line, versioned. A request is {"v": 1, "op": "..."}; the
 answer is {"ok": true, "data": ...} or {"ok": false, "error": "..."}; "console" turns the connection into a terminal.
@@ -12,7 +12,7 @@ import json
 import logging
 import os
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -36,22 +36,32 @@ TakeOver = Callable[[str, asyncio.StreamReader, asyncio.StreamWriter], Awaitable
 """Given a terminal's session id and its streams; returns when the terminal is gone."""
 
 
+Operation = Callable[[Mapping[str, Any]], Awaitable[Any]]
+"""Given a request, returns its answer's data as JSON types. Must take whatever stands in the request."""
+
+
 class NotRunning(Exception):
     """No process answers for this data folder."""
 
 
+class Refused(NotRunning):
+    """A process answers, and says no."""
+
+
 class ControlServer:
-    """status: the facts to tell. terminal: takes over a connection that asked for the console."""
+    """status: the facts to tell. terminal: takes over a connection that asked for the console. operations: by name."""
 
     def __init__(
         self,
         data_dir: Path,
         status: Callable[[], dict[str, Any]],
         terminal: TakeOver | None = None,
+        operations: Mapping[str, Operation] | None = None,
     ) -> None:
         self._data_dir = data_dir
         self._status = status
         self._terminal = terminal
+        self._operations = operations or {}
         self._server: asyncio.Server | None = None
         self._connections: set[asyncio.Task[None]] = set()
 
@@ -99,6 +109,8 @@ class ControlServer:
             elif request.get("op") == "console" and self._terminal is not None:
                 await _send(writer, {"ok": True, "data": {}})
                 return await self._terminal(str(request.get("session", "")), reader, writer)
+            elif isinstance(name := request.get("op"), str) and name in self._operations:
+                await _send(writer, {"ok": True, "data": await self._operations[name](request)})
             else:
                 await _send(writer, {"ok": False, "error": f"unknown operation {request.get('op')!r}"})
 
@@ -142,8 +154,8 @@ async def connection(data_dir: Path) -> AsyncIterator[tuple[asyncio.StreamReader
         writer.close()
 
 
-async def ask(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, operation: str, **more: str) -> Any:
-    """Send one request, return the answer's data. Raises NotRunning when there is no proper answer in time."""
+async def ask(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, operation: str, **more: Any) -> Any:
+    """Send one request, return the answer's data. Raises Refused, NotRunning when there is no proper answer in time."""
     try:
         async with asyncio.timeout(ANSWER_SECONDS):
             await _send(writer, {"v": VERSION, "op": operation, **more})
@@ -153,7 +165,7 @@ async def ask(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, operat
     if not isinstance(answer, dict):
         raise NotRunning("the antler process gave an answer of an unknown form")
     if not answer.get("ok"):
-        raise NotRunning(str(answer.get("error", "the antler process gave no answer")))
+        raise Refused(str(answer.get("error", "the antler process gave no answer")))
     return answer.get("data")
 
 

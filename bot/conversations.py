@@ -7,55 +7,46 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from bot.identity import owner_of, thread_folder
+from bot.arrivals import Arrivals
+from bot.buttons import waiting_question
+from bot.endings import StopReason
+from bot.identity import owner_of
 from bot.mailbox import Arrived, Edited, Ended, Item, Resume, Task
-from bot.store import conversations, inbox, runs
+from bot.openings import Openings, open_once
+from bot.policies import Backlog, Refusal, refusal
+from bot.queue import WaitingLine
+from bot.refusals import Refusals
+from bot.run_inputs import messages_of, run_again
+from bot.store import conversations, inbox, prompts, runs
 from bot.texts import texts_for
-from bot.turns import Spoken, Turn, edited_message, edited_run, run_of
-from bot.uploads import Refused, display_name
+from bot.turns import Spoken
 from channels.message import OutboundMessage
-from harness.context import RUN_CONTEXT, InputFile
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
+    from datetime import datetime
 
     from sqlalchemy import Connection
 
-    from bot.admission import Background
-    from bot.patience import PatientStore
-    from bot.respond import Responder
-    from bot.runs import ActiveRun, RunManager, StopReason
+    from bot.ports import ConversationPorts
+    from bot.queue import Waiting
+    from bot.runs import ActiveRun
     from bot.store.rows import ConversationRow, RunRow
-    from bot.tasks import Tasks
-    from bot.uploads import Uploads
-    from channels.base import Channel, Clock
+    from bot.texts.catalogue import Texts
     from channels.message import Message
 
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class ConversationPorts:
-    """What every actor shares."""
-
-    store: PatientStore
-    runs: RunManager
-    responder: Responder
-    uploads: Uploads
-    background: Background
-    clock: Clock
-    tasks: Tasks
-    data_dir: Path
-    default_model: str
-    queue_limit: int
-    channel: Callable[[str], Channel | None]
+def _anyone(person: str) -> bool:
+    return True
 
 
 class Conversation:
+    """line: what waits; active: what runs. Commands read both, and change them by the methods below."""
+
     def __init__(self, key: str, ports: ConversationPorts, on_idle: Callable[[Conversation], None]) -> None:
         self.key = key
         self._ports = ports
@@ -63,10 +54,12 @@ class Conversation:
         self._mailbox: deque[Item] = deque()
         self._working = False
         self._row: ConversationRow | None = None
-        self._turns: deque[Turn] = deque()
-        self._refusals: tuple[str, int] | None = None
-        self.queue: deque[RunRow] = deque()
+        self._arrivals = Arrivals(ports, self.row, lambda turn: self.post(Arrived(turn)))
+        self._refusals = Refusals(ports.responder)
+        self.line = WaitingLine(ports.store, ports.delivery, ports.clock, ports.channel)
+        self._openings = Openings(ports, self.line, self.row)
         self.active: RunRow | None = None
+        self.active_since: datetime | None = None
 
     def post(self, item: Item) -> None:
         """Add an event; returns at once."""
@@ -78,22 +71,38 @@ class Conversation:
     @property
     def load(self) -> int:
         """Messages that wait here, in any stage."""
-        return len(self.queue) + len(self._turns) + sum(isinstance(item, Spoken) for item in self._mailbox)
+        return self._waiting + sum(isinstance(item, Spoken) for item in self._mailbox)
+
+    @property
+    def arriving(self) -> int:
+        """Turns whose files or further parts are still to come."""
+        return len(self._arrivals)
+
+    @property
+    def busy(self) -> bool:
+        return self.active is not None or self._waiting > 0
+
+    @property
+    def _waiting(self) -> int:
+        return self.line.messages + len(self._arrivals)
 
     async def _work(self) -> None:
         while self._mailbox:
             await self._handle(self._mailbox.popleft())
         self._working = False
-        if self.active is None and not self._turns and not self.queue:
+        if not self.busy:
             self._on_idle(self)
 
     async def _handle(self, item: Item) -> None:
         try:
             await self._dispatch(item)
+            if not self._mailbox:
+                await self.line.show(first_starts=self.stopping)
         except Exception:
             # The one place that survives a bug: the event stays in the inbox (and is tried again at the next start),
             # the conversation goes on with the next one.
             log.exception("%s could not handle %s", self.key, type(item).__name__)
+        self._ports.tally.note(self, self._waiting)
 
     async def _dispatch(self, item: Item) -> None:
         match item:
@@ -104,103 +113,69 @@ class Conversation:
             case Task():
                 await item.do(self)
             case Resume():
-                self.queue.extend(item.rows)
-                self._start_next()
+                await self._resume(item.rows)
             case Arrived():
                 item.turn.complete = True
                 await self._open_complete()
             case Ended():
                 self.active = None
-                self._start_next()
+                await self._start_next()
 
     # Messages become turns, turns become runs.
 
     async def _spoken(self, spoken: Spoken) -> None:
-        message = spoken.message
-        if self._turns and self._turns[-1].takes(message):
-            self._turns[-1].parts.append(spoken)
-            self._turns[-1].touched.set()
+        if self._arrivals.joins(spoken):
             return
-        if len(self.queue) + len(self._turns) >= self._ports.queue_limit:
-            await self._refuse(spoken)
+        ports = self._ports
+        backlog = Backlog(
+            working=self.busy,
+            here=self._waiting,
+            here_limit=ports.queue_limit,
+            everywhere=ports.tally.total + ports.runs.waiting,
+            everywhere_limit=ports.queue_total,
+        )
+        why = refusal(spoken.rules.busy, backlog)
+        if why is not None:
+            limit = backlog.everywhere_limit if why is Refusal.ALL_FULL else backlog.here_limit
+            await self._refusals.tell(spoken, why, limit)
             return
-        self._refusals = None
-        at_once = message.bundle_key is None and not message.attachments
-        turn = Turn([spoken], sealed=at_once, complete=at_once)
-        self._turns.append(turn)
-        if at_once:
-            await self._open_complete()
-        else:
-            turn.arriving = self._ports.tasks.spawn(f"{self.key}:arrive", self._assemble(turn))
-            # Cancelled (dropped, or the process stops) it is not answered without its files.
-            turn.arriving.add_done_callback(lambda done: None if done.cancelled() else self.post(Arrived(turn)))
-
-    async def _assemble(self, turn: Turn) -> None:
-        """Wait for the bundle's last part, fetch the files."""
-        await turn.quiet(self._ports.clock)
-        channel = self._ports.channel(turn.first.account)
-        folder = thread_folder(self._ports.data_dir, (await self.row(turn.first)).thread_id) / "uploads"
-        for attachment in (found for part in turn.parts for found in part.message.attachments):
-            if channel is None:
-                turn.refused.append(Refused(display_name(attachment), "failed"))
-                continue
-            result = await self._ports.uploads.fetch(channel, attachment, folder)
-            if isinstance(result, InputFile):
-                turn.files.append(result)
-            else:
-                turn.refused.append(result)
+        self._refusals.over()
+        self._arrivals.begin(spoken)
+        await self._open_complete()
 
     async def _open_complete(self) -> None:
-        """Open a run for each complete turn at the head; an earlier one that still arrives holds back the later."""
-        while self._turns and self._turns[0].complete:
-            await self._open(self._turns.popleft())
-
-    async def _open(self, turn: Turn) -> None:
-        """Give the turn a run, or just tell that its files were refused when it was nothing else."""
-        ports, message, notice = self._ports, turn.first, turn.not_taken()
-        if notice is not None and turn.hollow:
-            await self._answer(turn, notice, "files refused")
-            return
-        run = run_of(
-            turn,
-            await self.row(message),
-            model=ports.default_model,
-            background=ports.background.take(self.key),
-            data_dir=ports.data_dir,
-            now=ports.clock.now(),
-            epoch=ports.store.epoch,
-        )
-        if notice is None:
-            await ports.store.write(lambda tx: _open_once(tx, run))
-        else:
-            await ports.responder.tell(
-                f"files:{run.run_id}",
-                message.address,
-                message.platform_message_id,
-                notice,
-                also=lambda tx: _open_once(tx, run),
-            )
-        self.queue.append(run)
-        self._start_next()
-
-    async def _answer(self, turn: Turn, notice: OutboundMessage, reason: str) -> None:
-        """Settle a turn that gets no run, with a sentence."""
-        responder, message = self._ports.responder, turn.first
-        await responder.tell(
-            f"event:{turn.ids[0]}",
-            message.address,
-            message.platform_message_id,
-            notice,
-            also=lambda tx: responder.answered(tx, turn.ids, reason),
-        )
+        for turn in self._arrivals.completed():
+            await self._openings.open(turn, self.active)
+            await self._start_next()
 
     # Runs, one at a time.
 
-    def _start_next(self) -> None:
-        if self.active is not None or not self.queue:
+    async def _resume(self, rows: tuple[RunRow, ...]) -> None:
+        """What an earlier process left, in its order."""
+        store, now = self._ports.store, self._ports.clock.now()
+        for row in rows:
+            known = await store.read(lambda tx, ids=row.inbox_ids: inbox.load(tx, ids))  # type: ignore[misc]  # mypy has no type for a lambda's default
+            self.line.add(row, messages_of(known))
+        await self._start_next()
+        questions = [waiting_question(waiting.row, now) for waiting in self.line]
+        if questions:
+            await store.write(lambda tx: prompts.ensure(tx, questions))
+
+    @property
+    def stopping(self) -> bool:
+        """What runs is about to end, and the first that waits about to begin."""
+        return self.active is not None and self._ports.runs.stopping(self.active.run_id)
+
+    async def _start_next(self) -> None:
+        if self.active is not None or not self.line:
             return
-        self.active = self.queue.popleft()
-        self._ports.tasks.spawn(f"{self.key}:run", self._execute(self._ports.runs.begin(self.active)))
+        self.active, self.active_since = self.line.pop(), self._ports.clock.now()
+        run = self._ports.runs.begin(self.active)
+        try:
+            if run.stop_reason is None:
+                await self._ports.runs.present(run)
+        finally:
+            self._ports.tasks.spawn(f"{self.key}:run", self._execute(run))
 
     async def _execute(self, run: ActiveRun) -> None:
         try:
@@ -208,22 +183,70 @@ class Conversation:
         finally:
             self.post(Ended(run.row.run_id))
 
+    # What commands do to them.
+
     def stop_active(self, reason: StopReason) -> bool:
-        """Stop the running run; False when there is none to stop."""
+        """Stop the running run; False when there is none to stop. To be recorded, see `stop_unit`."""
         return self.active is not None and self._ports.runs.stop(self.active.run_id, reason)
 
-    async def drop_waiting(self, sentence: Callable[[str], str]) -> int:
-        """End everything that waits, arriving files too, with a sentence in its language; returns how many."""
-        queue, arriving = list(self.queue), list(self._turns)
-        self.queue.clear()
-        self._turns.clear()
-        for row in queue:
-            await self._ports.runs.drop(row, sentence(RUN_CONTEXT.validate_json(row.context).locale))
-        for turn in arriving:
-            if turn.arriving is not None:
-                turn.arriving.cancel()
-            await self._answer(turn, OutboundMessage(text=sentence(turn.language), final=True), "dropped")
-        return len(queue) + len(arriving)
+    def stop_unit(self, reason: StopReason) -> Callable[[Connection], None]:
+        """The unit that records why the running run is stopped, so that after a crash it does not go on."""
+        active = self.active
+        return lambda tx: None if active is None else runs.ask_to_stop(tx, active.run_id, reason)
+
+    async def run_next(self, waiting: Waiting) -> None:
+        """Stop what runs; this one is the next."""
+        row, ahead, active = waiting.row, self.line.next_ahead, self.active
+        stop = self.stop_unit(StopReason.RUN_NOW)
+
+        def unit(tx: Connection) -> None:
+            runs.put_ahead(tx, row.run_id, ahead)
+            stop(tx)
+
+        await self._ports.store.write(unit)
+        self.line.put_first(waiting, ahead)
+        if active is not None:
+            self._ports.runs.stop(active.run_id, StopReason.RUN_NOW)
+
+    async def drop(self, waiting: Waiting, sentence: Callable[[Texts], str]) -> None:
+        """End what waits with a sentence in its language."""
+        self.line.remove(waiting)
+        await self._ports.runs.drop(waiting.row, sentence(texts_for(waiting.context.locale)))
+
+    async def drop_waiting(self, sentence: Callable[[Texts], str], whose: Callable[[str], bool] = _anyone) -> int:
+        """drop for all that waits of these persons, what still arrives too; returns how many messages."""
+        dropped = 0
+        for waiting in self.line:
+            if whose(waiting.row.speaker):
+                dropped += waiting.messages
+                await self.drop(waiting, sentence)
+        for turn in self._arrivals.take(whose):
+            dropped += 1
+            notice = OutboundMessage(text=sentence(texts_for(turn.language)), final=True)
+            await self._openings.answer(turn, notice, "dropped")
+        await self._open_complete()  # what was held back by them
+        return dropped
+
+    async def last_run(self) -> RunRow | None:
+        """The run that ended last in the current thread."""
+        known = await self.stored()
+        if known is None:
+            return None
+        return await self._ports.store.read(lambda tx: runs.last_worked(tx, known.key, known.thread_id))
+
+    async def repeat(self, ended: RunRow, event_id: int) -> None:
+        """Answer again what the last run answered: the agent forgets that run first. Nothing may run or wait.
+
+        event_id: of the event that asks for it, from now on the new run's own; until then it is unsettled, so that
+        after a crash all of this happens again. Raises LookupError when what to go back to is not kept.
+        """
+        ports, known = self._ports, await self.stored()
+        model = known.model if known is not None and known.model is not None else ports.default_model
+        await ports.runs.rewind(ended)
+        run = run_again(ended, event_id, model=model, now=ports.clock.now(), epoch=ports.store.epoch)
+        await ports.store.write(lambda tx: open_once(tx, run))
+        self.line.add(run)
+        await self._start_next()
 
     # The conversation's own record.
 
@@ -236,6 +259,12 @@ class Conversation:
         self._row = row
         return row
 
+    async def stored(self) -> ConversationRow | None:
+        """As `row`, None before its first message."""
+        if self._row is None:
+            self._row = await self._ports.store.read(lambda tx: conversations.load(tx, self.key))
+        return self._row
+
     def forget_row(self) -> None:
         """Read the record anew at its next use."""
         self._row = None
@@ -245,43 +274,14 @@ class Conversation:
         self.key = key
         self._row = None
 
-    # Edits and refusals.
-
     async def _edited(self, edited: Edited) -> None:
         """A message that still waits is replaced by its new state; one that is being answered is not run again."""
-        new, settle = edited.message, self._ports.responder.settle
-        for turn in self._turns:
-            for index, part in enumerate(turn.parts):
-                if (message := edited_message(part.message, new)) is not None:
-                    turn.parts[index] = replace(part, message=message)
-                    return await settle([edited.id], "edit taken over", _edit(part.id, message))
-        for index, row in enumerate(self.queue):
-            known = await self._ports.store.read(lambda tx, row=row: inbox.load(tx, row.inbox_ids))  # type: ignore[misc]  # mypy has no type for a lambda's default
-            if (changed := edited_run(row, known, new)) is not None:
-                self.queue[index], event_id, message = changed
-                return await settle([edited.id], "edit taken over", _edit(event_id, message, changed[0]))
+        settle = self._ports.responder.settle
+        if (arriving := self._arrivals.edit(edited.message)) is not None:
+            return await settle([edited.id], "edit taken over", _edit(*arriving))
+        if (changed := await self.line.edit(edited.message)) is not None:
+            return await settle([edited.id], "edit taken over", _edit(*changed))
         await settle([edited.id], "edited after its turn began")
-
-    async def _refuse(self, spoken: Spoken) -> None:
-        """Too many wait. Told once, in one message whose count grows, not in a storm of messages."""
-        key, count = self._refusals or (f"event:{spoken.id}", 0)
-        self._refusals = key, count + 1
-        text = texts_for(spoken.language).queue_full.format(count=count + 1, limit=self._ports.queue_limit)
-        message = spoken.message
-        await self._ports.responder.answer(
-            spoken.id,
-            message.address,
-            message.platform_message_id,
-            OutboundMessage(text=text, final=True),
-            reason="queue full",
-            reply_key=key,
-        )
-
-
-def _open_once(tx: Connection, run: RunRow) -> None:
-    """Open a run; nothing when it was committed by a try whose answer got lost with the connection."""
-    if runs.load(tx, run.run_id) is None:
-        runs.open(tx, run)
 
 
 def _edit(event_id: int, message: Message, run: RunRow | None = None) -> Callable[[Connection], None]:

@@ -7,44 +7,45 @@ import contextlib
 import importlib
 import logging
 from datetime import timedelta
-from functools import partial
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
-from bot import signals, terminal, upkeep
-from bot.admission import Background
+from bot import claim_notice, heap, signals, terminal, upkeep
+from bot.access import AccessBook
+from bot.access_desk import AccessDesk
+from bot.access_tool import AccessTool
+from bot.admins import Admins
+from bot.admission import Background, FloodGate
 from bot.bus import MessageBus
 from bot.commands import ModelChoice, make_commands
 from bot.connections import Connections
 from bot.control import ControlServer
-from bot.conversations import ConversationPorts
 from bot.delivery import Delivery
+from bot.doorkeeper import Doorkeeper
 from bot.manager import ChannelManager
+from bot.pairing import Claims
 from bot.patience import PatientStore
+from bot.ports import ConversationPorts
 from bot.respond import Responder
 from bot.runs import RunLimits, RunManager
 from bot.status import StatusPage
-from bot.store import conversations, runs
+from bot.store import access
 from bot.store.effects import StoreEffectLog, StoreRunLedger
 from bot.tasks import Tasks
-from bot.texts import DEFAULT, texts_for
 from bot.uploads import MEGABYTE, UploadLimits, Uploads
 from channels.console.channel import ConsoleChannel
-from channels.message import OutboundMessage
 from harness.errors import ModelSetupError
 
 if TYPE_CHECKING:
     from pathlib import Path
     from types import ModuleType
 
-    from sqlalchemy import Connection
-
     from bot.clock import SystemClock
     from bot.redaction import Redactor
     from bot.settings import Settings
     from bot.store import Store
     from bot.store.rows import RunRow
-    from channels.message import Address
+    from bot.texts.catalogue import Texts
     from harness.ports import Harness
 
 log = logging.getLogger(__name__)
@@ -77,6 +78,20 @@ class Gateway:
         channels = self._connections.channels
         self._delivery = Delivery(store, clock, redact, lease_valid=store.lease_valid, on_moved=self._chat_moved)
         responder = Responder(patient, self._delivery, clock, self._conversation_tasks)
+        self._book = AccessBook(self._connections.policies)
+        self._admins = Admins(self._book, patient, self._delivery)
+        self._claims = Claims(clock)
+        desk = AccessDesk(
+            self._book,
+            self._delivery,
+            clock,
+            can_edit=lambda account: channels[account].capabilities.edits,
+            names_group=settings.names_group,
+        )
+        self._door = Doorkeeper(
+            desk=desk, store=patient, responder=responder, admins=self._admins, claims=self._claims, clock=clock
+        )
+        self._access_tool = AccessTool(desk, patient, clock, self._claims)
         self._runs = RunManager(
             store=patient,
             delivery=self._delivery,
@@ -98,6 +113,7 @@ class Gateway:
                 store=patient,
                 runs=self._runs,
                 responder=responder,
+                delivery=self._delivery,
                 uploads=Uploads(_upload_limits(settings), clock),
                 background=background,
                 clock=clock,
@@ -105,17 +121,19 @@ class Gateway:
                 data_dir=settings.data_dir,
                 default_model=settings.models[0].name,
                 queue_limit=settings.limits.queued_per_conversation,
+                queue_total=settings.limits.queued_total,
                 channel=channels.get,
             ),
             delivery=self._delivery,
-            commands=make_commands(responder, self._status, _model_choices(settings), clock),
-            policies=self._connections.policies.__getitem__,
-            let_in=self._connections.let_in,
+            commands=make_commands(responder, self._status, _model_choices(settings), clock, desk),
+            desk=desk,
+            door=self._door,
             channels=channels,
             background=background,
+            flood=FloodGate(clock, settings.limits.messages_per_minute, settings.limits.message_burst),
             clock=clock,
         )
-        self._bus = MessageBus(store, self._manager.overhears)
+        self._bus = MessageBus(store, self._manager.passes_by)
 
     async def run(self) -> bool:
         """Serve until a signal or the end of the terminal's input; False when something fatal ended it."""
@@ -135,7 +153,9 @@ class Gateway:
     # Start: what is left from the last process first, then the platforms, then the heavy imports.
 
     async def _start(self) -> None:
-        await self._connections.open(self._bus.publish)
+        self._connections.open(self._bus.publish)
+        self._book.load(await self._store.read(access.everything))
+        claim_notice.show(self._book, self._claims, self._settings.log.format)
         for channel in self._connections.channels.values():
             self._delivery.register(channel)
         self._attach_terminal()
@@ -147,6 +167,7 @@ class Gateway:
         for account in self._connections.channels:
             self._tasks.spawn(f"channel {account}", self._receive(account))
         self._tasks.spawn("agent", self._warm_up())
+        self._tasks.spawn("door", self._door.tidy())
         keep_runs = timedelta(days=self._settings.data.keep_days)
         self._tasks.spawn("prune", upkeep.prune(self._store, self._clock, keep_runs))
         self._tasks.spawn("fence", self._watch_fence())
@@ -176,6 +197,7 @@ class Gateway:
         try:
             runner = await asyncio.to_thread(importlib.import_module, "harness.runner")
             self._harness.set_result(await self._make_harness(runner))
+            heap.settle()
         except ModelSetupError as error:
             self._harness.set_exception(error)
             self._fail(str(error))
@@ -209,7 +231,8 @@ class Gateway:
 
     async def _control(self) -> None:
         take_over = terminal.take_over(self._consoles[0], self._idle) if self._consoles else None
-        async with ControlServer(self._settings.data_dir, self._status.machine, take_over):
+        operations = {"access": self._access_tool.do}
+        async with ControlServer(self._settings.data_dir, self._status.machine, take_over, operations):
             await asyncio.Event().wait()
 
     async def _watch_fence(self) -> None:
@@ -224,13 +247,10 @@ class Gateway:
         self._tasks.spawn("dead letter", self._tell_admins(row))
 
     async def _tell_admins(self, row: RunRow) -> None:
-        """Each admin who ever wrote to the bot, where they last did so in private."""
-        for admin in self._connections.policies[row.address.account].access.admins:
-            address = await self._store.read(partial(_private_address, person=admin))
-            if address is not None:
-                text = texts_for(DEFAULT).gave_up_admin.format(conversation=row.conversation, run=row.run_id)
-                message = OutboundMessage(text=text, final=True)
-                await self._delivery.say(f"dead:{row.run_id}:{admin}", address, None, message)
+        def text(texts: Texts) -> str:
+            return texts.gave_up_admin.format(conversation=row.conversation, run=row.run_id)
+
+        await self._admins.tell(row.address.account, f"dead:{row.run_id}", text)
 
     # Stop.
 
@@ -257,12 +277,6 @@ class Gateway:
             await self._terminal
         if self._harness.done() and not self._harness.exception():
             await self._harness.result().close()
-
-
-def _private_address(tx: Connection, person: str) -> Address | None:
-    known = conversations.direct(tx, person)
-    newest = runs.recent(tx, known.key, limit=1) if known is not None else []
-    return newest[0].address if newest else None
 
 
 def _upload_limits(settings: Settings) -> UploadLimits:

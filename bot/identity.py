@@ -6,10 +6,12 @@ import base64
 import hashlib
 from typing import TYPE_CHECKING, Literal
 
+from channels.message import Address
+
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from channels.message import Address, Sender
+    from channels.message import Sender
 
 GroupScope = Literal["chat", "speaker"]
 
@@ -37,6 +39,19 @@ def conversation_key(address: Address, sender: Sender, scope: GroupScope) -> str
     return key
 
 
+def direct_address(key: str) -> Address:
+    """Where the conversation with that key is, when it is a person's own."""
+    account, _, rest = key.partition(":")
+    chat, slash, topic = rest.partition("/")
+    return Address(account=account, chat=_plain(chat), topic=_plain(topic) if slash else None)
+
+
+def is_in_chat(key: str, group: str) -> bool:
+    """Whether a conversation is in the group `account:chat`, in one of its topics or of one of its speakers."""
+    account, _, chat = group.partition(":")
+    return moved_key(key, account, chat, chat) is not None
+
+
 def moved_key(key: str, account: str, old_chat: str, new_chat: str) -> str | None:
     """A conversation's key after its chat got a new id; None when it is another chat's."""
     old = f"{account}:{_quoted(old_chat)}"
@@ -48,6 +63,10 @@ def moved_key(key: str, account: str, old_chat: str, new_chat: str) -> str | Non
 
 def _quoted(native_id: str) -> str:
     return native_id.replace("%", "%25").replace("/", "%2F").replace("@", "%40")
+
+
+def _plain(quoted: str) -> str:
+    return quoted.replace("%40", "@").replace("%2F", "/").replace("%25", "%")
 
 
 def owner_of(address: Address, sender: Sender, conversation: str) -> str:

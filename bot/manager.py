@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from bot.admission import Background, FloodGate, OncePer, Verdict, decide
-from bot.commands import Call, CommandLine, Press, parse
-from bot.conversations import Conversation
-from bot.identity import chat_id, conversation_key, moved_key, person_id
+from bot.actors import Conversations
+from bot.admission import AccountPolicy as AccountPolicy
+from bot.admission import Decision, OncePer, Verdict, decide
+from bot.commands import Call, CommandLine, parse
+from bot.endings import StopReason
+from bot.identity import chat_id, conversation_key, person_id
 from bot.mailbox import Edited, Resume, Task
+from bot.presses import Presses
 from bot.recovery import left_runs
-from bot.store import access, conversations, outbox, prompts
+from bot.store import conversations
 from bot.texts import language_of, texts_for
 from bot.turns import Spoken
 from channels.message import (
@@ -22,43 +24,37 @@ from channels.message import (
     Message,
     MessageEdited,
     OutboundMessage,
+    Sender,
 )
+from harness.context import RUN_CONTEXT
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from datetime import datetime
+    from collections.abc import Mapping
 
     from sqlalchemy import Connection
 
-    from bot.admission import AccessRules
+    from bot.access_desk import AccessDesk
+    from bot.admission import Background, FloodGate
     from bot.bus import Inbound, MessageBus
     from bot.commands import Commands
-    from bot.conversations import ConversationPorts
     from bot.delivery import Delivery
-    from bot.identity import GroupScope
-    from bot.store.rows import PromptRow
+    from bot.doorkeeper import Doorkeeper
+    from bot.ports import ConversationPorts
+    from bot.store.access import SubjectKind
+    from bot.store.rows import RunRow
     from channels.base import Channel, Clock
-    from channels.message import Address, Sender
+    from channels.message import Address, InboundEvent
 
 log = logging.getLogger(__name__)
 
-ONCE_A_DAY = 86_400.0
 ONCE_A_MINUTE = 60.0
-
-
-@dataclass(frozen=True, slots=True)
-class AccountPolicy:
-    """One account's rules, resolved from the config. locale: "auto", "en" or "zh"."""
-
-    access: AccessRules
-    group_scope: GroupScope = "chat"
-    group_context: bool = True
-    locale: str = "auto"
+OPENS_GROUPS = "allow"
+"""The one command that an admin may use where nobody is let in yet."""
 
 
 class ChannelManager:
-    """policies: asked for each event, so that a changed one counts from the next message on. let_in: adds a group
-    (account, `account:chat`) to the account's policy."""
+    """desk: its book is asked for each event, so that what changes counts from the next message on. door: takes those
+    who are not let in."""
 
     def __init__(
         self,
@@ -66,34 +62,59 @@ class ChannelManager:
         ports: ConversationPorts,
         delivery: Delivery,
         commands: Commands,
-        policies: Callable[[str], AccountPolicy],
-        let_in: Callable[[str, str], None],
+        desk: AccessDesk,
+        door: Doorkeeper,
         channels: Mapping[str, Channel],
         background: Background,
+        flood: FloodGate,
         clock: Clock,
     ) -> None:
         self._ports = ports
         self._delivery = delivery
         self._commands = commands
-        self._policies = policies
-        self._let_in = let_in
+        self._desk = desk
+        self._door = door
+        self._policies = desk.book.policy
         self._channels = channels
         self._background = background
-        self._flood = FloodGate(clock)
-        self._greeted = OncePer(clock, ONCE_A_DAY)
+        self._flood = flood
         self._told_too_fast = OncePer(clock, ONCE_A_MINUTE)
-        self._conversations: dict[str, Conversation] = {}
+        self._conversations = Conversations(ports)
+        self._presses = Presses(ports, commands, desk.book, self._conversations, channels)
+        desk.on_shut_out = self._shut_out
 
     # Before the inbox.
 
-    def overhears(self, message: Message) -> bool:
-        """Whether a message was said to others in an allowed group: kept in memory as background, never stored."""
-        policy = self._policies(message.account)
-        if decide(message, policy.access, self._command(message) is not None).verdict is not Verdict.CONTEXT:
+    def passes_by(self, event: InboundEvent) -> bool:
+        """Whether an event is not even stored: said to others in an allowed group (kept in memory as background), or
+        one of more strangers than may cost anything."""
+        match event:
+            case Message():
+                return self._message_passes_by(event)
+            case MessageEdited(message=about) | (ButtonPressed() | MembershipChanged() as about):
+                known = self._policies(event.account).access.may_speak(about.address, about.sender)
+                return not known and self._door.turns_away(event.account)
+            case _:
+                return False
+
+    def _message_passes_by(self, message: Message) -> bool:
+        decision, policy = self._decide(message), self._policies(message.account)
+        if decision.verdict is Verdict.ADMIT or self._door.has_code(message):
             return False
+        if decision.verdict is not Verdict.CONTEXT:
+            return self._door.turns_away(message.account)
         if policy.group_context:
             self._background.add(self._key(message.address, message.sender), message)
         return True
+
+    def _decide(self, message: Message) -> Decision:
+        rules, line = self._policies(message.account).access, self._command(message)
+        decision = decide(message, rules, line is not None)
+        opens = line is not None and line.name == OPENS_GROUPS and message.sender.kind == "user"
+        if opens and message.address.kind == "group" and decision.verdict is not Verdict.ADMIT:
+            person = person_id(message.account, message.sender.id)
+            return Decision(Verdict.ADMIT, "an admin") if rules.is_admin(person) else decision
+        return decision
 
     # After the inbox.
 
@@ -109,12 +130,26 @@ class ChannelManager:
     async def recover(self) -> None:
         """Go on with what an earlier process left."""
         for key, rows in (await left_runs(self._ports.store, self._ports.runs, self._delivery)).items():
-            self._conversation(key).post(Resume(rows))
+            kept = tuple([row for row in rows if await self._may_go_on(row)])
+            if kept:
+                self._conversations.of(key).post(Resume(kept))
+
+    async def _may_go_on(self, row: RunRow) -> bool:
+        """Whether the run's speaker still has access; else it is dropped, and says why. What an account is to say that
+        the config has no more waits for its return."""
+        if row.address.account not in self._desk.book.accounts:
+            return True
+        sender = Sender(id=row.speaker.removeprefix(f"{row.address.account}:"), display_name="")
+        if self._policies(row.address.account).access.may_speak(row.address, sender):
+            return True
+        language = RUN_CONTEXT.validate_json(row.context).locale
+        await self._ports.runs.drop(row, texts_for(language).stopped_by[StopReason.REVOKED])
+        return False
 
     @property
     def waiting(self) -> int:
         """Messages that wait for their turn, in all conversations."""
-        return sum(conversation.load for conversation in self._conversations.values())
+        return self._conversations.waiting
 
     @property
     def idle(self) -> bool:
@@ -127,37 +162,39 @@ class ChannelManager:
             case MessageEdited() as edit:
                 await self._edited(inbound.id, edit)
             case ButtonPressed() as press:
-                await self._pressed(inbound.id, press)
+                await self._presses.take(inbound.id, press)
             case ChatMigrated() as moved:
                 await self._migrated(inbound.id, moved)
             case MembershipChanged() as change:
-                log.info("%s %s", "joined" if change.present else "left", chat_id(change.address))
-                await self._ports.responder.settle([inbound.id], "membership")
+                await self._door.joined(inbound.id, change)
             case _:
                 await self._ports.responder.settle([inbound.id], "unreadable")
 
     async def _message(self, event_id: int, message: Message) -> None:
         policy = self._policies(message.account)
-        line = self._command(message)
-        decision = decide(message, policy.access, line is not None)
+        line, decision = self._command(message), self._decide(message)
         person = person_id(message.account, message.sender.id)
         language = language_of(policy.locale, message.sender.locale, message.text)
+        if await self._door.takes_code(event_id, message, line, decision):
+            return
         if decision.verdict is Verdict.ADMIT and not self._flood.passes(person):
             await self._too_fast(event_id, message, person, language)
         elif decision.verdict is Verdict.ADMIT and line is not None:
             self._command_called(event_id, message, line, language)
         elif decision.verdict is Verdict.ADMIT:
-            spoken = Spoken(event_id, message, language, policy.access.is_admin(person))
-            self._conversation(self._key(message.address, message.sender)).post(spoken)
-        elif decision.verdict is Verdict.GREET and self._greeted.first(person):
-            text = texts_for(language).unknown_sender.format(person=person)
-            await self._answer(event_id, message, text, decision.reason)
+            spoken = Spoken(event_id, message, language, policy.access.is_admin(person), policy.turns)
+            self._conversations.of(self._key(message.address, message.sender)).post(spoken)
+        elif decision.verdict is Verdict.GREET:
+            await self._door.greet(event_id, message, decision)
+        elif decision.verdict is Verdict.INTRODUCE:
+            await self._door.introduce(event_id, message, decision.reason)
         else:
             self._ports.responder.settle_soon(event_id, decision.reason)
 
     async def _too_fast(self, event_id: int, message: Message, person: str, language: str) -> None:
         if self._told_too_fast.first(person):
-            await self._answer(event_id, message, texts_for(language).too_fast, "flood")
+            text = texts_for(language).too_fast.format(limit=f"{self._flood.per_minute:g}")
+            await self._answer(event_id, message, text, "flood")
         else:
             self._ports.responder.settle_soon(event_id, "flood")
 
@@ -192,59 +229,19 @@ class ChannelManager:
             language=language,
             person=person,
             is_admin=policy.access.is_admin(person),
-            may_control=self._may_control(message.address, person),
+            may_control=policy.access.may_control(message.address, person),
         )
-        conversation = self._conversation(self._key(message.address, message.sender))
+        conversation = self._conversations.of(self._key(message.address, message.sender))
         conversation.post(Task(event_id, lambda actor: self._commands.handle(actor, call)))
-
-    def _may_control(self, address: Address, person: str) -> bool:
-        access = self._policies(address.account).access
-        return address.kind == "dm" or access.group_control == "members" or access.is_admin(person)
 
     async def _edited(self, event_id: int, edit: MessageEdited) -> None:
         message = edit.message
         if not self._policies(message.account).access.may_speak(message.address, message.sender):
             return await self._ports.responder.settle([event_id], "edit by a stranger")
-        conversation = self._conversations.get(self._key(message.address, message.sender))
+        conversation = self._conversations.standing(self._key(message.address, message.sender))
         if conversation is None:
             return await self._ports.responder.settle([event_id], "edited after its turn began")
         conversation.post(Edited(event_id, message))
-
-    async def _pressed(self, event_id: int, press: ButtonPressed) -> None:
-        prompt_id, _, option = press.data.partition(":")
-        policy = self._policies(press.account)
-        person = person_id(press.account, press.sender.id)
-        language = language_of(policy.locale, press.sender.locale, "")
-        found, now = None, self._ports.clock.now()
-        if policy.access.may_speak(press.address, press.sender) and option.isdecimal():
-            found = await self._ports.store.read(lambda tx: _prompt(tx, prompt_id, press, now))
-        if found is None or found[0].conversation != self._key(press.address, press.sender):
-            await self._ports.responder.settle([event_id], "button refused")
-            self._acknowledge(press, texts_for(language).button_expired)
-            return
-        prompt, reply_key = found
-        pressed = Press(
-            event_id=event_id,
-            address=press.address,
-            event=press,
-            option=int(option),
-            reply_key=reply_key,
-            person=person,
-            language=language,
-            is_admin=policy.access.is_admin(person),
-            may_control=self._may_control(press.address, person),
-        )
-
-        async def answer(actor: Conversation) -> None:
-            self._acknowledge(press, await self._commands.pressed(actor, prompt, pressed))
-
-        self._conversation(prompt.conversation).post(Task(event_id, answer))
-
-    def _acknowledge(self, press: ButtonPressed, text: str) -> None:
-        """Answer the button itself. Nobody waits for it: a slow platform must not hold up other conversations."""
-        channel = self._channels.get(press.account)
-        if channel is not None:
-            self._ports.tasks.spawn(f"acknowledge {press.account}", channel.acknowledge(press, text))
 
     async def _migrated(self, event_id: int, moved: ChatMigrated) -> None:
         await self.migrate(moved.account, moved.old_chat, moved.new_chat)
@@ -252,51 +249,27 @@ class ChannelManager:
 
     async def migrate(self, account: str, old_chat: str, new_chat: str) -> None:
         """A chat has a new id: its conversations, and its right to be answered, go with it."""
-        now = self._ports.clock.now()
-        new_group = f"{account}:{new_chat}"
-        was_allowed = f"{account}:{old_chat}" in self._policies(account).access.groups
+        change = self._desk.moved(account, old_chat, new_chat)
 
         def unit(tx: Connection) -> None:
             conversations.migrate_chat(tx, account, old_chat, new_chat)
-            if was_allowed:
-                access.allow_group(tx, account, new_group, f"moved from {old_chat}", now)
+            if change is not None:
+                change.write(tx)
 
         await self._ports.store.write(unit)
-        if was_allowed:
-            self._let_in(account, new_group)
-        self._move(account, old_chat, new_chat)
+        if change is not None:
+            change.committed()
+        self._conversations.move(account, old_chat, new_chat)
         log.warning("%s: chat %s is now %s; put the new id into the config", account, old_chat, new_chat)
 
-    def _move(self, account: str, old_chat: str, new_chat: str) -> None:
-        """Each actor of the old chat goes on under its new key, or two would work in one thread side by side."""
-        for key, conversation in list(self._conversations.items()):
-            moved = moved_key(key, account, old_chat, new_chat)
-            if moved is None:
-                continue
-            conversation.move(moved)
-            del self._conversations[key]
-            standing = self._conversations.setdefault(moved, conversation)
-            if standing is not conversation:
-                # Somebody wrote in the new chat already. What the old actor has is finished by it, unregistered.
-                standing.forget_row()
+    def _shut_out(self, kind: SubjectKind, subject: str) -> None:
+        """Access was taken from a person or a group: what was under way for it ends now."""
+        for active in list(self._ports.runs.active.values()):
+            if subject == (active.row.speaker if kind == "person" else chat_id(active.row.address)):
+                self._ports.runs.stop(active.row.run_id, StopReason.REVOKED)
+        if kind == "person":
+            self._background.forget(subject)
+        self._conversations.expel(kind, subject)
 
     def _key(self, address: Address, sender: Sender) -> str:
         return conversation_key(address, sender, self._policies(address.account).group_scope)
-
-    def _conversation(self, key: str) -> Conversation:
-        if key not in self._conversations:
-            self._conversations[key] = Conversation(key, self._ports, self._forget)
-        return self._conversations[key]
-
-    def _forget(self, conversation: Conversation) -> None:
-        if self._conversations.get(conversation.key) is conversation:
-            del self._conversations[conversation.key]
-
-
-def _prompt(tx: Connection, prompt_id: str, press: ButtonPressed, now: datetime) -> tuple[PromptRow, str] | None:
-    """The open question behind a button, and the reply that shows it; None when there is none on that message."""
-    prompt = prompts.load(tx, prompt_id)
-    reply_key = outbox.reply_of(tx, press.account, press.address.chat, press.platform_message_id)
-    if prompt is None or reply_key is None or prompt.answer is not None or prompt.expires_at <= now:
-        return None
-    return prompt, reply_key

@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 
 
 async def left_runs(store: PatientStore, manager: RunManager, delivery: Delivery) -> dict[str, tuple[RunRow, ...]]:
-    """The runs to go on with, oldest first, by conversation. The rest is closed with an honest sentence."""
+    """The runs to go on with, each conversation's in their order. The rest is closed with an honest sentence."""
     unended = await store.read(runs.unended)
     await _close_lost_drafts(delivery, {row.reply_key for row in unended})
     left: dict[str, tuple[RunRow, ...]] = {}
@@ -34,7 +34,7 @@ async def left_runs(store: PatientStore, manager: RunManager, delivery: Delivery
             await manager.drop(row, texts_for(DEFAULT).lost_draft)
     if left:
         log.info("%d run(s) of the last process go on", sum(map(len, left.values())))
-    return left
+    return {conversation: tuple(sorted(rows, key=runs.in_turn)) for conversation, rows in left.items()}
 
 
 async def _close_lost_drafts(delivery: Delivery, wanted: set[str]) -> None:

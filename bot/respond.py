@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from bot.store import decisions, inbox
+from bot.store import decisions, inbox, outbox
 from bot.store.rows import InboxState
+from channels.message import OUTBOUND_MESSAGE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -65,6 +67,14 @@ class Responder:
 
         await self._store.write(unit)
         self._delivery.finished(reply_key, address, reply_to, message)
+
+    async def take_buttons_off(self, event_id: int, reply_key: str, address: Address, reason: str) -> None:
+        """Settle a pressed button and show the final reply that has it without any."""
+        rows = await self._store.read(lambda tx: outbox.load(tx, reply_key))
+        if not rows or not rows[0].body:
+            return await self.settle([event_id], reason)
+        message = replace(OUTBOUND_MESSAGE.validate_json(rows[0].body), buttons=())
+        await self.answer(event_id, address, rows[0].reply_to, message, reason=reason, reply_key=reply_key)
 
     async def settle(
         self, event_ids: Sequence[int], reason: str, also: Callable[[Connection], object] | None = None

@@ -8,20 +8,21 @@ from __future__ import annotations
 import asyncio
 import logging
 from contextlib import aclosing
-from dataclasses import dataclass, field
-from enum import StrEnum
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from bot import endings
+from bot.buttons import retry_buttons, retry_question
+from bot.endings import Ending, StopReason
 from bot.record import EventRecord
 from bot.render import RunView
-from bot.store import inbox, run_events, runs
+from bot.store import inbox, prompts, run_events, runs
 from bot.store.errors import StoreError
-from bot.store.rows import InboxState, RunRow, RunState
+from bot.store.rows import InboxState, RunState
 from bot.stream import StreamBridge
 from bot.texts import texts_for
 from channels.message import OutboundMessage
 from harness.context import RUN_CONTEXT, RUN_INPUT
-from harness.events import Failed, FailureKind, Finished, Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
     from bot.delivery import Delivery, Reply
     from bot.patience import PatientStore
+    from bot.store.rows import RunRow
     from bot.texts.catalogue import Texts
     from channels.base import Clock
     from harness.context import RunContext
@@ -41,27 +43,12 @@ ATTEMPTS = 3
 """Starts without progress after which a run is a dead letter."""
 
 
-class StopReason(StrEnum):
-    STOPPED = "stopped"
-    NEW_THREAD = "new_thread"
-    SUSPENDED = "suspended"
-
-
 @dataclass(frozen=True, slots=True)
 class RunLimits:
     """concurrent: runs that work at once; seconds: the longest that one may take."""
 
     concurrent: int
     seconds: float
-
-
-@dataclass(frozen=True, slots=True)
-class Ending:
-    """How a run ended: its state, what the chat shows, and a word for the log and the run row."""
-
-    state: RunState
-    message: OutboundMessage
-    detail: str = ""
 
 
 @dataclass(slots=True)
@@ -101,6 +88,7 @@ class RunManager:
         self._slots = asyncio.Semaphore(limits.concurrent)
         self._on_dead_letter = on_dead_letter
         self._suspending = False
+        self._waiting = 0
         self.active: dict[str, ActiveRun] = {}
 
     def begin(self, row: RunRow) -> ActiveRun:
@@ -109,8 +97,20 @@ class RunManager:
         active = ActiveRun(row, context, texts_for(context.locale), self._clock.monotonic())
         if self._suspending:
             active.stop_reason = StopReason.SUSPENDED
+        elif row.stop is not None:  # an earlier process was to end it
+            active.stop_reason = StopReason(row.stop)
         self.active[row.run_id] = active
+        self._delivery.expect(row.reply_key, row.address, row.reply_to)
         return active
+
+    async def present(self, active: ActiveRun) -> Reply:
+        """Show that the run begins, before anything that waits behind it shows itself."""
+        row = active.row
+        reply = await self._store.until_available(lambda: self._delivery.open(row.reply_key, row.address, row.reply_to))
+        active.reply = reply
+        if active.stop_reason is None:
+            reply.show(active.view.draft(active.texts))
+        return reply
 
     async def execute(self, active: ActiveRun) -> None:
         """Work on a run until it ended or the process stops. Raises nothing that a run can cause."""
@@ -134,6 +134,21 @@ class RunManager:
         active.stop_reason = reason
         return True
 
+    def stopping(self, run_id: str) -> bool:
+        """Whether it was stopped and is about to end."""
+        active = self.active.get(run_id)
+        return active is not None and active.stop_reason is not None
+
+    @property
+    def waiting(self) -> int:
+        """Runs that were begun and wait for one of the slots."""
+        return self._waiting
+
+    async def rewind(self, row: RunRow) -> None:
+        """Make the agent forget an ended run, the newest of its thread. Raises LookupError when that is not kept."""
+        if row.attempt:  # before its first start there was nothing to remember
+            await (await self._harness()).rewind(row.thread_id, row.base_checkpoint_id)
+
     def suspend(self) -> None:
         """A planned stop: every run pauses where it is and goes on at the next start."""
         self._suspending = True
@@ -143,7 +158,7 @@ class RunManager:
     async def drop(self, row: RunRow, text: str) -> None:
         """End a run that never started, with an honest sentence."""
         message = OutboundMessage(text=text, final=True)
-        await self._commit_end(row, Ending(RunState.INTERRUPTED, message, "dropped"), EventRecord())
+        await self._commit_end(row, Ending(RunState.INTERRUPTED, message, runs.NEVER_WANTED), EventRecord())
 
     async def _supervise(self, active: ActiveRun) -> Ending | None:
         """The run's ending, or None when it was suspended."""
@@ -156,28 +171,51 @@ class RunManager:
             if not active.worker.cancelled():
                 return active.worker.result()
         match active.stop_reason:
+            case None:
+                return endings.broken("cancelled by itself", active.context.model, active.view, active.texts)
             case StopReason.SUSPENDED:
-                if active.worker is not None:
-                    await self._pause(active)
+                if active.reply is not None:
+                    await self._pause(active, active.reply)
                 return None
-            case StopReason.NEW_THREAD:
-                sentence = active.texts.stopped_by_new
-            case StopReason.STOPPED:
-                sentence = active.texts.stopped
-            case _:
-                return self._broken(active, "cancelled by itself")
-        return Ending(RunState.INTERRUPTED, active.view.ended(sentence, active.texts), str(active.stop_reason))
+            case reason:
+                forgotten = not reason.rewinds or await self._forget(active.row)
+                return endings.stopped(reason, active.view, active.texts, forgotten=forgotten)
+
+    async def _forget(self, row: RunRow) -> bool:
+        """rewind, whose failure is an ending that says so."""
+        try:
+            await self.rewind(row)
+        except Exception:
+            # Whatever it is, the run has to end, and its ending tells.
+            log.exception("run %s could not be taken back", row.run_id)
+            return False
+        return True
 
     async def _work(self, active: ActiveRun) -> Ending:
-        row = active.row
-        reply = await self._store.until_available(lambda: self._delivery.open(row.reply_key, row.address, row.reply_to))
-        active.reply = reply
-        showing = asyncio.create_task(self._show(active, reply), name=f"show:{row.run_id}")
+        reply = active.reply or await self.present(active)
+        showing = asyncio.create_task(self._show(active, reply), name=f"show:{active.row.run_id}")
         try:
-            async with self._slots:
+            await self._take_slot(active, reply)
+            try:
                 return await self._within_limit(active, await self._harness())
+            finally:
+                self._slots.release()
         finally:
             showing.cancel()
+
+    async def _take_slot(self, active: ActiveRun, reply: Reply) -> None:
+        """Wait for a slot, saying so when there is none."""
+        if not self._slots.locked():
+            await self._slots.acquire()
+            return
+        active.view.status = active.texts.no_slot.format(limit=self._limits.concurrent)
+        self._waiting += 1
+        try:
+            await self._slots.acquire()
+        finally:
+            self._waiting -= 1
+        active.view.status = ""
+        reply.show(active.view.draft(active.texts))
 
     async def _show(self, active: ActiveRun, reply: Reply) -> None:
         """Render is the first reader of the run's stream; what it missed does not matter, it shows the state."""
@@ -193,11 +231,10 @@ class RunManager:
             raise  # another process has the database, or it is closed: the run is not ours to end
         except Exception as error:
             if isinstance(error, TimeoutError) and limit.expired():
-                sentence = active.texts.timed_out.format(duration=active.texts.duration(self._limits.seconds))
-                return Ending(RunState.TIMEOUT, active.view.ended(sentence, active.texts), "run_seconds")
+                return endings.timed_out(self._limits.seconds, active.view, active.texts)
             # A defect of the agent must not leave a conversation without an ending.
             log.exception("run %s broke", active.row.run_id)
-            return self._broken(active, type(error).__name__)
+            return endings.broken(type(error).__name__, active.context.model, active.view, active.texts)
 
     async def _drive(self, active: ActiveRun, harness: Harness) -> Ending:
         head = await harness.head(active.row.thread_id)
@@ -205,8 +242,7 @@ class RunManager:
         active.row = await self._store.write(lambda tx: runs.start(tx, active.row.run_id, head, now, self._store.epoch))
         if active.row.attempt > ATTEMPTS:
             self._on_dead_letter(active.row)
-            sentence = active.texts.gave_up.format(attempts=ATTEMPTS)
-            return Ending(RunState.ERROR, active.view.ended(sentence, active.texts), "dead letter")
+            return endings.gave_up(ATTEMPTS, active.view, active.texts)
         seq = await self._store.read(lambda tx: run_events.last_seq(tx, active.row.run_id))
         run_input = RUN_INPUT.validate_json(active.row.input)
         last: AnyRunEvent | None = None
@@ -217,28 +253,11 @@ class RunManager:
                 active.record.add(event)
                 active.bridge.publish(event)
                 last = event
-        return self._ending(active, last)
+        return endings.told(active.row.run_id, active.context.model, last, active.view, active.texts)
 
-    def _ending(self, active: ActiveRun, last: AnyRunEvent | None) -> Ending:
-        match last:
-            case Finished():
-                state = RunState.LIMITED if last.outcome is Outcome.LIMITED else RunState.SUCCESS
-                return Ending(state, active.view.answer(last, active.texts))
-            case Failed():
-                log.error("run %s failed (%s, %s): %s", last.run_id, last.kind, last.model, last.detail_for_log)
-                return Ending(RunState.ERROR, active.view.failure(last, active.texts), str(last.kind))
-            case _:
-                log.error("run %s ended without an ending", active.row.run_id)
-                return self._broken(active, "no ending")
-
-    def _broken(self, active: ActiveRun, detail: str) -> Ending:
-        sentence = active.texts.failures[FailureKind.INTERNAL].format(model=active.context.model, wait="")
-        return Ending(RunState.ERROR, active.view.ended(sentence, active.texts), detail)
-
-    async def _pause(self, active: ActiveRun) -> None:
-        if active.reply is not None:
-            active.reply.show(OutboundMessage(text=active.view.text, status=active.texts.paused))
-            active.reply.suspend()
+    async def _pause(self, active: ActiveRun, reply: Reply) -> None:
+        reply.show(OutboundMessage(text=active.view.text, status=active.texts.paused))
+        reply.suspend()
         active.record.flush()
         record, now = active.record, self._clock.now()
 
@@ -262,14 +281,19 @@ class RunManager:
         await self._commit_end(active.row, ending, active.record)
 
     async def _commit_end(self, row: RunRow, ending: Ending, record: EventRecord) -> None:
-        now = self._clock.now()
+        now, message = self._clock.now(), ending.message
+        if ending.retry:
+            texts = texts_for(RUN_CONTEXT.validate_json(row.context).locale)
+            message = replace(message, buttons=retry_buttons(row, texts))
 
         def unit(tx: Connection) -> None:
             if not runs.end(tx, row.run_id, ending.state, now, ending.detail):
                 return  # tried again after a lost connection: it was committed the first time
             record.commit(tx, row, now)
             inbox.settle(tx, row.inbox_ids, InboxState.DONE, str(ending.state))
-            self._delivery.finalize(tx, row.reply_key, row.address, row.reply_to, ending.message)
+            self._delivery.finalize(tx, row.reply_key, row.address, row.reply_to, message)
+            if ending.retry:
+                prompts.ensure(tx, [retry_question(row, now)])
 
         await self._store.write(unit)
-        self._delivery.finished(row.reply_key, row.address, row.reply_to, ending.message)
+        self._delivery.finished(row.reply_key, row.address, row.reply_to, message)

@@ -7,7 +7,7 @@ line in `registry.py` and one parameter in the contract test.
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol
@@ -50,7 +50,7 @@ class Capabilities:
     edits: a sent message can be changed. append_only_stream: `open_stream` works and can only grow.
     stream_ttl: seconds that a stream may stay open, None for no end. buttons, files, typing: supported natively.
     max_unit: the longest text of one message, in `text_unit`. idempotent_send: a repeated `send` with the same key is
-    the same message. findable_after_crash: `find` can tell whether a send with unknown outcome was applied.
+    the same message. findable_after_crash: `find` also looks for drafts that an earlier process may have sent.
     edit_interval: seconds between two edits of one message that the platform tolerates for long, by chat kind.
     preview_dm: in a DM, `preview` can show the growing reply without a message, until `send` puts the real one there.
     preview_ttl: seconds after which a preview fades unless it is shown again.
@@ -106,13 +106,11 @@ class BotIdentity:
 class Probe:
     """Where a message of ours, sent with unknown outcome, may be.
 
-    after: the newest platform message id known to be older (the message that is answered), None if unknown.
-    known: ids of ours in that chat, which are certainly not it.
+    after: a message id known to be older (what `newest` gave before, or the answered message), None if unknown.
     """
 
     idem_key: str
     after: str | None
-    known: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -242,7 +240,19 @@ class Channel(Protocol):
         """Remove a message of ours, where the platform can; missing is success."""
 
     async def find(self, address: Address, part: Part, probe: Probe) -> str | None:
-        """The id of the message that a send with unknown outcome made, now showing `part`; None if there is none."""
+        """The id of the message that a send with unknown outcome made, now showing `part`; None if there is none.
+
+        Raises OutcomeUnknown when that cannot be told.
+        """
+
+    def newest(self, address: Address) -> str | None:
+        """The newest message id known where the chat's ids come from: what is sent from now on gets a higher one.
+
+        None where nothing is known, or where `find` needs no such thing.
+        """
+
+    def recall(self, known: Iterable[tuple[str, str]]) -> None:
+        """What earlier processes knew, (chat, message id): messages that `find` need not look at. Newest last."""
 
     async def fetch(self, attachment: Attachment, sink: Sink) -> None:
         """Stream an attachment's bytes into `sink`. Raises AttachmentFailed, Temporary."""

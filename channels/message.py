@@ -87,6 +87,7 @@ class Message(Event):
     mention: the bot is addressed (named, replied to, or a command is meant for it); in a DM always True.
     text: as typed, the mention of the bot removed, newlines as \\n.
     bundle_key: equal for events that the platform cut from one message (an album, a long paste), else None.
+    chat_title: of a group, untrusted text for show.
     """
 
     address: Address
@@ -97,6 +98,7 @@ class Message(Event):
     reply_to: Quote | None = None
     attachments: tuple[Attachment, ...] = ()
     bundle_key: str | None = None
+    chat_title: str = ""
     type: Literal["message"] = "message"
 
 
@@ -136,6 +138,7 @@ class MembershipChanged(Event):
     address: Address
     sender: Sender
     present: bool
+    chat_title: str = ""
     type: Literal["membership_changed"] = "membership_changed"
 
 

@@ -45,6 +45,12 @@ def config_class(platform: str) -> type[BaseModel]:
     return found  # type: ignore[no-any-return]  # the table's strings are beyond the type checker; a test loads them all
 
 
+def names_group(platform: str, native_id: str) -> bool | None:
+    """Whether an id is a group's and not a person's; None where the platform's ids do not tell."""
+    tells: Callable[[str], bool] | None = getattr(config_class(platform), "names_group", None)
+    return None if tells is None else tells(native_id)
+
+
 def channel_class(platform: str) -> Callable[[str, Any, ChannelPorts], Channel]:
     """The adapter of a platform; imports its SDK. Raises UnknownPlatform."""
     found: Any = _load(_platform(platform).channel)

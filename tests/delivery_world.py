@@ -13,19 +13,20 @@ from bot.delivery import Delivery
 from bot.redaction import Redactor
 from bot.store.store import Store
 from channels.base import ChannelPorts, Rate, Route
-from channels.errors import RateLimited
+from channels.errors import MessageGone, OutcomeUnknown, RateLimited, Temporary
 from channels.memory import FULL, MemoryChannel, MemoryMode
 from channels.message import Address, OutboundMessage
+from channels.telegram.sightings import Sightings
 from tests.clock import VirtualClock
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
     from pathlib import Path
 
     from sqlalchemy import Connection
 
     from bot.store.bulk import Bulk
-    from channels.base import LiveReply, Part
+    from channels.base import LiveReply, Part, Probe
 
 T = TypeVar("T")
 
@@ -122,6 +123,66 @@ class WatchedChannel(MemoryChannel):
         return result
 
 
+class ProbedChannel(WatchedChannel):
+    """A platform like Telegram: ids count up over all chats, and a lost message is found by editing where it may be."""
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self.sightings = Sightings()
+        self.from_people: list[tuple[str, int]] = []
+
+    def write(self, chat: str, *, seen: bool = True) -> str:
+        """A person writes something; seen: it reached us, and the inbox keeps it."""
+        message_id = self.next_id()
+        if seen:
+            self.from_people.append((chat, _number(message_id)))
+            self.sightings.see(*self.from_people[-1])
+        return message_id
+
+    def forget(self) -> None:
+        """Another process uses it."""
+        self.sightings = Sightings()
+        for chat, number in self.from_people:
+            self.sightings.see(chat, number)
+
+    def newest(self, address: Address) -> str | None:
+        newest = self.sightings.newest(address.chat)
+        return None if newest is None else f"m{newest}"
+
+    def recall(self, known: Iterable[tuple[str, str]]) -> None:
+        for chat, message_id in known:
+            self.sightings.see(chat, _number(message_id))
+
+    async def send(self, address: Address, part: Part, idem_key: str, reply_to: str | None = None) -> str:
+        newest = self.sightings.newest(address.chat)
+        try:
+            message_id = await super().send(address, part, idem_key, reply_to)
+        except OutcomeUnknown:
+            self.sightings.lost(idem_key, address.chat, newest)
+            raise
+        self.sightings.sent(idem_key, address.chat, _number(message_id), newest)
+        return message_id
+
+    async def find(self, address: Address, part: Part, probe: Probe) -> str | None:
+        accepts = partial(self._accepts, address, part)
+        after = None if probe.after is None else _number(probe.after)
+        found = await self.sightings.find(probe.idem_key, address.chat, after, accepts)
+        return None if found is None else f"m{found}"
+
+    async def _accepts(self, address: Address, part: Part, candidate: int) -> bool:
+        try:
+            await self.edit(address, f"m{candidate}", part)
+        except MessageGone:
+            return False
+        except OutcomeUnknown as error:
+            raise Temporary(str(error)) from error  # it may be repeated
+        return True
+
+
+def _number(message_id: str) -> int:
+    return int(message_id.removeprefix("m"))
+
+
 @dataclass
 class World:
     """One gateway's delivery and the platform that it speaks to, which outlives it."""
@@ -138,6 +199,8 @@ class World:
         """The process dies at this moment (a close without grace writes and sends nothing); another one starts."""
         await self.delivery.close(0)
         await self.store.close()
+        if isinstance(self.channel, ProbedChannel):
+            self.channel.forget()
         self.store = await open_store(self.url, self.clock)
         self.delivery = self.new_delivery()
         if connect:
@@ -189,12 +252,14 @@ async def open_store(url: str, clock: VirtualClock) -> WatchedStore:
 
 
 @asynccontextmanager
-async def world(tmp_path: Path, mode: MemoryMode = FULL, rate: Rate = RATE) -> AsyncIterator[World]:
+async def world(
+    tmp_path: Path, mode: MemoryMode = FULL, rate: Rate = RATE, platform: type[WatchedChannel] = WatchedChannel
+) -> AsyncIterator[World]:
     clock = VirtualClock()
     url = f"sqlite:///{tmp_path}/antler.db"
     store = await open_store(url, clock)
     ports = ChannelPorts(publish=_nothing, clock=clock, route=lambda _: Route(), log=logging.getLogger("channels"))
-    channel = WatchedChannel("memory", ports, mode, rate)
+    channel = platform("memory", ports, mode, rate)
     made = World(url, clock, store, channel, None)  # type: ignore[arg-type]  # made in the next line, from this
     made.delivery = made.new_delivery()
     made.delivery.register(channel)

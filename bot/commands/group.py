@@ -48,9 +48,13 @@ class Answers:
             call.event_id, origin.address, origin.platform_message_id, message, reason=reason, also=also
         )
 
-    async def nothing(self, event_id: int, reason: str) -> None:
+    async def nothing(self, event_id: int, reason: str, also: Callable[[Connection], object] | None = None) -> None:
         """Settle without a reply: what was done shows by itself."""
-        await self._responder.settle([event_id], reason)
+        await self._responder.settle([event_id], reason, also)
+
+    async def without_buttons(self, press: Press, reason: str) -> None:
+        """Take the buttons off the message that has them; its text stays."""
+        await self._responder.take_buttons_off(press.event_id, press.reply_key, press.address, reason)
 
     async def change(
         self, press: Press, message: OutboundMessage, reason: str, also: Callable[[Connection], object] | None = None

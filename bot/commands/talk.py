@@ -8,18 +8,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from bot.endings import StopReason
 from bot.identity import chat_id
-from bot.runs import StopReason
 from bot.store import conversations
-from bot.texts import texts_for
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from sqlalchemy import Connection
 
     from bot.commands.group import Answers, ButtonHandler, CommandHandler
     from bot.commands.line import Call
     from bot.conversations import Conversation
     from bot.status import StatusPage
+    from bot.texts.catalogue import Texts
     from channels.base import Clock
 
 
@@ -45,16 +47,20 @@ class TalkCommands:
         if not call.may_control:
             return await self._answers.say(call, call.texts.not_allowed, "not allowed")
         stopped = conversation.stop_active(StopReason.NEW_THREAD)
-        dropped = await conversation.drop_waiting(lambda language: texts_for(language).dropped_by_new)
+        stop = conversation.stop_unit(StopReason.NEW_THREAD)
+        dropped = await conversation.drop_waiting(lambda texts: texts.dropped_by_new)
         await conversation.row(call.message)
         title, texts = " ".join(call.line.arguments.split())[:100], call.texts
         text = texts.new_thread_titled.format(title=title) if title else texts.new_thread
         text += texts.new_stopped_run if stopped else ""
         text += texts.new_dropped.format(count=dropped) if dropped else ""
         now = self._clock.now()
-        await self._answers.say(
-            call, text, "/new", also=lambda tx: conversations.new_thread(tx, conversation.key, title, now)
-        )
+
+        def also(tx: Connection) -> None:
+            conversations.new_thread(tx, conversation.key, title, now)
+            stop(tx)
+
+        await self._answers.say(call, text, "/new", also)
         conversation.forget_row()
 
     async def _stop(self, conversation: Conversation, call: Call) -> None:
@@ -65,7 +71,7 @@ class TalkCommands:
             return await self._answers.say(call, call.texts.stop_not_yours, "not allowed")
         if conversation.stop_active(StopReason.STOPPED):
             # The answer itself says that it was stopped.
-            return await self._answers.nothing(call.event_id, "/stop")
+            return await self._answers.nothing(call.event_id, "/stop", conversation.stop_unit(StopReason.STOPPED))
         await self._answers.say(call, call.texts.stop_nothing, "/stop")
 
     async def _show_status(self, conversation: Conversation, call: Call) -> None:
@@ -83,6 +89,12 @@ class TalkCommands:
         await self._answers.say(call, text, "/whoami")
 
     async def _help(self, conversation: Conversation, call: Call) -> None:
-        menu = call.texts.command_menu.items()
-        lines = [call.texts.help_line.format(command=name, description=text) for name, text in menu]
-        await self._answers.say(call, call.texts.help_intro + "\n\n" + "\n".join(lines), "/help")
+        texts = call.texts
+        blocks = [texts.help_intro, _menu(texts.command_menu, texts)]
+        if call.is_admin:
+            blocks += [texts.help_admin, _menu(texts.admin_menu, texts)]
+        await self._answers.say(call, "\n\n".join(blocks), "/help")
+
+
+def _menu(menu: Mapping[str, str], texts: Texts) -> str:
+    return "\n".join(texts.help_line.format(command=name, description=text) for name, text in menu.items())

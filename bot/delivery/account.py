@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
 from bot.delivery.failures import Failures, pause
+from bot.delivery.places import Places
 from bot.delivery.reply import Outcome, Reply
 from bot.delivery.scheduler import Scheduler
 from bot.delivery.sender import Sender
@@ -20,14 +21,15 @@ if TYPE_CHECKING:
     from bot.delivery.redaction import Redactor
     from bot.delivery.scheduler import ChatLine, Job
     from channels.base import Capabilities, Channel, Clock
+    from channels.message import Address
 
 log = logging.getLogger(__name__)
 
 AFTER_A_BUG = 30.0
 """Seconds before a reply is tried again whose call raised what no call may raise."""
 
-HOLDING_LOST = 10.0
-"""Seconds for which an answer whose send got lost holds back its chat."""
+HOLDING = 60.0
+"""Seconds for which a reply whose calls fail holds back its whole chat, so that order is kept."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +69,9 @@ class Account:
         self.stopped = "no connection yet"
         self._around = around
         self._streaming: set[Reply] = set()
+        self._places = Places()
+        self._known: frozenset[tuple[str, str]] = frozenset()
+        self._channel: Channel | None = None
         self._caps: Capabilities | None = None
         self._scheduler: Scheduler | None = None
         self._sender: Sender | None = None
@@ -86,6 +91,8 @@ class Account:
     def connect(self, channel: Channel) -> None:
         """Send through `channel` from now on, beginning with everything that waited for one."""
         around = self._around
+        channel.recall(self._known)
+        self._channel = channel
         self._caps = channel.capabilities
         self._sender = Sender(channel, around.journal, around.clock, around.redact, around.lease_valid)
         self._failures = Failures(channel, around.clock)
@@ -95,6 +102,16 @@ class Account:
         for reply in tuple(self.replies.values()):
             self.changed(reply)
 
+    def recall(self, known: frozenset[tuple[str, str]]) -> None:
+        """Ids of messages that earlier processes knew, for `Channel.recall`."""
+        self._known = known
+        if self._channel is not None:
+            self._channel.recall(known)
+
+    def newest(self, address: Address) -> str | None:
+        """See `Channel.newest`."""
+        return None if self._channel is None else self._channel.newest(address)
+
     def detach(self, why: str) -> Scheduler | None:
         """Stop sending: replies wait for the next `connect`. Returns what the caller has to close."""
         scheduler, self._scheduler = self._scheduler, None
@@ -103,6 +120,7 @@ class Account:
 
     def add(self, reply: Reply) -> None:
         self.replies[reply.key] = reply
+        self._places.add(reply)
 
     def changed(self, reply: Reply) -> None:
         """Something about the reply is new: decide anew what it wants."""
@@ -110,19 +128,27 @@ class Account:
             self._streaming.add(reply)
         else:
             self._streaming.discard(reply)
+        if reply.wanted is not None:
+            self._begun(reply)
         if self._scheduler is None or self._caps is None or self.stopped:
             return
         wish = reply.next_wish(self._caps, self._edit_interval(reply))
         if wish is None:
             self._scheduler.withdraw(reply)
         else:
-            self._scheduler.want(reply, *wish)
+            priority, since, due = wish
+            self._scheduler.want(reply, priority, since, max(due, self._places.not_before(reply)))
+
+    def _begun(self, reply: Reply) -> None:
+        for other in self._places.begun(reply):
+            self.changed(other)
 
     def forget(self, reply: Reply) -> None:
         """It is settled."""
         self._streaming.discard(reply)
         if self.replies.get(reply.key) is reply:
             del self.replies[reply.key]
+        self._begun(reply)
         if self._scheduler is not None:
             self._scheduler.withdraw(reply)
         self._around.progressed()
@@ -167,12 +193,19 @@ class Account:
         if reply.settled:
             self.forget(reply)
         else:
-            if reply.lost_at is not None:
-                # What was said later waits a while, so that it does not come before an answer that has to be repeated.
-                line.budget.block(min(reply.retry_at, reply.lost_at + HOLDING_LOST))
+            self._hold_back(reply, line)
             self.changed(reply)
         self._around.progressed()
         return called
+
+    def _hold_back(self, reply: Reply, line: ChatLine) -> None:
+        """While a reply is in trouble, what was said later in the chat waits; but not for ever."""
+        if not reply.attempts and not reply.searching:
+            reply.trouble_at = None
+            return
+        if reply.trouble_at is None:
+            reply.trouble_at = self._around.clock.monotonic()
+        line.budget.block(min(reply.retry_at, reply.trouble_at + HOLDING))
 
     async def _failed(self, reply: Reply, line: ChatLine, error: ChannelError) -> None:
         assert self._failures is not None
@@ -200,6 +233,7 @@ class Account:
 
     def _move(self, old: str, new: str) -> None:
         log.info("account %s: chat %s is now %s", self.name, old, new)
+        self._places.move(old, new)
         for reply in self.replies.values():
             if reply.chat == old:
                 if self._scheduler is not None:

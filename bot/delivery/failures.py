@@ -23,8 +23,6 @@ log = logging.getLogger(__name__)
 
 FIRST_PAUSE = 0.5
 LONGEST_PAUSE = 60.0
-HOLDING_ATTEMPTS = 4
-"""Failures for which a reply holds its whole chat back, so that order is kept; after that others may pass it."""
 
 PUNCTUATION = re.compile(r"([!-/:-@\[-`{-~])")
 INDENTATION = re.compile(r"^[ \t]+", re.MULTILINE)
@@ -56,10 +54,10 @@ class Failures:
                 line.budget.refuse(self._clock.monotonic(), error.retry_after)
                 log.info("%s: chat %s is limited for %.1f s", self._channel.account, line.name, error.retry_after)
             case Temporary():
-                self._wait(reply, line, error)
+                self._wait(reply, error)
             case OutcomeUnknown():
                 self._unknown(reply, step)
-                self._wait(reply, line, error)
+                self._wait(reply, error)
             case MessageGone() if isinstance(step, Edit):
                 step.state.gone()
             case MessageGone() if isinstance(step, Send) and not reply.unanchored:
@@ -70,27 +68,21 @@ class Failures:
             case Permanent():
                 return self._refused(reply, line, error, step)
             case _:
-                self._wait(reply, line, error)
+                self._wait(reply, error)
         return True
 
-    def _wait(self, reply: Reply, line: ChatLine, error: ChannelError) -> None:
+    def _wait(self, reply: Reply, error: ChannelError) -> None:
         reply.attempts += 1
         seconds = pause(reply.attempts)
-        until = self._clock.monotonic() + seconds
-        reply.retry_at = until
-        if reply.attempts <= HOLDING_ATTEMPTS:
-            line.budget.block(until)
+        reply.retry_at = self._clock.monotonic() + seconds
         log.info("reply %s: try %d failed, next in %.1f s: %s", reply.key, reply.attempts, seconds, error)
 
     def _unknown(self, reply: Reply, step: object) -> None:
         match step:
             case Send(state) if self._channel.capabilities.idempotent_send:
                 state.repeated = True
-            case Send(state, final=final):
-                state.look = True
-                if final:
-                    state.lost_finals += 1
-                    state.lost_at = self._clock.monotonic()
+            case Send(state, part, final=final):
+                state.lose(part, final, self._clock.monotonic())
             case Edit(state):
                 state.shown = None
             case ShowStream(live):
@@ -104,7 +96,7 @@ class Failures:
                 line.preview_refused = True
                 reply.previewed = None
             case Find(state):
-                state.look = False
+                state.settle()
             case Delete(state):
                 state.deletes += 1
             case Send(state) | Edit(state) if reply.final:

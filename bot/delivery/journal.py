@@ -5,18 +5,20 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from bot.delivery.reply import PartState, Reply, idem_key
-from bot.store import outbox
+from bot.delivery.parts import idem_key
+from bot.store import inbox, outbox
 from bot.store.encoding import to_json
 from bot.store.errors import StoreUnavailable
 from bot.store.rows import OutboxRow
 from channels.message import OUTBOUND_MESSAGE
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Awaitable, Callable, Iterable, Sequence
 
     from sqlalchemy import Connection
 
+    from bot.delivery.parts import PartState
+    from bot.delivery.reply import Reply
     from bot.store.store import Store
     from channels.base import Clock
     from channels.message import Address, OutboundMessage
@@ -25,7 +27,8 @@ log = logging.getLogger(__name__)
 
 STORE_RETRY = 1.0
 """Seconds between two tries to record what has already happened on the platform."""
-KNOWN_IDS = 200
+KNOWN_IDS = 2000
+"""How many of the newest messages that were received and sent a channel is told of at the start."""
 
 
 class Journal:
@@ -38,11 +41,17 @@ class Journal:
         """Parts that earlier processes intended and that they may or may not have sent."""
 
     def finalize(
-        self, tx: Connection, reply_key: str, address: Address, reply_to: str | None, message: OutboundMessage
+        self,
+        tx: Connection,
+        reply_key: str,
+        address: Address,
+        reply_to: str | None,
+        sent_after: str | None,
+        message: OutboundMessage,
     ) -> None:
         """Inside a unit: `message` (redacted) is the reply's last state."""
-        body = to_json(OUTBOUND_MESSAGE, message)
-        outbox.finalize(tx, reply_key, address, reply_to, body, self._clock.now(), idem_key(reply_key, 0))
+        body, now = to_json(OUTBOUND_MESSAGE, message), self._clock.now()
+        outbox.finalize(tx, reply_key, address, reply_to, sent_after, body, now, idem_key(reply_key, 0))
 
     async def load(self, reply_key: str) -> list[OutboxRow]:
         """Raises StoreUnavailable."""
@@ -69,6 +78,7 @@ class Journal:
             idem_key=state.idem_key,
             address=reply.address,
             reply_to=reply.reply_to,
+            sent_after=state.sent_after,
             message_id=None,
             body="",
             desired_rev=reply.rev,
@@ -94,16 +104,26 @@ class Journal:
         await self._insist(lambda: self._store.write(lambda tx: outbox.clear_message(tx, reply.key, state.index)))
 
     async def delivered(self, reply: Reply) -> None:
-        await self._insist(lambda: self._store.write(lambda tx: outbox.delivered(tx, reply.key, self._clock.now())))
+        """The reply is shown, in the state that it has now."""
+        rev = reply.rev
+        await self._insist(
+            lambda: self._store.write(lambda tx: outbox.delivered(tx, reply.key, self._clock.now(), rev))
+        )
 
     async def abandon(self, replies: Sequence[Reply], reason: str) -> None:
         """Give replies up for good."""
         keys = [reply.key for reply in replies]
         await self._insist(lambda: self._store.write(lambda tx: _abandon(tx, keys, reason)))
 
-    async def known_ids(self, address: Address) -> frozenset[str]:
-        """Ids of ours in a chat. Raises StoreUnavailable."""
-        return await self._store.read(lambda tx: outbox.known_ids(tx, address.account, address.chat, KNOWN_IDS))
+    async def known_ids(self, account: str, left: Iterable[OutboxRow]) -> frozenset[tuple[str, str]]:
+        """(chat, message id) of the account's newest messages, people's and ours, those that are `left` among them.
+
+        Raises StoreUnavailable.
+        """
+        received = await self._store.read(lambda tx: inbox.newest_ids(tx, account, KNOWN_IDS))
+        sent = await self._store.read(lambda tx: outbox.newest_ids(tx, account, KNOWN_IDS))
+        open_ones = ((row.address.chat, known) for row in left for known in (row.message_id, row.sent_after))
+        return frozenset(received + sent + [(chat, known) for chat, known in open_ones if known is not None])
 
     def restore(self, reply: Reply, rows: Sequence[OutboxRow]) -> None:
         """Give a fresh Reply what an earlier process, or an earlier reply under its key, left in the outbox."""
@@ -111,6 +131,7 @@ class Journal:
         for row in rows:
             state = reply.state(row.part)
             state.intended = True
+            state.sent_after = row.sent_after
             state.message_id = row.message_id
             state.final_shown = row.final and row.message_id is not None and row.sent_rev >= row.desired_rev
             state.crashed = row.message_id is None and (row.reply_key, row.part) in self._left

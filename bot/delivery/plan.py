@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from bot.delivery.reply import Live, PartState, Reply
+    from bot.delivery.parts import Live, PartState
+    from bot.delivery.reply import Reply
     from channels.base import Capabilities, Part
     from channels.message import OutboundMessage
 
@@ -100,11 +101,11 @@ def next_step(reply: Reply, caps: Capabilities, view: View, now: float, previews
     if reply.live is not None:
         return _stream_step(reply.live, view, now)
     if view.message.final:
-        return _next_part(reply, caps, view) or _surplus(reply, view)
+        return _next_part(reply, caps, view) or _surplus(reply, caps, view)
     if previews and len(view.parts) == 1 and not view.message.buttons and not reply.states_in_chat:
         fresh = view.parts[0] == reply.previewed and now < reply.shown_at + caps.preview_ttl
         return None if fresh else Preview(view.parts[0])
-    # A draft whose send got lost is not sent again: the final will be.
+    # A draft that is lost for good is not sent again: the final will be.
     if any(state.unsure for state in reply.states):
         return None
     if caps.edits or view.message.buttons or may_stream(reply, caps, view.message):
@@ -132,7 +133,7 @@ def _next_part(reply: Reply, caps: Capabilities, view: View) -> Step | None:
             continue
         if state.message_id is not None:
             return Edit(state, part, reply.rev, view.message.final) if caps.edits else Seal(state)
-        if not caps.idempotent_send and (state.look or (state.crashed and caps.findable_after_crash)):
+        if _may_be_there(state, caps, view.message.final):
             return Find(state, part)
         live = number == 0 and may_stream(reply, caps, view.message)
         if not live and not (caps.edits or view.message.final or view.message.buttons):
@@ -141,8 +142,21 @@ def _next_part(reply: Reply, caps: Capabilities, view: View) -> Step | None:
     return None
 
 
-def _surplus(reply: Reply, view: View) -> Step | None:
+def _surplus(reply: Reply, caps: Capabilities, view: View) -> Step | None:
+    """What the drafts had more than the final has."""
     for state in reply.states[reply.sealed + len(view.parts) :]:
-        if state.message_id is not None and state.deletes < DELETES:
-            return Delete(state)
+        if state.message_id is not None:
+            if state.deletes < DELETES:
+                return Delete(state)
+        elif view.parts and _may_be_there(state, caps, final=True):
+            return Find(state, state.lost or view.parts[-1])
     return None
+
+
+def _may_be_there(state: PartState, caps: Capabilities, final: bool) -> bool:
+    """Whether to look for it before it is sent: for drafts of an earlier process only where the channel is told to."""
+    if caps.idempotent_send:
+        return False
+    if state.lost is not None:
+        return final or not state.unsure
+    return state.crashed and (final or caps.findable_after_crash)

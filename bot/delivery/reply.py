@@ -3,31 +3,29 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from bot.delivery.budget import Priority
+from bot.delivery.parts import PartState, idem_key
 from bot.delivery.redaction import GrowingText
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from bot.delivery.parts import Live
     from bot.delivery.plan import Step, View
-    from channels.base import Capabilities, LiveReply, Part
-    from channels.message import Address, OutboundMessage
+    from channels.base import Capabilities, Part
+    from channels.message import Address, Button, OutboundMessage
+
+    Buttons = tuple[tuple[Button, ...], ...]
 
 TYPING_DELAY = 0.5
 """Seconds before the first typing action: a first text that comes at once needs none."""
 TYPING_INTERVAL = 4.0
 """Platforms show it for about 5 s (Bot API, sendChatAction)."""
-
-
-def idem_key(reply_key: str, part: int) -> str:
-    """The idempotency key of one part: derived, so that a restarted process uses the same."""
-    return hashlib.sha256(f"{reply_key}|{part}".encode()).hexdigest()[:32]
 
 
 class Outcome(StrEnum):
@@ -40,50 +38,6 @@ class Outcome(StrEnum):
     ABANDONED = "abandoned"
 
 
-@dataclass(slots=True, kw_only=True)
-class PartState:
-    """What is known of one platform message of a reply.
-
-    shown: what it shows, None when not known. intended: its outbox row is committed.
-    look: a send of ours may have been applied, so `find` comes before the next; crashed: one of an earlier process.
-    repeated: the next send with the same key may give back a message that shows something older.
-    unsure: a draft's send may have been applied and nothing was found.
-    lost_finals: sends of final content whose answer never came, the newest at lost_at; assumed: counts as shown, after
-    too many of them. final_shown: an earlier process recorded the final content. deletes: failed tries to delete it.
-    """
-
-    index: int
-    idem_key: str
-    message_id: str | None = None
-    shown: Part | None = None
-    intended: bool = False
-    look: bool = False
-    crashed: bool = False
-    repeated: bool = False
-    unsure: bool = False
-    lost_finals: int = 0
-    lost_at: float = 0.0
-    assumed: bool = False
-    final_shown: bool = False
-    deletes: int = 0
-
-    def gone(self) -> None:
-        """Its message is no more. The next one needs another key, or the platform would take it for this one."""
-        self.message_id = self.shown = None
-        self.final_shown = False
-        self.idem_key = idem_key(self.idem_key, self.index)
-
-
-@dataclass(slots=True)
-class Live:
-    """An open append-only stream, the live form of one part. ends: when it must be finished, on the clock."""
-
-    stream: LiveReply
-    part: PartState
-    ends: float
-    shown: OutboundMessage | None = None
-
-
 class Reply:
     """Made by Delivery.open; the run calls `show` as often as it likes. Jobs of the scheduler."""
 
@@ -94,6 +48,7 @@ class Reply:
         self.address = address
         self.reply_to = reply_to
         self.order = order
+        self.opened_at = now
         self.states: list[PartState] = []
         self.sealed = 0
         """Leading parts that stay as they are, because the platform can change nothing (no edits)."""
@@ -115,9 +70,13 @@ class Reply:
         """The message that it answers is gone: it is sent without pointing there."""
         self.attempts = 0
         self.retry_at = 0.0
+        self.trouble_at: float | None = None
+        """Since when its calls have failed, or one of its messages has been lost."""
         self.shown_at = -math.inf
         self.typing_at = now + TYPING_DELAY - TYPING_INTERVAL
         self.previewed: Part | None = None
+        self.asked: Buttons = ()
+        """The buttons that are known to be shown: another text above them is a draft like any other."""
         self.live: Live | None = None
         self.live_over = False
         self.growing = GrowingText()
@@ -152,18 +111,19 @@ class Reply:
     @property
     def states_in_chat(self) -> bool:
         """A message of it is, or may be, in the chat."""
-        return any(state.message_id or state.look or state.unsure for state in self.states)
+        return any(state.message_id or state.lost for state in self.states)
 
     @property
-    def lost_at(self) -> float | None:
-        """When the newest send of final content got lost that is still to be repeated; None when there is none."""
-        lost = [s.lost_at for s in self.states if s.lost_finals and s.message_id is None and not s.assumed]
-        return max(lost, default=None)
+    def searching(self) -> bool:
+        """A message of it may be in the chat and is looked for, or has to be repeated."""
+        return any(
+            (state.lost and not state.unsure) or (state.lost_finals and not state.assumed) for state in self.states
+        )
 
     @property
     def streaming(self) -> bool:
-        """Its drafts are competing for the account's budget."""
-        return self.wanted is not None and not self.wanted.final and not self.settled
+        """Its drafts are competing for the account's budget. What waits for a button's press does not grow."""
+        return self.wanted is not None and not (self.wanted.final or self.wanted.buttons) and not self.settled
 
     @property
     def message_ids(self) -> dict[int, str]:
@@ -211,8 +171,12 @@ class Reply:
         return self.states[index]
 
     def move(self, chat: str) -> None:
-        """The chat has a new id."""
+        """The chat has a new id: what got lost in the old one cannot be found here, and ids are counted anew."""
         self.address = replace(self.address, chat=chat)
+        self.reply_to, self.unanchored = None, True
+        for state in self.states:
+            state.settle()
+            state.sent_after = None
 
     def seal(self, *, broken: bool) -> None:
         """Leave the first open part as it is; what follows goes below. broken: it does not count, all is said anew."""
@@ -272,9 +236,9 @@ class Reply:
         return caps.append_only_stream or (caps.preview_dm and not self.group)
 
     def _draft_wish(self, wanted: OutboundMessage, interval: float) -> tuple[Priority, float, float]:
-        if wanted.buttons:
+        if not self.visible:  # first messages keep their order, so that answers stand in the order of the questions
+            return (Priority.PROGRESS, 0.0, self.retry_at)
+        if wanted.buttons and wanted.buttons != self.asked:
             return (Priority.QUESTION, self.retry_at, self.retry_at)
-        if not self.visible:
-            return (Priority.PROGRESS, self.retry_at, self.retry_at)
         due = self.retry_at if self.suspended else max(self.retry_at, self.shown_at + interval)
         return (Priority.DRAFT, due, due)

@@ -7,18 +7,21 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from bot.delivery.parts import Live
 from bot.delivery.plan import Delete, Edit, Find, FinishStream, Preview, Seal, Send, ShowStream, View, next_step
 from bot.delivery.redaction import redact_message
-from bot.delivery.reply import TYPING_INTERVAL, Live
+from bot.delivery.reply import TYPING_INTERVAL
 from channels.base import Probe
+from channels.errors import OutcomeUnknown
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from bot.delivery.journal import Journal
+    from bot.delivery.parts import PartState
     from bot.delivery.plan import Step
     from bot.delivery.redaction import Redactor
-    from bot.delivery.reply import PartState, Reply
+    from bot.delivery.reply import Reply
     from channels.base import Channel, Clock, Part
 
 log = logging.getLogger(__name__)
@@ -28,10 +31,12 @@ NOTHING_SHOWN = -1
 STREAM_SHARE = 0.9
 """We end a stream ourselves when this share of the time that the platform gives it has passed."""
 LEASE_RETRY = 1.0
+LOST_PAUSE = 3.0
+"""Seconds after a lost send before it is repeated, since it may still be under way; between two looks as well."""
+LOOKS = 3
+"""How often a lost message is looked for when the platform cannot tell."""
 LOST_FINALS = 2
 """Sends of an answer whose outcome stayed unknown before it counts as shown: one repeat, never a series of copies."""
-LOST_PAUSE = 5.0
-"""Seconds before an answer whose send got lost is repeated, or before the wire is looked at again."""
 
 
 class Sender:
@@ -93,10 +98,15 @@ class Sender:
         return reply.view[1]
 
     async def _up_to_date(self, reply: Reply) -> None:
+        shown = reply.wanted
         reply.dirty = False
+        reply.asked = shown.buttons if shown is not None else ()
         if reply.final and not reply.settled:
             await self._journal.delivered(reply)
-            reply.settle(reply.degraded)
+            if reply.wanted is shown:
+                reply.settle(reply.degraded)
+            else:  # a newer final came meanwhile
+                reply.dirty = True
 
     def _may_call(self, reply: Reply, step: Step) -> bool:
         now = self._clock.monotonic()
@@ -145,6 +155,7 @@ class Sender:
     async def _send(self, reply: Reply, step: Send) -> bool:
         state = step.state
         if not state.intended:
+            state.sent_after = self._channel.newest(reply.address)
             await self._journal.intend(reply, state)
             state.intended = True
             if not self._lease_valid():
@@ -180,31 +191,40 @@ class Sender:
     async def _find(self, reply: Reply, state: PartState, part: Part) -> None:
         rev = reply.rev
         before = reply.states[state.index - 1].message_id if state.index else reply.reply_to
-        known = await self._journal.known_ids(reply.address)
-        found = await self._channel.find(reply.address, part, Probe(idem_key=state.idem_key, after=before, known=known))
+        probe = Probe(idem_key=state.idem_key, after=state.sent_after or before)
+        try:
+            found = await self._channel.find(reply.address, part, probe)
+        except OutcomeUnknown as error:
+            self._not_told(reply, state, error)
+            return
         if found is not None:
             await self._sent(reply, state, found, part, rev)
-            return
-        state.look = state.crashed = False
-        if self._caps.findable_after_crash:
-            state.lost_finals = 0
-        elif not reply.final:
+        elif self._clock.monotonic() < state.lost_at + LOST_PAUSE:
+            reply.retry_at = state.lost_at + LOST_PAUSE
+        else:
+            state.settle()
+
+    def _not_told(self, reply: Reply, state: PartState, error: OutcomeUnknown) -> None:
+        """It may be there or not: look again later, when more is known of what else is there, then decide."""
+        state.looks += 1
+        if state.looks < LOOKS:
+            if state.lost is not None:
+                reply.retry_at = self._clock.monotonic() + LOST_PAUSE
+        elif state.lost is not None and not reply.final:
             state.unsure = True
-        elif state.lost_finals >= LOST_FINALS:
-            log.error(
-                "reply %s part %d: sent %d times without an answer, taken as shown", reply.key, state.index, LOST_FINALS
-            )
-            state.assumed = True
-        elif state.lost_finals:
-            log.warning("reply %s part %d: sent without an answer and not found, sending again", reply.key, state.index)
-            reply.retry_at = self._clock.monotonic() + LOST_PAUSE
+        else:
+            state.lost, state.unsure, state.crashed = None, False, False
+            state.assumed = state.lost_finals >= LOST_FINALS
+            level, what = (logging.ERROR, "taken as shown") if state.assumed else (logging.WARNING, "sending again")
+            log.log(level, "reply %s part %d may have been sent, %s: %s", reply.key, state.index, what, error)
 
     async def _sent(self, reply: Reply, state: PartState, message_id: str, shown: Part | None, rev: int) -> None:
         """A part is in the chat. Nothing else of this chat goes before that is recorded."""
         state.message_id, state.shown = message_id, shown
         if shown is not None:
             reply.growing.mark()
-        state.look = state.crashed = state.repeated = state.unsure = False
+        state.settle()
+        state.repeated = False
         reply.previewed = None
         await self._journal.sent(reply, state.index, message_id, rev)
 

@@ -89,7 +89,11 @@ class Delivery:
 
     async def start(self) -> None:
         """Take over the finals that earlier processes left undelivered. Raises StoreUnavailable."""
-        for key, rows in (await self._journal.take_over()).items():
+        left = await self._journal.take_over()
+        for account in {*self._accounts, *(rows[0].address.account for rows in left.values())}:
+            its = [row for rows in left.values() for row in rows if row.address.account == account]
+            self._account(account).recall(await self._journal.known_ids(account, its))
+        for key, rows in left.items():
             if rows[0].final and self._find(key, rows[0].address) is None:
                 reply = self._make(key, rows[0].address, rows[0].reply_to)
                 self._restore(reply, rows)
@@ -113,21 +117,27 @@ class Delivery:
         Raises StoreUnavailable.
         """
         standing = self._find(reply_key, address)
-        if standing is not None:
+        if standing is not None and standing.loaded:
             return standing
         rows = await self._journal.load(reply_key)
-        standing = self._find(reply_key, address)
-        if standing is None:
-            standing = self._make(reply_key, address, reply_to)
-            self._restore(standing, rows)
-        return standing
+        reply = self.expect(reply_key, address, reply_to)
+        if not reply.loaded:
+            self._restore(reply, rows)
+        return reply
+
+    def expect(self, reply_key: str, address: Address, reply_to: str | None) -> Reply:
+        """The reply takes its place in the order of its chat: it will be opened at once, and is to stand above those
+        that are opened later."""
+        return self._find(reply_key, address) or self._make(reply_key, address, reply_to)
 
     def finalize(
         self, tx: Connection, reply_key: str, address: Address, reply_to: str | None, message: OutboundMessage
     ) -> None:
         """Store the reply's final state, redacted; part of the caller's unit (`Store.write`), before `finished`."""
         assert message.final
-        self._journal.finalize(tx, reply_key, address, reply_to, redact_message(message, self._redact))
+        account = self._accounts.get(address.account)
+        newest = None if account is None else account.newest(address)
+        self._journal.finalize(tx, reply_key, address, reply_to, newest, redact_message(message, self._redact))
 
     def finished(self, reply_key: str, address: Address, reply_to: str | None, message: OutboundMessage) -> Reply:
         """After the commit of `finalize`: see to it that the final gets shown. The same arguments; never blocks."""

@@ -32,7 +32,7 @@ from bot.settings.sections import (
     LogSettings,
     UploadSettings,
 )
-from channels.registry import PLATFORMS, config_class
+from channels.registry import PLATFORMS, config_class, names_group
 from harness.config import LlmSettings, ModelSettings, Section, SummarizationSettings
 
 AccountId = Annotated[str, StringConstraints(pattern=ACCOUNT_ID)]
@@ -149,6 +149,10 @@ class Settings(BaseSettings):
     def conversations_for(self, account: str) -> ConversationSettings:
         """As access_for."""
         return _overlay(self.conversations, self.channels[account].conversations)
+
+    def names_group(self, account: str, native_id: str) -> bool | None:
+        """Whether an id is a group's and not a person's; None where the account's platform cannot tell by the id."""
+        return names_group(self.channels[account].type, native_id)
 
     def locale_for(self, account: str) -> Locale:
         """The account's language setting, else the general one."""

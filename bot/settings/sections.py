@@ -9,8 +9,6 @@ from pydantic import Field, SecretStr, field_validator, model_validator
 from bot.settings.identities import ANYBODY, Identities, NamedIdentities
 from harness.config import Section
 
-_BUSY_LATER = ("collect", "interrupt", "rollback", "reject")
-
 
 class DatabaseSettings(Section):
     """url: PostgreSQL's; without one the database is an SQLite file in data_dir."""
@@ -50,7 +48,11 @@ class GroupSettings(Section):
 
 
 class AccessSettings(Section):
-    """Who may use the bot; nobody by default. dm "pairing" admits like "allowlist": only persons in `allow`."""
+    """Who may use the bot; nobody by default. What is granted in chats or by `antler access` comes on top of it.
+
+    dm: what a stranger gets who writes in private: "pairing" a code that an admin can let in, "allowlist" their id,
+    "open" an answer.
+    """
 
     dm: Literal["pairing", "allowlist", "open"] = "pairing"
     allow: Identities = ()
@@ -71,9 +73,11 @@ class AccessSettings(Section):
 
 
 class ConversationSettings(Section):
-    """busy: what a message does that arrives during a run. group_*: how groups are held."""
+    """busy: what a message does that arrives during a run. debounce_seconds: in which a person's further messages join
+    the first one. group_*: how groups are held."""
 
-    busy: Literal["queue"] = "queue"
+    busy: Literal["queue", "collect", "interrupt", "rollback", "reject"] = "queue"
+    debounce_seconds: float = Field(default=0, ge=0, le=60)
     group_scope: Literal["chat", "speaker"] = "chat"
     group_context: Literal["on", "off"] = "on"
     group_control: Literal["admins", "members"] = "admins"
@@ -81,16 +85,21 @@ class ConversationSettings(Section):
     @field_validator("busy", mode="before")
     @classmethod
     def _not_yet(cls, value: Any) -> Any:
-        if value in _BUSY_LATER:
-            raise ValueError("arrives with a later version; this one knows queue only")
+        if value == "steer":
+            raise ValueError("arrives with a later version; this one knows queue, collect, interrupt, rollback, reject")
         return value
 
 
 class LimitSettings(Section):
-    """concurrent_runs: of the process. model_calls and run_seconds: of one run; waiting for a person is not counted."""
+    """concurrent_runs: of the process. queued_total: messages that may wait in all conversations together.
+    messages_per_minute: of one person for long, message_burst of them at once. model_calls and run_seconds: of one run;
+    waiting for a person is not counted."""
 
     concurrent_runs: int = Field(default=200, gt=0)
     queued_per_conversation: int = Field(default=20, gt=0)
+    queued_total: int = Field(default=2000, gt=0)
+    messages_per_minute: float = Field(default=60, gt=0)
+    message_burst: int = Field(default=30, gt=0)
     model_calls: int = Field(default=100, gt=0)
     run_seconds: float = Field(default=1800, gt=0)
 

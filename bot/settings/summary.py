@@ -9,8 +9,8 @@ if TYPE_CHECKING:
     from bot.settings.sections import AccessSettings
 
 _DM = {
-    "pairing": "persons of the list (pairing arrives with a later version; a stranger is told their id)",
-    "allowlist": "persons of the list (a stranger is told their id)",
+    "pairing": "known persons (a stranger gets a code that an administrator can let in)",
+    "allowlist": "known persons (a stranger is told their id)",
     "open": "EVERYBODY",
 }
 _TERMINAL = "whoever may use this machine as the user that Antler runs as"

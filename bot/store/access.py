@@ -1,40 +1,98 @@
-"""Who was let in besides the lists of the config: today groups whose chat got a new id."""
+"""Who was let in, shut out or waits for it, besides the lists of the config. bot/access.py holds it in memory."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import logging
+from dataclasses import asdict, dataclass, fields
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, Literal
 
-from sqlalchemy import select
+from sqlalchemy import delete, select
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
+from bot.store.errors import StoreError
 from bot.store.sql import insert
 from bot.store.tables import access
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from sqlalchemy import Connection
+    from sqlalchemy import Connection, Row
 
-ALLOWED = "allowed"
-GROUP = "group"
+log = logging.getLogger(__name__)
 
-
-def allow_group(tx: Connection, account: str, group: str, decided_by: str, now: datetime) -> None:
-    """Let a group (`account:chat`) in; what is known of it already stays."""
-    values = {
-        "account": account,
-        "subject_kind": GROUP,
-        "subject_id": group,
-        "state": ALLOWED,
-        "display_name": "",
-        "attempts": 0,
-        "created_at": now,
-        "decided_at": now,
-        "decided_by": decided_by,
-    }
-    tx.execute(insert(tx, access).on_conflict_do_nothing(index_elements=["subject_kind", "subject_id"]), values)
+SubjectKind = Literal["person", "group"]
 
 
-def allowed_groups(tx: Connection, account: str) -> frozenset[str]:
-    """The groups of an account that were let in, as `account:chat`."""
-    mine = (access.c.account == account) & (access.c.subject_kind == GROUP) & (access.c.state == ALLOWED)
-    return frozenset(tx.scalars(select(access.c.subject_id).where(mine)))
+class AccessState(StrEnum):
+    """PENDING: has a pairing code. PAIRED: came in with one. ALLOWED and ADMIN: named by somebody. BLOCKED: gets
+    nothing, whatever a list for everybody says."""
+
+    PENDING = "pending"
+    PAIRED = "paired"
+    ALLOWED = "allowed"
+    ADMIN = "admin"
+    BLOCKED = "blocked"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccessRow:
+    """subject: `account:native id` of a person, `account:chat` of a group. name: untrusted text, for the admin.
+
+    chat and language: where and how the person was last told about it, None and "" when that is not known.
+    code_hash and expires_at: of the pairing code while it waits. decided_by: a person's id, or a word for the way.
+    """
+
+    account: str
+    kind: SubjectKind
+    subject: str
+    state: AccessState
+    name: str = ""
+    chat: str | None = None
+    language: str = ""
+    code_hash: str | None = None
+    created_at: datetime
+    expires_at: datetime | None = None
+    decided_at: datetime | None = None
+    decided_by: str | None = None
+
+
+_NAMES = {"kind": "subject_kind", "subject": "subject_id", "name": "display_name"}
+_COLUMNS = {field.name: _NAMES.get(field.name, field.name) for field in fields(AccessRow)}
+
+
+class AccessUnreadable(StoreError):
+    """It cannot be known who has access, so nobody may be let in."""
+
+
+def everything(tx: Connection) -> list[AccessRow]:
+    """All rows, oldest first. One whose state is not known any more shuts its subject out. Raises AccessUnreadable."""
+    try:
+        return [_row(row) for row in tx.execute(select(access).order_by(access.c.created_at, access.c.subject_id))]
+    except (SQLAlchemyError, TypeError, ValueError) as error:
+        why = error.orig if isinstance(error, DBAPIError) else error
+        raise AccessUnreadable(
+            f"who has access cannot be read, so nobody is let in and nothing starts: {why}"
+        ) from error
+
+
+def put(tx: Connection, row: AccessRow) -> None:
+    """Write a row, in the place of what was known of its subject."""
+    values = {_COLUMNS[name]: value for name, value in asdict(row).items()}
+    key = ["subject_kind", "subject_id"]
+    changes = {name: value for name, value in values.items() if name not in key}
+    tx.execute(insert(tx, access).values(values).on_conflict_do_update(index_elements=key, set_=changes))
+
+
+def remove(tx: Connection, row: AccessRow, code_hash: str | None) -> None:
+    """Forget a subject, unless its code is another one by now."""
+    mine = (access.c.subject_kind == row.kind) & (access.c.subject_id == row.subject)
+    tx.execute(delete(access).where(mine, access.c.code_hash.is_not_distinct_from(code_hash)))
+
+
+def _row(row: Row[*tuple[Any, ...]]) -> AccessRow:
+    values = {name: getattr(row, column) for name, column in _COLUMNS.items()}
+    if values["state"] not in set(AccessState):
+        log.error("access of %s is %r, which means nothing here: it is shut out", values["subject"], values["state"])
+        values["state"] = AccessState.BLOCKED
+    return AccessRow(**values | {"state": AccessState(values["state"])})

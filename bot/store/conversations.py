@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
-from sqlalchemy import select, update
+from sqlalchemy import bindparam, select, update
 
 from bot.store.errors import StoreError
 from bot.store.rekey import migrate_chat as migrate_chat
@@ -18,6 +18,13 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection
 
+# Built once: making a statement costs more than running it.
+ONE = (
+    select(conversations, threads.c.title)
+    .join(threads, threads.c.thread_id == conversations.c.thread_id)
+    .where(conversations.c.key == bindparam("name"))
+)
+
 
 class OwnerMismatch(StoreError):
     """A conversation is another owner's than it was; nobody is given its thread."""
@@ -25,12 +32,7 @@ class OwnerMismatch(StoreError):
 
 def load(tx: Connection, key: str) -> ConversationRow | None:
     """The conversation, None if nobody has written there yet."""
-    query = (
-        select(conversations, threads.c.title)
-        .join(threads, threads.c.thread_id == conversations.c.thread_id)
-        .where(conversations.c.key == key)
-    )
-    row = tx.execute(query).first()
+    row = tx.execute(ONE, {"name": key}).first()
     if row is None:
         return None
     return ConversationRow(

@@ -6,7 +6,8 @@ StoreError
   StoreNewer            the database was written by a newer version of the program: nothing was touched
   Fenced                another process took over: this one must stop, none of its writes will ever be accepted
   StoreClosed           used after close
-AccountConflict, AlreadyAssigned, OwnerMismatch (each defined beside the function that raises it) are StoreErrors too
+AccessUnreadable, AccountConflict, AlreadyAssigned, OwnerMismatch are StoreErrors too, each defined beside the function
+that raises it.
 """
 
 from __future__ import annotations

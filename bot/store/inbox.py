@@ -26,6 +26,14 @@ if TYPE_CHECKING:
 
 Key = tuple[str, str]
 COLUMNS = (inbox.c.id, inbox.c.account, inbox.c.event, inbox.c.received_at, inbox.c.state)
+# Built once: making a statement costs more than running it.
+THESE = inbox.c.id.in_(bindparam("ids", expanding=True))
+SETTLE = update(inbox).where(THESE).values(state=bindparam("now"), reason=bindparam("why"))
+RENEW = SETTLE.values(run_id=None)
+FREE = (inbox.c.state == InboxState.NEW) | (
+    (inbox.c.state == InboxState.ASSIGNED) & (inbox.c.run_id == bindparam("run"))
+)
+ASSIGN = update(inbox).where(THESE, FREE).values(state=InboxState.ASSIGNED, run_id=bindparam("run"))
 KNOWN_KEYS = select(inbox_keys.c.key, inbox_keys.c.inbox_id).where(
     inbox_keys.c.account == bindparam("account"), inbox_keys.c.key.in_(bindparam("keys", expanding=True))
 )
@@ -101,6 +109,17 @@ def find_message(tx: Connection, account: str, chat: str, platform_message_id: s
     return None if row is None else _row(row)
 
 
+def newest_ids(tx: Connection, account: str, limit: int) -> list[tuple[str, str]]:
+    """(chat, platform id) of the newest messages that people sent."""
+    query = (
+        select(inbox.c.chat, inbox.c.platform_message_id)
+        .where(inbox.c.account == account, inbox.c.platform_message_id.is_not(None))
+        .order_by(inbox.c.id.desc())
+        .limit(limit)
+    )
+    return [(chat, message_id) for chat, message_id in tx.execute(query)]
+
+
 def replace_event(tx: Connection, row_id: int, event: AnyEvent) -> None:
     """Put an event's new state (an edited message) in its place in the queue."""
     tx.execute(update(inbox).where(inbox.c.id == row_id).values(event=to_json(INBOUND_EVENT, event)))
@@ -108,19 +127,15 @@ def replace_event(tx: Connection, row_id: int, event: AnyEvent) -> None:
 
 def settle(tx: Connection, ids: Iterable[int], state: InboxState, reason: str | None = None) -> None:
     """Set the state (DONE or DEAD; NEW gives an event back to the queue) and why."""
+    statement = RENEW if state is InboxState.NEW else SETTLE
     for part in chunks(ids):
-        changes: dict[str, Any] = {"state": state, "reason": reason}
-        if state is InboxState.NEW:
-            changes["run_id"] = None
-        tx.execute(update(inbox).where(inbox.c.id.in_(part)).values(changes))
+        tx.execute(statement, {"ids": part, "now": state, "why": reason})
 
 
 def assign(tx: Connection, ids: Iterable[int], run_id: str) -> None:
     """Give NEW events to a run; those that it has already are left alone. Raises AlreadyAssigned for any other."""
     for part in chunks(set(ids)):
-        free = (inbox.c.state == InboxState.NEW) | ((inbox.c.state == InboxState.ASSIGNED) & (inbox.c.run_id == run_id))
-        given = update(inbox).where(inbox.c.id.in_(part), free).values(state=InboxState.ASSIGNED, run_id=run_id)
-        if tx.execute(given).rowcount != len(part):
+        if tx.execute(ASSIGN, {"ids": part, "run": run_id}).rowcount != len(part):
             raise AlreadyAssigned(f"not all of {sorted(part)} were free for run {run_id}")
 
 

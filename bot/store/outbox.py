@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import bindparam, delete, select, update
+from sqlalchemy import bindparam, case, delete, select, update
 
 from bot.store.bulk import Bulk
 from bot.store.rows import OutboxRow
-from bot.store.sql import chunks, insert
+from bot.store.sql import chunks, insert_new
 from bot.store.tables import instance, outbox
 from channels.message import Address
 
@@ -20,12 +20,28 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection, Row
 
 PLAIN = (
-    "reply_key", "part", "idem_key", "reply_to", "message_id", "body", "desired_rev", "sent_rev", "final", "created_at",
-    "epoch",
+    "reply_key", "part", "idem_key", "reply_to", "sent_after", "message_id", "body", "desired_rev", "sent_rev", "final",
+    "created_at", "epoch",
 )  # fmt: skip
+# Built once: making a statement costs more than running it.
+EPOCH = select(instance.c.epoch)
 PARTS = select(outbox).where(outbox.c.reply_key == bindparam("reply_key")).order_by(outbox.c.part)
 THIS_PART = (outbox.c.reply_key == bindparam("k")) & (outbox.c.part == bindparam("p"))
 MARK_SENT = update(outbox).where(THIS_PART).values(message_id=bindparam("message"), sent_rev=bindparam("rev"))
+THIS_REPLY = outbox.c.reply_key == bindparam("k")
+FINALIZE = (
+    update(outbox)
+    .where(THIS_REPLY)
+    .values(
+        desired_rev=outbox.c.desired_rev + 1,
+        final=True,
+        delivered_at=None,
+        abandoned=None,
+        body=case((outbox.c.part == 0, bindparam("text", type_=outbox.c.body.type)), else_=outbox.c.body),
+    )
+)
+DELIVERED = update(outbox).where(THIS_REPLY).values(delivered_at=bindparam("at"))
+DELIVERED_REV = DELIVERED.where(outbox.c.desired_rev <= bindparam("rev"))
 MARK_SHOWN = update(outbox).where(THIS_PART, outbox.c.sent_rev < bindparam("rev")).values(sent_rev=bindparam("rev"))
 
 
@@ -66,10 +82,10 @@ RECORD_SHOWN: Bulk[Shown, None] = Bulk("record shown", _record_shown)
 
 def intend(tx: Connection, rows: Sequence[OutboxRow]) -> list[OutboxRow]:
     """Record that these parts are going to be sent; returns what stands, which is older where a part was known."""
-    epoch = tx.scalar(select(instance.c.epoch))  # of this process: the writer has just compared them
+    epoch = tx.scalar(EPOCH)  # of this process: the writer has just compared them
     values = [_values(row) | {"epoch": epoch} for row in rows]
     if values:
-        tx.execute(insert(tx, outbox).on_conflict_do_nothing(index_elements=["reply_key", "part"]), values)
+        tx.execute(insert_new(tx.dialect.name, outbox), values)
     standing = {(row.reply_key, row.part): row for key in {row.reply_key for row in rows} for row in load(tx, key)}
     return [standing[row.reply_key, row.part] for row in rows]
 
@@ -79,6 +95,7 @@ def finalize(
     reply_key: str,
     address: Address,
     reply_to: str | None,
+    sent_after: str | None,
     body: str,
     now: datetime,
     idem_key_0: str,
@@ -94,6 +111,7 @@ def finalize(
         idem_key=idem_key_0,
         address=address,
         reply_to=reply_to,
+        sent_after=sent_after,
         message_id=None,
         body="",
         desired_rev=0,
@@ -103,10 +121,7 @@ def finalize(
     )
     (standing,) = intend(tx, [first])
     if not (standing.final and standing.body == body):
-        own = outbox.c.reply_key == reply_key
-        changes = {"desired_rev": outbox.c.desired_rev + 1, "final": True, "delivered_at": None, "abandoned": None}
-        tx.execute(update(outbox).where(own).values(changes))
-        tx.execute(update(outbox).where(own, outbox.c.part == 0).values(body=body))
+        tx.execute(FINALIZE, {"k": reply_key, "text": body})
     return load(tx, reply_key)
 
 
@@ -125,9 +140,12 @@ def undelivered(tx: Connection) -> list[OutboxRow]:
     return sorted(rows, key=lambda row: (begun[row.reply_key], row.reply_key, row.part))
 
 
-def delivered(tx: Connection, reply_key: str, now: datetime) -> None:
-    """The whole reply is on the platform in its last state."""
-    tx.execute(update(outbox).where(outbox.c.reply_key == reply_key).values(delivered_at=now))
+def delivered(tx: Connection, reply_key: str, now: datetime, rev: int | None = None) -> None:
+    """The whole reply is on the platform in its last state; nothing when that is newer than `rev`, which is shown."""
+    if rev is None:
+        tx.execute(DELIVERED, {"k": reply_key, "at": now})
+    else:
+        tx.execute(DELIVERED_REV, {"k": reply_key, "at": now, "rev": rev})
 
 
 def abandon(tx: Connection, reply_key: str, reason: str) -> None:
@@ -144,15 +162,12 @@ def clear_message(tx: Connection, reply_key: str, part: int, idem_key: str | Non
     tx.execute(update(outbox).where(outbox.c.reply_key == reply_key, outbox.c.part == part).values(changes))
 
 
-def known_ids(tx: Connection, account: str, chat: str, limit: int) -> frozenset[str]:
-    """The platform ids of our newest messages in a chat, for `Probe.known`."""
-    query = (
-        select(outbox.c.message_id)
-        .where(outbox.c.account == account, outbox.c.chat == chat, outbox.c.message_id.is_not(None))
-        .order_by(outbox.c.created_at.desc())
-        .limit(limit)
-    )
-    return frozenset(tx.scalars(query))
+def newest_ids(tx: Connection, account: str, limit: int) -> list[tuple[str, str]]:
+    """(chat, platform id) of the messages that were delivered last, and of those that were the newest before them."""
+    query = select(outbox.c.chat, outbox.c.message_id, outbox.c.sent_after)
+    delivered = (outbox.c.account == account) & outbox.c.delivered_at.is_not(None)
+    rows = tx.execute(query.where(delivered).order_by(outbox.c.delivered_at.desc()).limit(limit))
+    return [(chat, message_id) for chat, *known in rows for message_id in known if message_id is not None]
 
 
 def reply_of(tx: Connection, account: str, chat: str, message_id: str) -> str | None:

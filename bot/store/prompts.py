@@ -12,6 +12,7 @@ from bot.store.sql import chunks, insert
 from bot.store.tables import prompts
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from datetime import datetime
 
     from sqlalchemy import Connection, Row
@@ -22,6 +23,13 @@ PLAIN = tuple(field.name for field in fields(PromptRow))
 def create(tx: Connection, row: PromptRow) -> None:
     """Record the question before its buttons are shown."""
     tx.execute(insert(tx, prompts), asdict(row) | {"answered_at": None, "expired": False})
+
+
+def ensure(tx: Connection, rows: Sequence[PromptRow]) -> None:
+    """create, for questions with ids that are derived and may be known already: then nothing changes."""
+    if rows:
+        values = [asdict(row) | {"answered_at": None, "expired": False} for row in rows]
+        tx.execute(insert(tx, prompts).on_conflict_do_nothing(index_elements=["id"]), values)
 
 
 def attach(tx: Connection, prompt_id: str, message_id: str) -> None:

@@ -46,6 +46,8 @@ def migrate_chat(tx: Connection, account: str, old_chat: str, new_chat: str) -> 
             _move_conversation(tx, key, new + rest)
     for table in (runs, outbox):
         tx.execute(update(table).where(table.c.account == account, table.c.chat == old_chat).values(chat=new_chat))
+    # Ids are counted anew there.
+    tx.execute(update(outbox).where(outbox.c.account == account, outbox.c.chat == new_chat).values(sent_after=None))
 
     def moved(address: Address) -> Address:
         return replace(address, chat=new_chat) if address.chat == old_chat else address

@@ -65,6 +65,7 @@ class RunRow:
 
     inbox_ids: the messages that it answers. reply_key: its reply in the outbox. head: the newest checkpoint when the
     run was last started; attempt counts starts without a new checkpoint. epoch: of the process that runs it.
+    stop: why it is being ended, as soon as somebody wants that. ahead: the greatest of those that wait goes first.
     """
 
     run_id: str
@@ -86,6 +87,8 @@ class RunRow:
     created_at: datetime
     started_at: datetime | None
     ended_at: datetime | None
+    stop: str | None = None
+    ahead: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,6 +96,7 @@ class OutboxRow:
     """One part of a reply.
 
     body: the reply's OutboundMessage as JSON, on part 0 only ("" elsewhere). message_id: None until a send is recorded.
+    sent_after: an id that its platform message is certainly newer than.
     desired_rev and sent_rev: the part is up to date when they are equal. final: the reply will not change any more.
     epoch: of the process that intended the send, filled in by the store; a row of an earlier process without a
     message_id may have been sent or not.
@@ -103,6 +107,7 @@ class OutboxRow:
     idem_key: str
     address: Address
     reply_to: str | None
+    sent_after: str | None
     message_id: str | None
     body: str
     desired_rev: int

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import delete, func, select
 
-from bot.store.sql import chunks, insert
+from bot.store.sql import chunks, insert_new
 from bot.store.tables import run_events, runs
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ def append(tx: Connection, run_id: str, events: Sequence[Event]) -> None:
     """Add events; one whose seq is there already is kept as it was, so that a repeat does no harm."""
     values = [{"run_id": run_id, "seq": seq, "type": kind, "body": body} for seq, kind, body in events]
     if values:
-        tx.execute(insert(tx, run_events).on_conflict_do_nothing(index_elements=["run_id", "seq"]), values)
+        tx.execute(insert_new(tx.dialect.name, run_events), values)
 
 
 def read(tx: Connection, run_id: str, after_seq: int = -1) -> list[Event]:

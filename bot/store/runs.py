@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import bindparam, delete, select, update
+from sqlalchemy import and_, bindparam, delete, or_, select, update
 
 from bot.store import inbox
 from bot.store.errors import StoreError
@@ -24,9 +24,36 @@ if TYPE_CHECKING:
 OPEN_STATES = tuple(state for state in RunState if not state.ended)
 ACTIVE_STATES = (RunState.RUNNING, RunState.WAITING)
 PLAIN = tuple(field.name for field in fields(RunRow) if field.name not in ("address", "state"))
-# Built once: naming two dozen columns costs more than reading them.
+# Built once: making a statement costs more than running it.
 RUNS = select(runs)
 ONE_RUN = RUNS.where(runs.c.run_id == bindparam("run_id"))
+THIS_RUN = runs.c.run_id == bindparam("run")
+START = (
+    update(runs)
+    .where(THIS_RUN)
+    .values(
+        state=RunState.RUNNING,
+        head=bindparam("new_head"),
+        base_checkpoint_id=bindparam("base"),
+        attempt=bindparam("count"),
+        suspended=False,
+        epoch=bindparam("own_epoch"),
+        started_at=bindparam("began"),
+    )
+)
+END = (
+    update(runs)
+    .where(THIS_RUN, or_(*(runs.c.state == state for state in OPEN_STATES)))
+    .values(state=bindparam("ending"), ended_at=bindparam("at"), detail=bindparam("why"), suspended=False)
+)
+END_MESSAGES = (
+    update(inbox_table)
+    .where(inbox_table.c.run_id == bindparam("run"), inbox_table.c.state == InboxState.ASSIGNED)
+    .values(state=InboxState.DONE, reason=bindparam("why"))
+)
+COUNT_CALL = update(runs).where(THIS_RUN).values(model_calls=runs.c.model_calls + 1).returning(runs.c.model_calls)
+NEVER_WANTED = "dropped"
+"""The detail of a run that somebody dropped before it started."""
 
 
 class RunEnded(StoreError):
@@ -55,16 +82,14 @@ def start(tx: Connection, run_id: str, head: str | None, now: datetime, epoch: i
     if RunState(row.state).ended:
         raise RunEnded(f"run {run_id} has ended: {row.state}")
     repeated = row.attempt > 0 and row.head == head and not row.suspended and not planned
-    changes = {
-        "state": RunState.RUNNING,
-        "head": head,
-        "base_checkpoint_id": row.base_checkpoint_id if row.attempt else head,
-        "attempt": row.attempt + 1 if repeated else 1,
-        "suspended": False,
-        "epoch": epoch,
-        "started_at": row.started_at or now,
-    }
-    return _row(tx.execute(update(runs).where(runs.c.run_id == run_id).values(changes).returning(runs)).one())
+    base = row.base_checkpoint_id if row.attempt else head
+    attempt = row.attempt + 1 if repeated else 1
+    began = row.started_at or now
+    changes = {"new_head": head, "base": base, "count": attempt, "own_epoch": epoch, "began": began}
+    tx.execute(START, {"run": run_id} | changes)
+    started = load(tx, run_id)
+    assert started is not None
+    return started
 
 
 def suspend(tx: Connection, run_id: str) -> None:
@@ -73,16 +98,28 @@ def suspend(tx: Connection, run_id: str) -> None:
     tx.execute(update(runs).where(active_run).values(state=RunState.PENDING, suspended=True))
 
 
+def ask_to_stop(tx: Connection, run_id: str, reason: str) -> None:
+    """Record why it is being ended, before its work is stopped: after a crash it does not go on. The first one counts.
+
+    Nothing happens when it has ended by itself.
+    """
+    still_open = (runs.c.run_id == run_id) & runs.c.state.in_(OPEN_STATES) & runs.c.stop.is_(None)
+    tx.execute(update(runs).where(still_open).values(stop=reason))
+
+
+def put_ahead(tx: Connection, run_id: str, ahead: int) -> None:
+    """Let a run that waits go before those with a smaller number."""
+    tx.execute(update(runs).where(runs.c.run_id == run_id).values(ahead=ahead))
+
+
 def end(tx: Connection, run_id: str, state: RunState, now: datetime, detail: str | None = None) -> bool:
     """Name its ending; its messages that nobody settled otherwise are done. False when it had ended before."""
     if not state.ended:
         raise ValueError(f"{state} is no ending")
-    still_open = (runs.c.run_id == run_id) & runs.c.state.in_(OPEN_STATES)
-    ended = tx.execute(update(runs).where(still_open).values(state=state, ended_at=now, detail=detail, suspended=False))
+    ended = tx.execute(END, {"run": run_id, "ending": state, "at": now, "why": detail})
     if ended.rowcount == 0:
         return False
-    own = (inbox_table.c.run_id == run_id) & (inbox_table.c.state == InboxState.ASSIGNED)
-    tx.execute(update(inbox_table).where(own).values(state=InboxState.DONE, reason=state))
+    tx.execute(END_MESSAGES, {"run": run_id, "why": state})
     return True
 
 
@@ -109,8 +146,7 @@ def set_input(tx: Connection, run_id: str, run_input: str) -> None:
 
 def count_model_call(tx: Connection, run_id: str) -> int:
     """Count one more model call; returns the count. Raises sqlalchemy's NoResultFound for an unknown run."""
-    counted = update(runs).where(runs.c.run_id == run_id).values(model_calls=runs.c.model_calls + 1)
-    return int(tx.execute(counted.returning(runs.c.model_calls)).scalar_one())
+    return int(tx.execute(COUNT_CALL, {"run": run_id}).scalar_one())
 
 
 def load(tx: Connection, run_id: str) -> RunRow | None:
@@ -120,8 +156,14 @@ def load(tx: Connection, run_id: str) -> RunRow | None:
 
 
 def unended(tx: Connection) -> list[RunRow]:
-    """Every run that a start of the program has to care for, oldest first."""
+    """Every run that a start of the program has to care for, oldest first; `in_turn` orders a conversation's."""
     return _rows(tx, RUNS.where(runs.c.state.in_(OPEN_STATES)).order_by(runs.c.seq))
+
+
+def in_turn(row: RunRow) -> tuple[bool, bool, int]:
+    """Sorts a conversation's runs, oldest first as they are given: what is being ended, what had started, what somebody
+    put first, the others."""
+    return (row.stop is None, row.attempt == 0, -(row.ahead or 0))
 
 
 def active(tx: Connection, conversation: str) -> RunRow | None:
@@ -134,12 +176,20 @@ def active(tx: Connection, conversation: str) -> RunRow | None:
 def queued(tx: Connection, conversation: str) -> list[RunRow]:
     """The runs that wait for their turn there, in their order; a suspended one is the first."""
     query = RUNS.where(runs.c.conversation == conversation, runs.c.state == RunState.PENDING)
-    return _rows(tx, query.order_by(runs.c.seq))
+    return sorted(_rows(tx, query.order_by(runs.c.seq)), key=in_turn)
 
 
 def recent(tx: Connection, conversation: str, limit: int) -> list[RunRow]:
     """The newest runs there, newest first."""
     return _rows(tx, RUNS.where(runs.c.conversation == conversation).order_by(runs.c.seq.desc()).limit(limit))
+
+
+def last_worked(tx: Connection, conversation: str, thread_id: str) -> RunRow | None:
+    """The run that ended last in that thread, whatever its ending; one that was dropped before it started is none."""
+    wanted = or_(runs.c.attempt > 0, runs.c.detail.is_(None), runs.c.detail != NEVER_WANTED)
+    ended = and_(runs.c.conversation == conversation, runs.c.thread_id == thread_id, runs.c.ended_at.is_not(None))
+    found = _rows(tx, RUNS.where(ended, wanted).order_by(runs.c.ended_at.desc(), runs.c.seq.desc()).limit(1))
+    return found[0] if found else None
 
 
 def prune(tx: Connection, before: datetime, limit: int = 1000) -> int:

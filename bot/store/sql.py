@@ -88,6 +88,12 @@ def _insert(dialect: str, table: Table) -> sqlite.Insert | postgresql.Insert:
 
 
 @cache
+def insert_new(dialect: str, table: Table) -> sqlite.Insert | postgresql.Insert:
+    """An INSERT that leaves rows alone whose primary key is there already. dialect: `Connection.dialect.name`."""
+    return _insert(dialect, table).on_conflict_do_nothing(index_elements=list(table.primary_key.columns))
+
+
+@cache
 def _insert_numbered(dialect: str, column: Column[int]) -> ReturningInsert[*tuple[Any, ...]]:
     ordered = dialect != "sqlite"
     return _insert(dialect, column.table).returning(column, sort_by_parameter_order=ordered)

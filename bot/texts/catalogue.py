@@ -21,10 +21,19 @@ class Texts:
     retrying: str  # {seconds}
     resumed: str
     paused: str
+    no_slot: str  # {limit}
+
+    # A message that waits: status lines.
+    queued_next: str
+    queued: str  # {place}
+    queued_together: str  # {count}
+    ordinals: Mapping[str, str]  # {n}; by the last digit, "" for any other
 
     # How a run ended, beside or instead of an answer.
-    stopped: str
-    stopped_by_new: str
+    stopped_by: Mapping[str, str]  # keys: StopReason
+    forgotten: str
+    not_forgotten: str
+    dropped_by: Mapping[str, str]  # keys: author, admin
     timed_out: str  # {duration}
     gave_up: str  # {attempts}
     gave_up_admin: str  # {conversation} {run}
@@ -36,15 +45,54 @@ class Texts:
     images_not_seen: str  # {model}
     file_problem: Mapping[str, str]  # {name} {limit}; keys: too_large, too_large_there, gone, quota, failed
 
-    # Access and limits.
+    # Access: what strangers and unknown groups read.
     unknown_sender: str  # {person}
-    queue_full: str  # {count} {limit}
-    too_fast: str
+    unclaimed: str
+    pairing_code: str  # {code} {life}
+    pairing_over: str
+    pairing_used: str
+    welcome: str
+    claimed: str
+    access_revoked: str
+    code_refused: str
+    code_limit: str
+    code_in_group: str
+    group_unknown: str
+
+    # Access: what administrators read.
+    pair_usage: str
+    paired: str  # {name} {person}
+    group_asked_admin: str  # {title} {group} {name} {person}
+    group_joined_admin: str  # as above
+    group_ask: Mapping[str, str]  # {group}; keys: any, listed
+    group_allow: str
+    group_cancel: str
+    group_opened: Mapping[str, str]  # keys: any, listed
+    group_cancelled: str
+    group_is_open: str
+    group_closed: str
+    allow_where: str
+    access_in_private: str
+    access_other_account: str  # {account}
+    access_head: str
+    access_more: str  # {count}
+    access_hint: str
+    access_allowed: str  # {subject}
+    access_taken: str  # {subject}
+    access_state: Mapping[str, str]
+    access_problem: Mapping[str, str]  # {subject} {detail}; keys: AccessRefused.kind
+    not_yours: str
+
+    # Limits.
+    refusals: Mapping[str, str]  # {count} {limit}; keys: Refusal
+    too_fast: str  # {limit}
     not_allowed: str
 
     # Commands.
     command_menu: Mapping[str, str]
+    admin_menu: Mapping[str, str]
     help_intro: str
+    help_admin: str
     help_line: str  # {command} {description}
     unknown_command: str  # {command}
     did_you_mean: str  # {suggestion}
@@ -54,8 +102,23 @@ class Texts:
     new_stopped_run: str
     new_dropped: str  # {count}
     dropped_by_new: str
+    dropped_by_revoke: str
     stop_nothing: str
     stop_not_yours: str
+    retry_nothing: str
+    retry_busy: str
+    retry_not_yours: str
+    retry_not_newest: str
+    retry_lost: str
+    queue_nothing: str
+    queue_running: str  # {text} {name} {age}
+    queue_head: str
+    queue_line: str  # {number} {text} {name} {age}
+    queue_more: str  # {count}
+    queue_arriving: str  # {count}
+    queue_hint: str
+    queue_cleared: str  # {count}
+    queue_none_yours: str
     models_head: str
     models_line: str  # {name} {detail}
     models_current: str
@@ -66,6 +129,10 @@ class Texts:
     whoami: str  # {person} {conversation} {chat}
     whoami_group: str  # {chat}
     button_expired: str
+    button_run_now: str
+    button_drop: str
+    button_retry: str
+    pressed: Mapping[str, str]  # answers of buttons; keys: now, drop, retry, over, begun, not_yours, not_yours_to_stop
     status: Mapping[str, str]
 
     # Units.
@@ -73,6 +140,11 @@ class Texts:
     minute: str
     hour: str
     day: str
+
+    def ordinal(self, n: int) -> str:
+        """A place in a line: 2nd, 3rd."""
+        digit = "" if n % 100 in (11, 12, 13) else str(n % 10)
+        return self.ordinals.get(digit, self.ordinals[""]).format(n=n)
 
     def duration(self, seconds: float) -> str:
         """A length of time in the largest unit that says enough: 45 s, 3 min, 2 h, 4 d."""

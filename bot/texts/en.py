@@ -11,8 +11,27 @@ EN = Texts(
     retrying="The model is busy, trying again in {seconds} s…",
     resumed="Resumed after a restart…",
     paused="Paused for a restart; I continue right after it…",
-    stopped="⏹ Stopped.",
-    stopped_by_new="⏹ Stopped, because a new thread was started.",
+    no_slot="Waiting for a free slot: {limit} answers are being made, the most at one time…",
+    queued_next="Queued, next in line",
+    queued="Queued, {place} in line",
+    queued_together=": {count} messages, answered together",
+    ordinals={"1": "{n}st", "2": "{n}nd", "3": "{n}rd", "": "{n}th"},
+    stopped_by={
+        "stopped": "⏹ Stopped.",
+        "new_thread": "⏹ Stopped, because a new thread was started.",
+        "new_message": "⏹ Stopped, because you wrote something new.",
+        "admin_message": "⏹ Stopped, because an administrator wrote something new.",
+        "rollback": "⏹ Stopped, because you wrote something new.",
+        "admin_rollback": "⏹ Stopped, because an administrator wrote something new.",
+        "run_now": "⏹ Stopped, because another message was put first.",
+        "revoked": "⏹ Stopped: an administrator has taken back the access.",
+    },
+    forgotten=" I have forgotten this exchange.",
+    not_forgotten=" I could not forget this exchange; the log says why.",
+    dropped_by={
+        "author": "⏹ Not answered: dropped at your word.",
+        "admin": "⏹ Not answered: dropped by an administrator.",
+    },
     timed_out="⌛ Stopped after {duration}, the longest one answer may take. Ask for a smaller step, or ask again.",
     gave_up=(
         "⚠️ I could not answer this message: Antler stopped unexpectedly {attempts} times while working on it. "
@@ -45,20 +64,129 @@ EN = Texts(
         "quota": "⚠️ {name} was not taken: the files of this thread already fill {limit} MB. /new starts an empty one.",
         "failed": "⚠️ {name} could not be fetched. Please send it again.",
     },
-    unknown_sender="I answer only people I was told to. Your id is `{person}`; an administrator can add it to `access.allow`.",
-    queue_full="⚠️ {count} message(s) not taken: {limit} are already waiting here. Wait for the answers, or use /stop.",
-    too_fast="⚠️ That was too fast: some messages were not taken. Please wait a moment, then send them again.",
+    unknown_sender=(
+        "I answer only people I was told to. Your id is `{person}`; "
+        "an administrator can let you in with `antler access allow {person}`."
+    ),
+    unclaimed=(
+        "I have no administrator yet. If I am yours, send me the claim code that `antler run` printed when it started. "
+        "(`antler pair --claim` prints a new one.)"
+    ),
+    pairing_code=(
+        "We have not met yet. Here is your code, good for {life}:\n\n`{code}`\n\n"
+        "Give it to an administrator, who sends me `/pair {code}` or runs `antler pair {code}`."
+    ),
+    pairing_over="This code is no longer valid. Write to me again for a new one.",
+    pairing_used="✅ This code was used.",
+    welcome="👋 An administrator let you in. Just write what you need; /help shows what else I can do.",
+    claimed=(
+        "🔑 You are my administrator now. What comes next:\n\n"
+        "1. Write me something: I answer right here.\n"
+        "2. Let others in: whoever writes to me gets a code; when they give it to you, type `/pair CODE`.\n"
+        "3. Bring me into a group: add me, and type /allow there.\n\n"
+        "/help lists everything."
+    ),
+    access_revoked="An administrator has taken back your access, so I do not answer any more.",
+    code_refused="This code is not valid: it may be mistyped, used already or out of time.",
+    code_limit="Too many wrong codes: I look at none for the next ten minutes.",
+    code_in_group="Codes belong in a private chat with me. One that is written here is void.",
+    group_unknown="I may not talk here yet. An administrator can let me: /allow",
+    pair_usage="Type the code that the person got from me: `/pair ABCD-EFGH-JKLM`.",
+    paired="✅ `{name}` (`{person}`) may talk to me now and has been told. To take it back: `/access revoke {person}`.",
+    group_asked_admin=(
+        "`{name}` (`{person}`) spoke to me in a group that nobody has let me into: `{title}`.\n\n"
+        "To let me talk there, type /allow in the group, or run `antler access allow {group}`. Else I stay silent."
+    ),
+    group_joined_admin=(
+        "`{name}` (`{person}`) added me to a group: `{title}`.\n\n"
+        "To let me talk there, type /allow in the group, or run `antler access allow {group}`. Else I stay silent."
+    ),
+    group_ask={
+        "any": (
+            "Shall I talk in this group (`{group}`)? Then **everybody** in it, now and later, can put me to work, "
+            "and the model reads what is said here when I am asked."
+        ),
+        "listed": (
+            "Shall I talk in this group (`{group}`)? Then those in it **who have access themselves** can put me to "
+            "work, and the model reads what they say here when I am asked."
+        ),
+    },
+    group_allow="Allow",
+    group_cancel="Cancel",
+    group_opened={
+        "any": "✅ I talk here now: everybody can mention me or reply to me. /disallow closes the group again.",
+        "listed": "✅ I talk here now, with those who have access themselves. /disallow closes the group again.",
+    },
+    group_cancelled="Nothing has changed: I stay silent here.",
+    group_is_open="I talk here already. /disallow closes the group.",
+    group_closed="🔒 I do not answer here any more. /allow opens the group again.",
+    allow_where=(
+        "/allow and /disallow are typed in a group. By id it goes here: `/access allow ID` and `/access revoke ID`."
+    ),
+    access_in_private="That belongs into a private chat with me.",
+    access_other_account="Here only ids of `{account}` can be changed; for others use their chat, or `antler access`.",
+    access_head="**Who has access**",
+    access_more="- … and {count} more: `antler access list`",
+    access_hint="Change it with `/access allow ID` and `/access revoke ID`.",
+    access_allowed="✅ `{subject}` has access now.",
+    access_taken="🔒 `{subject}` has no access any more; what I was doing for it is stopped.",
+    access_state={
+        "pending": "waits with a code",
+        "paired": "paired",
+        "allowed": "allowed",
+        "admin": "administrator",
+        "blocked": "shut out",
+    },
+    access_problem={
+        "no_id": "{subject} {detail}.",
+        "no_account": "{subject} belongs to none of my accounts ({detail}).",
+        "operator": "{subject}: whoever is at the terminal needs no access.",
+        "no_person": "{subject} is a group, and only a person can be an administrator.",
+        "in_already": "{subject} has access already.",
+        "in_config_already": "{subject} has access already, by `{detail}` in the config.",
+        "in_config": "{subject} is in `{detail}` of the config: take it out there, then restart me.",
+        "out_already": "{subject} is shut out already.",
+        "yourself": "{subject} is you. Another administrator can do that, or `antler access` on my machine.",
+    },
+    not_yours="Only the one who asked can decide this.",
+    refusals={
+        "busy": (
+            "⚠️ {count} message(s) not taken: an answer is still being made here. "
+            "Send again when it is there, or /stop it first."
+        ),
+        "queue_full": (
+            "⚠️ {count} message(s) not taken: {limit} are already waiting here. "
+            "Wait for the answers, /stop the current one, or drop some with /queue."
+        ),
+        "all_full": (
+            "⚠️ {count} message(s) not taken: in all chats together {limit} are already waiting. "
+            "Please send again in a few minutes."
+        ),
+    },
+    too_fast=(
+        "⚠️ That was too fast: I take {limit} messages a minute from one person, and some were not taken. "
+        "Please wait a moment, then send them again."
+    ),
     not_allowed="Only administrators may do that here.",
     command_menu={
         "new": "Start a new thread: /new [title]",
         "stop": "Stop the current answer",
+        "retry": "Answer the last message again",
+        "queue": "What runs and what waits; /queue clear drops yours",
         "status": "Connection, model, thread and queue",
         "models": "List the models, or switch: /models [name]",
         "memory": "What I remember about you (not in this version yet)",
         "whoami": "Your id, for the config",
         "help": "What I can do",
     },
+    admin_menu={
+        "pair": "Let a person in: /pair CODE",
+        "allow": "In a group: let me talk there",
+        "disallow": "In a group: keep me silent again",
+        "access": "Who has access; /access allow ID, /access revoke ID",
+    },
     help_intro="Write to me and I answer. In groups, mention me or reply to one of my messages. Commands:",
+    help_admin="For administrators:",
     help_line="- `/{command}` — {description}",
     unknown_command="I do not know the command {command}.",
     did_you_mean=" Did you mean {suggestion}?",
@@ -68,8 +196,23 @@ EN = Texts(
     new_stopped_run=" The running answer was stopped.",
     new_dropped=" {count} waiting message(s) were dropped.",
     dropped_by_new="⏹ Not answered: a new thread was started before its turn.",
+    dropped_by_revoke="⏹ Not answered: an administrator has taken back the access.",
     stop_nothing="Nothing is running here.",
     stop_not_yours="Only the person who asked, or an administrator, can stop this answer.",
+    retry_nothing="There is nothing to answer again in this thread.",
+    retry_busy="Something is still being answered here. /stop it first, or wait for its end.",
+    retry_not_yours="Only the person who asked, or an administrator, can have this answered again.",
+    retry_not_newest="Only the newest answer can be tried again.",
+    retry_lost="The last exchange could not be taken back, so I did not answer it again. Please ask anew.",
+    queue_nothing="Nothing runs and nothing waits here.",
+    queue_running="**Now:** `{text}` (`{name}`, for {age})",
+    queue_head="**Waiting:**",
+    queue_line="{number}. `{text}` (`{name}`, for {age})",
+    queue_more="… and {count} more",
+    queue_arriving="{count} more still arriving",
+    queue_hint="/queue clear drops what waits of yours.",
+    queue_cleared="{count} waiting message(s) dropped.",
+    queue_none_yours="Nothing of yours waits here.",
     models_head="**Models**",
     models_line="- `{name}`{detail}",
     models_current=" ← this conversation",
@@ -80,6 +223,18 @@ EN = Texts(
     whoami="You are `{person}`\nThis conversation is `{conversation}`",
     whoami_group="\nThis chat is `{chat}` (for `access.groups.allow`)",
     button_expired="This button is no longer valid.",
+    button_run_now="Run now",
+    button_drop="Drop",
+    button_retry="Try again",
+    pressed={
+        "now": "It is the next.",
+        "drop": "Dropped.",
+        "retry": "Trying again.",
+        "over": "That is over already.",
+        "begun": "It is being answered already.",
+        "not_yours": "Only the person who wrote it, or an administrator, may do that.",
+        "not_yours_to_stop": "Another person's answer is being made. Only they, or an administrator, can stop it.",
+    },
     status={
         "title": "**Antler {version}**, up {uptime}",
         "connection": "Connection: {state}, last sign of life {age} ago",

@@ -20,7 +20,7 @@ from channels.message import Address
 from channels.text.sanitize import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
 
     from channels.base import ChannelPorts, Command, Hello, LiveReply, Part, Probe, Sink
@@ -198,6 +198,12 @@ class ConsoleChannel:
     async def find(self, address: Address, part: Part, probe: Probe) -> str | None:
         """Never needed: a send is idempotent and its outcome is known."""
         return None
+
+    def newest(self, address: Address) -> str | None:
+        return None
+
+    def recall(self, known: Iterable[tuple[str, str]]) -> None:
+        """Never needed, for the same reason."""
 
     async def fetch(self, attachment: Attachment, sink: Sink) -> None:
         raise AttachmentFailed("terminals send no files", "gone")

@@ -4,13 +4,24 @@ It remembers what a person would see, fails on demand, and stands in for platfor
 """
 
 from channels.memory.channel import MemoryChannel
-from channels.memory.platform import APPEND_ONLY, FULL, NO_EDIT, NO_IDEMPOTENCY, Bubble, Call, MemoryMode, MemoryPart
+from channels.memory.platform import (
+    APPEND_ONLY,
+    FULL,
+    NO_EDIT,
+    NO_IDEMPOTENCY,
+    SEARCHED,
+    Bubble,
+    Call,
+    MemoryMode,
+    MemoryPart,
+)
 
 __all__ = [
     "APPEND_ONLY",
     "FULL",
     "NO_EDIT",
     "NO_IDEMPOTENCY",
+    "SEARCHED",
     "Bubble",
     "Call",
     "MemoryChannel",

@@ -8,11 +8,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from channels.base import BotIdentity, ConnectionState, Health, Rate
-from channels.errors import AttachmentFailed, ChannelError, MessageGone, Rejected
+from channels.errors import AttachmentFailed, ChannelError, MessageGone, OutcomeUnknown, Rejected
 from channels.memory.platform import FULL, KEPT, Bubble, Call, Fault, MemoryMode, MemoryPart, layout
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from channels.base import Capabilities, ChannelPorts, Command, Hello, LiveReply, Part, Probe, Sink
     from channels.message import (
@@ -81,6 +81,11 @@ class MemoryChannel:
         """What stands in a chat now."""
         return [bubble.text for bubble in self.chats.get(chat, ())]
 
+    def next_id(self) -> str:
+        """Take the next message id, for a person's message."""
+        self._count += 1
+        return f"m{self._count}"
+
     def remove(self, chat: str, message_id: str) -> None:
         """A person deletes a message."""
         self.chats[chat] = [bubble for bubble in self.chats.get(chat, ()) if bubble.message_id != message_id]
@@ -135,14 +140,22 @@ class MemoryChannel:
 
     async def find(self, address: Address, part: Part, probe: Probe) -> str | None:
         if not self.mode.findable:
-            return None
-        await self._begin("find", address)
+            raise OutcomeUnknown("this platform cannot be searched")
+        fault = await self._begin("find", address)
         for bubble in self.chats.get(address.chat, ()):
-            if bubble.idem_key == probe.idem_key and bubble.message_id not in probe.known:
+            if bubble.idem_key == probe.idem_key:
                 if self.mode.edits:
                     self._show(bubble, _own(part))
+                _lose_answer(fault)
                 return bubble.message_id
+        _lose_answer(fault)
         return None
+
+    def newest(self, address: Address) -> str | None:
+        return None
+
+    def recall(self, known: Iterable[tuple[str, str]]) -> None:
+        """Not needed: its messages keep their keys."""
 
     async def fetch(self, attachment: Attachment, sink: Sink) -> None:
         content = self.files.get(attachment.ref)
@@ -199,9 +212,8 @@ class MemoryChannel:
             # Also when a person has deleted it: a platform that knows the key makes no second message.
             return self._taken[key]
         bubbles = self.chats.setdefault(address.chat, [])
-        self._count += 1
         now = self._ports.clock.monotonic()
-        bubble = Bubble(message_id=f"m{self._count}", idem_key=idem_key, part=part, reply_to=reply_to, sent_at=now)
+        bubble = Bubble(message_id=self.next_id(), idem_key=idem_key, part=part, reply_to=reply_to, sent_at=now)
         bubble.history.append(part.text)
         bubbles.append(bubble)
         del bubbles[:-KEPT]

@@ -18,12 +18,16 @@ KEPT = 10_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryMode:
-    """What the platform can do. stream_ttl: seconds a stream may stay open. previews: ephemeral drafts in DMs."""
+    """What the platform can do. stream_ttl: seconds a stream may stay open. previews: ephemeral drafts in DMs.
+
+    findable: `find` can tell where a lost send went; adopts: it is also asked for drafts of an earlier process.
+    """
 
     edits: bool = True
     append_only: bool = False
     idempotent: bool = True
     findable: bool = True
+    adopts: bool = True
     previews: bool = False
     typing: bool = True
     stream_ttl: float | None = None
@@ -41,7 +45,7 @@ class MemoryMode:
             text_unit=TextUnit.CHARACTERS,
             max_unit=self.max_unit,
             idempotent_send=self.idempotent,
-            findable_after_crash=self.findable,
+            findable_after_crash=self.findable and self.adopts,
             preview_dm=self.previews,
         )
 
@@ -50,6 +54,8 @@ FULL = MemoryMode()
 APPEND_ONLY = MemoryMode(edits=False, append_only=True, idempotent=False, findable=False)
 NO_EDIT = MemoryMode(edits=False)
 NO_IDEMPOTENCY = MemoryMode(idempotent=False, findable=False)
+SEARCHED = MemoryMode(idempotent=False)
+"""A send cannot be repeated, but looked for."""
 
 
 @dataclass(frozen=True, slots=True)

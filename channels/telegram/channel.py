@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
 from collections import OrderedDict
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from channels.base import BotIdentity, Capabilities, ConnectionState, Health, LiveReply, Part, Rate, TextUnit
 from channels.errors import AttachmentFailed, ChannelError, MessageGone, OutcomeUnknown, Rejected, Temporary
+from channels.message import ButtonPressed, Message
 from channels.telegram import outbound, payload
 from channels.telegram.api import TelegramApi
 from channels.telegram.attachments import file_id
@@ -16,17 +18,16 @@ from channels.telegram.failures import NotModified
 from channels.telegram.inbound import Me, Reader
 from channels.telegram.pastes import Pastes
 from channels.telegram.poll import Poller
+from channels.telegram.sightings import Sightings
 from channels.telegram.supervision import Supervisor
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Sequence
 
     from channels.base import ChannelPorts, Command, Hello, Probe, Sink
-    from channels.message import Address, Attachment, ButtonPressed, OutboundMessage
+    from channels.message import Address, Attachment, InboundEvent, OutboundMessage
     from channels.telegram.config import TelegramConfig
 
-MAX_PROBES = 8
-"""How many message ids `find` tries; ids of a private chat are shared with the person's other chats."""
 _REMEMBERED_REFUSALS = 1000
 
 
@@ -41,6 +42,7 @@ class TelegramChannel:
         self._health = Health()
         self._identity: BotIdentity | None = None
         self._no_previews: OrderedDict[str, None] = OrderedDict()
+        self._sightings = Sightings()
 
     @property
     def account(self) -> str:
@@ -89,11 +91,30 @@ class TelegramChannel:
             # A webhook would answer every poll with 409. What waits at the server is kept.
             await supervisor.keep(lambda: self._api.call("deleteWebhook", {"drop_pending_updates": False}))
             reader = Reader(self._account, me, Pastes())
-            poller = Poller(self._api, self._ports, self._health, reader, self._config.poll_timeout)
+            ports = replace(self._ports, publish=self._publish)
+            poller = Poller(self._api, ports, self._health, reader, self._config.poll_timeout)
             while True:
                 await supervisor.keep(poller.step)
         finally:
             self._health.state = ConnectionState.STOPPED
+
+    async def _publish(self, events: Sequence[InboundEvent]) -> None:
+        for event in events:
+            if isinstance(event, Message | ButtonPressed):
+                self._see(event.address.chat, event.platform_message_id)
+        await self._ports.publish(events)
+
+    def _see(self, chat: str, message_id: str) -> None:
+        if message_id.isdecimal():
+            self._sightings.see(chat, int(message_id))
+
+    def newest(self, address: Address) -> str | None:
+        newest = self._sightings.newest(address.chat)
+        return None if newest is None else str(newest)
+
+    def recall(self, known: Iterable[tuple[str, str]]) -> None:
+        for chat, message_id in known:
+            self._see(chat, message_id)
 
     async def _who_am_i(self) -> Me:
         answer = await self._api.call("getMe", {})
@@ -111,26 +132,29 @@ class TelegramChannel:
 
     async def send(self, address: Address, part: Part, idem_key: str, reply_to: str | None = None) -> str:
         """Send one part. Telegram knows no idempotency key, so an unanswered send is OutcomeUnknown: see `find`."""
-        shown = _telegram(part)
-        params = payload.place(address) | payload.reply(reply_to) | payload.content(shown)
+        newest = self._sightings.newest(address.chat)
+        try:
+            answer = await self._post(_telegram(part), payload.place(address) | payload.reply(reply_to))
+        except OutcomeUnknown:
+            self._sightings.lost(idem_key, address.chat, newest)
+            raise
+        self._health.last_outbound = self._ports.clock.monotonic()
+        self._sightings.sent(idem_key, address.chat, answer, newest)
+        return str(answer)
+
+    async def _post(self, shown: outbound.TelegramPart, place: payload.Params) -> int:
+        params = place | payload.content(shown)
         if shown.file is None:
-            return self._sent(await self._api.call("sendMessage", params, repeatable=False))
+            return _message_id(await self._api.call("sendMessage", params, repeatable=False))
         with payload.opened(shown.file) as upload:
             try:
-                return self._sent(await self._api.upload(payload.upload_method(upload), params, upload))
+                return _message_id(await self._api.upload(payload.upload_method(upload), params, upload))
             except Rejected:
                 if upload.field != "photo":
                     raise
         # Telegram takes no very large or very long pictures as photos.
         with payload.opened(shown.file, as_document=True) as upload:
-            return self._sent(await self._api.upload(payload.upload_method(upload), params, upload))
-
-    def _sent(self, answer: Any) -> str:
-        match answer:
-            case {"message_id": int(message_id)}:
-                self._health.last_outbound = self._ports.clock.monotonic()
-                return str(message_id)
-        raise OutcomeUnknown("the answer to a send names no message")
+            return _message_id(await self._api.upload(payload.upload_method(upload), params, upload))
 
     async def edit(self, address: Address, message_id: str, part: Part) -> None:
         shown = _telegram(part)
@@ -163,14 +187,23 @@ class TelegramChannel:
             await self._api.call("deleteMessage", payload.target(address, message_id))
 
     async def find(self, address: Address, part: Part, probe: Probe) -> str | None:
-        """Try to edit the ids where it may be: only a message of ours accepts it."""
-        for message_id in _candidates(probe):
-            try:
-                await self.edit(address, message_id, part)
-            except (MessageGone, Rejected):
-                continue
-            return message_id
-        return None
+        """Try to edit the ids where it may be, those that nobody else is known to have: only what is ours accepts it.
+
+        An id in another private chat, or of another's message, is refused without any effect.
+        """
+        after = int(probe.after) if probe.after is not None and probe.after.isdecimal() else None
+        accepts = partial(self._accepts, address, part)
+        found = await self._sightings.find(probe.idem_key, address.chat, after, accepts)
+        return None if found is None else str(found)
+
+    async def _accepts(self, address: Address, part: Part, candidate: int) -> bool:
+        try:
+            await self.edit(address, str(candidate), part)
+        except MessageGone:
+            return False
+        except Rejected as error:
+            raise OutcomeUnknown(f"message {candidate} may be the lost one: {error}") from error
+        return True
 
     async def fetch(self, attachment: Attachment, sink: Sink) -> None:
         """Stream the file; at most `max_download_mb`, whatever size was declared."""
@@ -223,18 +256,8 @@ def _telegram(part: Part) -> outbound.TelegramPart:
     return part
 
 
-def _candidates(probe: Probe) -> Iterator[str]:
-    """At most MAX_PROBES ids: above our newest message, since ids grow and what is lost was sent last; then above the
-    answered message, in case something of ours was sent since."""
-    if probe.after is None or not probe.after.isdecimal():
-        return
-    after = int(probe.after)
-    newest = max([after, *(int(known) for known in probe.known if known.isdecimal())])
-    tried: set[int] = set()
-    for start, count in ((newest, MAX_PROBES // 2), (after, MAX_PROBES)):
-        for number in itertools.count(start + 1):
-            if len(tried) >= count:
-                break
-            if number not in tried and str(number) not in probe.known:
-                tried.add(number)
-                yield str(number)
+def _message_id(answer: Any) -> int:
+    match answer:
+        case {"message_id": int(message_id)}:
+            return message_id
+    raise OutcomeUnknown("the answer to a send names no message")

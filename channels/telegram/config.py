@@ -56,3 +56,8 @@ class TelegramConfig(BaseModel):
         if parts.query or parts.fragment:
             raise ValueError("is a root: it takes no query and no fragment")
         return url.rstrip("/")
+
+    @staticmethod
+    def names_group(native_id: str) -> bool:
+        """Whether an id is a group's: chats of several people have negative ids (Bot API, "Chat")."""
+        return native_id.startswith("-")

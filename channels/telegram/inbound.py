@@ -142,6 +142,7 @@ class Reader:
             reply_to=reply_to,
             attachments=attachments,
             bundle_key=bundle,
+            chat_title=_one_line(raw.chat.title),
         )
 
     def _heard(self, raw: RawMessage, written: str, reply_to: Quote | None) -> tuple[str, bool]:
@@ -200,6 +201,7 @@ class Reader:
             address=_address(self.account, raw.chat, None),
             sender=_person(raw.from_user),
             present=status in _PRESENT or (status == "restricted" and raw.new_chat_member.is_member),
+            chat_title=_one_line(raw.chat.title),
         )
 
     def _unparsed(self, update: Mapping[str, Any], error: Exception, now: datetime) -> Unparsed:

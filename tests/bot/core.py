@@ -4,34 +4,41 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+from collections.abc import Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from bot.admission import AccessRules, Background
+from bot.access import AccessBook
+from bot.access_desk import AccessDesk
+from bot.admins import Admins
+from bot.admission import AccessRules, Background, FloodGate
 from bot.bus import MessageBus
 from bot.commands import ModelChoice, make_commands
-from bot.conversations import ConversationPorts
 from bot.delivery import Delivery
+from bot.doorkeeper import Doorkeeper
 from bot.manager import AccountPolicy, ChannelManager
+from bot.pairing import Claims
 from bot.patience import PatientStore
+from bot.ports import ConversationPorts
 from bot.redaction import Redactor
 from bot.respond import Responder
 from bot.runs import RunLimits, RunManager
 from bot.status import StatusPage
-from bot.store import decisions
+from bot.store import access, decisions
 from bot.store.errors import StoreUnavailable
 from bot.tasks import Tasks
 from bot.uploads import UploadLimits, Uploads
 from channels.base import ChannelPorts, Rate, Route
-from channels.memory import MemoryChannel
+from channels.memory import FULL, MemoryChannel, MemoryMode
 from channels.message import Address, Attachment, ButtonPressed, Message, MessageEdited, Quote, Sender
 from tests.bot.scripted_harness import ScriptedHarness
 from tests.clock import VirtualClock
-from tests.delivery_world import WatchedStore
+from tests.delivery_world import Tripwire, WatchedStore
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Sequence
+    from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+    from datetime import datetime
     from pathlib import Path
 
     from sqlalchemy import Connection
@@ -77,6 +84,24 @@ class WatchedUploads(Uploads):
 
     at_work = 0
 
+    def __init__(self, limits: UploadLimits, clock: VirtualClock) -> None:
+        super().__init__(limits, self)
+        self._real_clock = clock
+
+    def now(self) -> datetime:
+        return self._real_clock.now()
+
+    def monotonic(self) -> float:
+        return self._real_clock.monotonic()
+
+    async def sleep(self, seconds: float) -> None:
+        """Its own clock: whoever sleeps is not at work."""
+        self.at_work -= 1
+        try:
+            await self._real_clock.sleep(seconds)
+        finally:
+            self.at_work += 1
+
     async def fetch(self, channel: Channel, attachment: Attachment, folder: Path) -> Any:
         self.at_work += 1
         try:
@@ -107,6 +132,22 @@ class GatedChannel(MemoryChannel):
         await super().acknowledge(press, text)
 
 
+class Policies(Mapping[str, AccountPolicy]):
+    """The core's policy, for each of its accounts."""
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
+
+    def __getitem__(self, account: str) -> AccountPolicy:
+        return self._core.policy
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._core.accounts)
+
+    def __len__(self) -> int:
+        return len(self._core.accounts)
+
+
 @dataclass
 class Core:
     """One gateway; `channel` and `harness` are the outside world and outlive a crash."""
@@ -119,6 +160,11 @@ class Core:
     queue_limit: int
     upload_limits: UploadLimits
     accounts: tuple[str, ...]
+    mode: MemoryMode = FULL
+    rate: Rate = UNHURRIED
+    queue_total: int = 2000
+    channel_type: type[GatedChannel] = GatedChannel
+    tripwire: Tripwire = field(default_factory=Tripwire)
     channels: dict[str, GatedChannel] = field(default_factory=dict)
     dead: list[RunRow] = field(default_factory=list)
     numbers: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
@@ -129,10 +175,22 @@ class Core:
         store = await FlakyStore.open(f"sqlite:///{self.folder}/antler.db", clock=self.clock)
         assert isinstance(store, FlakyStore)
         self.store = store
+        self.store.tripwire = self.tripwire
         self.tasks, self.actors = Tasks("gateway"), Tasks("conversation")
         patient, background = PatientStore(self.store, self.clock), Background()
         self.delivery = Delivery(self.store, self.clock, Redactor([SECRET]))
         self.responder = Responder(patient, self.delivery, self.clock, self.actors)
+        self.desk = AccessDesk(AccessBook(Policies(self)), self.delivery, self.clock)
+        self.desk.book.load(await self.store.read(access.everything))
+        self.claims = Claims(self.clock)
+        self.door = Doorkeeper(
+            desk=self.desk,
+            store=patient,
+            responder=self.responder,
+            admins=Admins(self.desk.book, patient, self.delivery),
+            claims=self.claims,
+            clock=self.clock,
+        )
         self.runs = RunManager(
             store=patient,
             delivery=self.delivery,
@@ -155,6 +213,7 @@ class Core:
                 store=patient,
                 runs=self.runs,
                 responder=self.responder,
+                delivery=self.delivery,
                 uploads=self.uploads,
                 background=background,
                 clock=self.clock,
@@ -162,20 +221,26 @@ class Core:
                 data_dir=self.folder,
                 default_model="main",
                 queue_limit=self.queue_limit,
+                queue_total=self.queue_total,
                 channel=self.channels.get,
             ),
             delivery=self.delivery,
             commands=make_commands(
-                self.responder, self.status, [ModelChoice("main", "gpt"), ModelChoice("other", "o")], self.clock
+                self.responder,
+                self.status,
+                [ModelChoice("main", "gpt"), ModelChoice("other", "o")],
+                self.clock,
+                self.desk,
             ),
-            policies=lambda _: self.policy,
-            let_in=lambda *_: None,
+            desk=self.desk,
+            door=self.door,
             channels=self.channels,
             background=background,
+            flood=FloodGate(self.clock),
             clock=self.clock,
         )
-        self.bus = MessageBus(self.store, self.manager.overhears)
-        self.clock.busy = lambda: self.store.at_work > 0 or self.uploads.at_work > 0
+        self.bus = MessageBus(self.store, self.manager.passes_by)
+        self.clock.busy = self._at_work
         for account in self.accounts:
             self._connect(account)
         await self.delivery.start()
@@ -188,19 +253,28 @@ class Core:
             ports = ChannelPorts(
                 publish=lambda events: self.bus.publish(events), clock=self.clock, route=lambda _: Route()
             )
-            self.channels[account] = GatedChannel(account, ports, rate=UNHURRIED)
+            self.channels[account] = self.channel_type(account, ports, self.mode, self.rate)
         self.channels[account].watched = self.uploads
         self.delivery.register(self.channels[account])
         self.tasks.spawn(f"channel {account}", self.channels[account].run(_welcome))
 
+    def _at_work(self) -> bool:
+        """Threads are; once the process stands still at a tripwire, nothing will come of them any more."""
+        return not self.tripwire.tripped.is_set() and (self.store.at_work > 0 or self.uploads.at_work > 0)
+
     async def _harness(self) -> ScriptedHarness:
         return self.harness
 
-    async def stop(self) -> None:
-        """A planned stop."""
+    async def stop(self, grace: float = 10) -> None:
+        """A planned stop, which ends within its grace, whatever hangs."""
         self.runs.suspend()
-        await self.clock.until(self.actors.drain())
-        await self.clock.until(self.delivery.close(5))
+        draining = asyncio.ensure_future(self.actors.drain())
+        timer = asyncio.ensure_future(self.clock.sleep(grace / 2))
+        await self.clock.until(asyncio.wait({draining, timer}, return_when=asyncio.FIRST_COMPLETED))
+        draining.cancel()
+        timer.cancel()
+        await self.tasks.cancel()
+        await self.clock.until(self.delivery.close(grace / 2))
         await self._end()
 
     async def crash(self) -> None:
@@ -208,6 +282,8 @@ class Core:
         self.store.gone = True
         await self.delivery.close(0)
         await self._end()
+        for accepting in tuple(self.bus._accepting):
+            accepting.cancel()
 
     async def _end(self) -> None:
         await self.tasks.cancel()
@@ -336,6 +412,7 @@ async def core(
     seconds: float = 1800,
     concurrent: int = 100,
     queue_limit: int = 20,
+    queue_total: int = 2000,
     uploads: UploadLimits = UploadLimits(1000, 3000),  # noqa: B008  # frozen
     accounts: tuple[str, ...] = ("memory",),
     **policy: Any,
@@ -349,6 +426,7 @@ async def core(
         queue_limit,
         uploads,
         accounts,
+        queue_total=queue_total,
     )
     await made.start()
     try:

@@ -55,6 +55,8 @@ class ScriptedHarness:
     scripts: dict[str, Script] = field(default_factory=dict)
     heads: dict[str, int] = field(default_factory=dict)
     starts: list[Start] = field(default_factory=list)
+    rewinds: list[str | None] = field(default_factory=list)
+    lost: bool = False
     closed: int = 0
     working: int = 0
     most_at_work: int = 0
@@ -123,7 +125,13 @@ class ScriptedHarness:
         return None
 
     async def rewind(self, thread_id: str, checkpoint_id: str | None) -> None:
-        self.heads[thread_id] = int(checkpoint_id or 0)
+        if self.lost:
+            raise LookupError("no such checkpoint")
+        self.rewinds.append(checkpoint_id)
+        if checkpoint_id is None:
+            self.heads.pop(thread_id, None)
+        else:
+            self.heads[thread_id] = int(checkpoint_id)
 
     async def compact(self, thread_id: str) -> None:
         return None

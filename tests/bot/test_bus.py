@@ -33,7 +33,7 @@ async def store(tmp_path: Path) -> AsyncIterator[FlakyStore]:
 
 
 def new_bus(store: FlakyStore) -> MessageBus:
-    return MessageBus(store, lambda said: said.text == "to others")
+    return MessageBus(store, lambda event: isinstance(event, Message) and event.text == "to others")
 
 
 async def take(bus: MessageBus, count: int) -> list[Inbound]:

@@ -128,7 +128,7 @@ async def test_commands_do_not_wait_for_a_run(tmp_path: Path) -> None:
 async def test_a_misspelt_command_gets_the_nearest_and_never_reaches_the_model(tmp_path: Path) -> None:
     async with core(tmp_path) as c:
         assert await reply(c, "/stauts") == "I do not know the command `/stauts`. Did you mean `/status`?"
-        assert await reply(c, "/restart now") == "I do not know the command `/restart`. Did you mean `/status`?"
+        assert await reply(c, "/statu now") == "I do not know the command `/statu`. Did you mean `/status`?"
         assert await reply(c, "/zzz") == "I do not know the command `/zzz`. /help lists them all."
         assert c.harness.asked == []
 

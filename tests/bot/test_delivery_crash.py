@@ -10,9 +10,9 @@ import pytest
 
 from bot.store import outbox
 from channels.errors import OutcomeUnknown, Temporary
-from channels.memory import APPEND_ONLY, FULL, NO_EDIT, NO_IDEMPOTENCY, MemoryMode
+from channels.memory import APPEND_ONLY, FULL, NO_EDIT, NO_IDEMPOTENCY, SEARCHED, MemoryMode
 from channels.message import OutboundMessage
-from tests.delivery_world import World, dm, world
+from tests.delivery_world import ProbedChannel, WatchedChannel, World, dm, world
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -41,6 +41,10 @@ def small(mode: MemoryMode, **changes: bool) -> MemoryMode:
 EXACT = [small(FULL), small(FULL, idempotent=False), small(NO_EDIT)]
 """Platforms on which a crash leaves no trace: a send can be repeated, or looked up."""
 LEAVING_TRACES = [small(NO_IDEMPOTENCY), small(APPEND_ONLY)]
+EACH = [
+    *((mode, WatchedChannel) for mode in (*EXACT, *LEAVING_TRACES)),
+    (small(SEARCHED), ProbedChannel),
+]
 
 
 async def answer(w: World, key: str) -> None:
@@ -48,7 +52,7 @@ async def answer(w: World, key: str) -> None:
     rows = await w.store.read(lambda tx: outbox.load(tx, key))
     if rows and rows[0].final:
         return
-    reply = await w.delivery.open(key, dm(), "q")
+    reply = await w.delivery.open(key, dm(), w.channel.next_id())
     reply.show(OutboundMessage(text=PARTS[0], status="working"))
     await w.clock.sleep(1)
     reply.show(OutboundMessage(text=ANSWER[:45]))
@@ -76,10 +80,12 @@ async def killed_at(w: World, point: int, key: str) -> bool:
     return killed
 
 
-@pytest.mark.parametrize("mode", [*EXACT, *LEAVING_TRACES], ids=["full", "findable", "no-edit", "bare", "stream"])
-async def test_killed_at_every_step_the_answer_is_there_once(tmp_path: Path, mode: MemoryMode) -> None:
+@pytest.mark.parametrize(("mode", "platform"), EACH, ids=["full", "findable", "no-edit", "bare", "stream", "probed"])
+async def test_killed_at_every_step_the_answer_is_there_once(
+    tmp_path: Path, mode: MemoryMode, platform: type[WatchedChannel]
+) -> None:
     allowed = 0 if mode in EXACT else len(PARTS) if mode.append_only else 1
-    async with world(tmp_path, mode) as w:
+    async with world(tmp_path, mode, platform=platform) as w:
         for point in range(1, POINTS):
             if not await killed_at(w, point, f"r{point}"):
                 assert point > 10, "the tripwire is in the way of nothing"
@@ -180,3 +186,39 @@ async def test_finals_of_an_earlier_process_come_before_new_ones_in_their_order(
         w.delivery.register(w.channel)
         await w.drained()
         assert w.texts == [*[f"old {number}" for number in range(5)], "new"]
+
+
+async def test_an_answer_that_was_sent_and_not_recorded_is_found_in_a_crowd_whose_words_we_do_not_keep(
+    tmp_path: Path,
+) -> None:
+    mode = MemoryMode(idempotent=False, adopts=False)
+    async with world(tmp_path, mode, platform=ProbedChannel) as w:
+        assert isinstance(w.channel, ProbedChannel)
+        question = w.channel.write("1")
+        for _ in range(50):
+            w.channel.sightings.see("1", int(w.channel.write("1", seen=False).removeprefix("m")))
+        w.channel.fail("send", OutcomeUnknown("killed before the answer came"), applied=True)
+        await w.delivery.say("r1", dm(), question, OutboundMessage(text="Hello", final=True))
+        await w.clock.settle()
+        await w.restart()
+        await w.drained()
+        assert w.texts == ["Hello"]
+        assert len(w.calls("send")) == 1
+
+
+async def test_without_adoption_a_draft_of_an_earlier_process_stays_and_its_answer_does_not_wait_for_it(
+    tmp_path: Path,
+) -> None:
+    mode = MemoryMode(idempotent=False, adopts=False)
+    async with world(tmp_path, mode, platform=ProbedChannel) as w:
+        assert isinstance(w.channel, ProbedChannel)
+        question = w.channel.write("1")
+        w.channel.fail("send", OutcomeUnknown("killed before the answer came"), applied=True)
+        reply = await w.delivery.open("r1", dm(), question)
+        reply.show(OutboundMessage(text="Hel"))
+        await w.clock.settle()
+        await w.restart()
+        reply = await w.delivery.open("r1", dm(), question)
+        reply.show(OutboundMessage(text="Hello"))
+        await w.clock.settle()
+        assert w.texts == ["Hel", "Hello"]

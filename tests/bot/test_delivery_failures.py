@@ -81,12 +81,18 @@ async def test_a_failing_final_keeps_its_place_for_a_while_and_then_lets_others_
         await w.say("second", key="b")
         await w.drained()
         assert w.texts == ["first", "second"]
+        draft = await w.delivery.open("c", dm(), None)
+        draft.show(OutboundMessage(text="th"))
         await w.clock.advance(60)
-        w.channel.fail("send", *[Temporary("refused")] * 5)
+        w.channel.fail("edit", *[Temporary("refused")] * 20)
         await w.say("third", key="c")
         await w.say("fourth", key="d")
+        await w.clock.advance(50)
+        assert w.texts[2:] == ["th"]
+        await w.clock.advance(70)
+        assert w.texts[2:] == ["th", "fourth"]
         await w.drained()
-        assert w.texts[2:] == ["fourth", "third"]
+        assert w.texts[2:] == ["third", "fourth"]
 
 
 async def test_a_lost_answer_to_an_idempotent_send_is_asked_for_again(tmp_path: Path) -> None:
@@ -171,6 +177,8 @@ async def test_a_wire_that_stays_dead_does_not_hold_back_a_chat_for_ever(tmp_pat
         await w.say("first", "r1")
         await w.say("second", "r2")
         await w.clock.advance(30)
+        assert w.texts == []
+        await w.clock.advance(40)
         assert w.texts[0] == "second"
 
 

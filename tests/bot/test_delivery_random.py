@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from bot.delivery.budget import BURST
 from bot.store import outbox
 from channels.errors import ChannelError, MessageGone, OutcomeUnknown, RateLimited, Temporary
-from channels.memory import APPEND_ONLY, FULL, NO_EDIT, NO_IDEMPOTENCY, MemoryMode
+from channels.memory import APPEND_ONLY, FULL, NO_EDIT, NO_IDEMPOTENCY, SEARCHED, MemoryMode
 from channels.message import OutboundMessage
 from tests.delivery_world import RATE, World, dm, world
 
@@ -140,7 +140,9 @@ def check_budgets(w: World) -> None:
 
 
 @pytest.mark.parametrize(
-    "mode", [FULL, NO_EDIT, APPEND_ONLY, NO_IDEMPOTENCY], ids=["full", "no-edit", "append-only", "no-idempotency"]
+    "mode",
+    [FULL, NO_EDIT, APPEND_ONLY, NO_IDEMPOTENCY, SEARCHED],
+    ids=["full", "no-edit", "append-only", "no-idempotency", "searched"],
 )
 @given(actions=st.lists(st.one_of(faults, shows, waits, finals, restarts), max_size=25))
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -24,7 +24,7 @@ async def test_a_stranger_is_told_their_id_once_a_day_and_nothing_is_fetched(tmp
         await c.answered()
         assert c.texts(EVE) == [
             f"I answer only people I was told to. Your id is `memory:{EVE}`; "
-            "an administrator can add it to `access.allow`."
+            f"an administrator can let you in with `antler access allow memory:{EVE}`."
         ]
         await c.clock.advance(86_401)
         await c.say("again", EVE)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from sqlalchemy import text
 
-from bot.runs import StopReason
+from bot.endings import StopReason
 from bot.store import run_events, runs, usage
 from bot.store.rows import RunRow, RunState
 from bot.texts.en import EN
@@ -73,7 +73,7 @@ async def test_each_failure_is_one_sentence_and_half_an_answer_never_passes_for_
 
 
 async def test_a_run_that_takes_too_long_is_stopped_and_says_so(tmp_path: Path) -> None:
-    async with core(tmp_path, seconds=0.05) as c:
+    async with core(tmp_path, seconds=0.4) as c:
         c.harness.hold("q")
         await c.say("q")
         await c.actors.drain()
@@ -218,7 +218,7 @@ async def test_planned_stops_do_not_count_and_are_told(tmp_path: Path) -> None:
         for _ in range(5):
             c.harness.heads[thread] = 1
             await c.stop()
-            assert c.texts() == [f"The first half\n\n{EN.paused}"]
+            assert c.texts() == [f"The first half\n\n{EN.paused}", EN.queued_next]
             await c.start()
             await c.clock.settle()
         gate.set()

@@ -8,6 +8,8 @@ from typing import Any, get_args
 
 import pytest
 
+from bot.access_changes import RefusalKind
+from bot.store.access import AccessState
 from bot.texts import LANGUAGES, language_of, texts_for
 from bot.texts.en import EN
 from bot.texts.zh import ZH
@@ -44,11 +46,14 @@ def test_every_kind_has_its_sentence() -> None:
         assert set(texts.failures) == set(FailureKind)
         assert set(texts.file_problem) == set(get_args(Problem))
         assert set(texts.status) >= set(ConnectionState)
+        assert set(texts.access_state) == set(AccessState)
+        assert set(texts.access_problem) == set(get_args(RefusalKind))
+        assert set(texts.group_ask) == set(texts.group_opened) == {"any", "listed"}
 
 
 def test_menu_descriptions_are_what_platforms_take() -> None:
     for texts in LANGUAGES.values():
-        for name, description in texts.command_menu.items():
+        for name, description in (*texts.command_menu.items(), *texts.admin_menu.items()):
             assert name.isascii()
             assert name.islower()
             assert 3 <= len(description) <= 256

@@ -93,6 +93,9 @@ class Bench(Protocol):
     async def says(self, text: str) -> None:
         """The person writes."""
 
+    async def restart(self) -> None:
+        """`channel` is another process's from now on; the platform goes on."""
+
 
 @dataclass
 class MemoryBench:
@@ -126,6 +129,9 @@ class MemoryBench:
                 mention=True,
             )
         )
+
+    async def restart(self) -> None:
+        """The channel is the platform too."""
 
 
 def memory(mode: MemoryMode) -> MakeBench:
@@ -180,6 +186,9 @@ class ConsoleBench:
     async def says(self, text: str) -> None:
         await self.terminal.typed.put(Line(number=1, text=text, at=datetime.now(UTC)))
 
+    async def restart(self) -> None:
+        raise AssertionError("a terminal has nothing to look for after a restart")
+
 
 @asynccontextmanager
 async def console(folder: Path, simulator: SimulatorProcess) -> AsyncIterator[Bench]:
@@ -192,10 +201,13 @@ async def console(folder: Path, simulator: SimulatorProcess) -> AsyncIterator[Be
 
 @dataclass
 class TelegramBench:
-    channel: TelegramChannel
+    config: TelegramConfig
     listener: Listener
     simulator: TelegramSimulator
     dm: Address = field(default_factory=lambda: Address(account="telegram", chat=str(ALICE.id)))
+
+    def __post_init__(self) -> None:
+        self.channel = TelegramChannel("telegram", self.config, self.listener.ports())
 
     async def seen(self) -> list[Seen]:
         return [
@@ -206,6 +218,10 @@ class TelegramBench:
     async def says(self, text: str) -> None:
         await self.simulator.user_says(text)
 
+    async def restart(self) -> None:
+        await self.channel.close()
+        self.channel = TelegramChannel("telegram", self.config, self.listener.ports())
+
 
 def telegram(**settings: Any) -> MakeBench:
     @asynccontextmanager
@@ -213,11 +229,10 @@ def telegram(**settings: Any) -> MakeBench:
         async with connect(simulator) as client:
             bot = await client.add_bot(f"{next(_bots)}:CONTRACT-bot-token-{'0' * 25}")
             await bot.user_says("/start")
-            listener = Listener()
             config = TelegramConfig.model_validate({"token": bot.token, "base_url": bot.root, **settings})
-            channel = TelegramChannel("telegram", config, listener.ports())
-            yield TelegramBench(channel, listener, bot)
-            await channel.close()
+            made = TelegramBench(config, Listener(), bot)
+            yield made
+            await made.channel.close()
 
     return bench
 

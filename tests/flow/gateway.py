@@ -113,7 +113,7 @@ class World:
                 self._logged.set()
 
     async def _launch(self, environment: dict[str, str]) -> asyncio.subprocess.Process:
-        self.config_file.write_text(yaml.safe_dump(self.config()))
+        self.write_config()
         (self.folder / "log.txt").touch()
         self.process = await asyncio.create_subprocess_exec(
             sys.executable,
@@ -127,6 +127,9 @@ class World:
         assert self.process.stdout is not None
         self._logging = asyncio.create_task(self._keep_log(self.process.stdout), name="gateway log")
         return self.process
+
+    def write_config(self) -> None:
+        self.config_file.write_text(yaml.safe_dump(self.config()))
 
     @property
     def config_file(self) -> Path:

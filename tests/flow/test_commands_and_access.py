@@ -15,6 +15,7 @@ ELSEWHERE = Room(-1001000000009, "supergroup", "Elsewhere")
 
 
 async def test_a_stranger_is_told_their_id_once_and_nothing_else(world: World) -> None:
+    world.settings = {"access": {"dm": "allowlist"}}
     async with world:
         await world.telegram.user_says("let me in", user=BOB)
         greeting = await world.telegram.wait_for_text(BOB, f"telegram:{BOB.id}")
@@ -25,12 +26,15 @@ async def test_a_stranger_is_told_their_id_once_and_nothing_else(world: World) -
         assert await world.model.completions() == []
 
 
-async def test_an_unknown_group_gets_silence(world: World) -> None:
+async def test_an_unknown_group_gets_one_line_and_then_silence(world: World) -> None:
     async with world:
+        await world.telegram.group_says("nothing for the bot", chat=ELSEWHERE)
         await world.telegram.group_says("@antler_bot hello", chat=ELSEWHERE)
         await world.telegram.group_says("/status@antler_bot", chat=ELSEWHERE)
+        line = await world.telegram.wait_for_text(ELSEWHERE, "/allow")
         await world.telegram.wait_idle()
-        assert await world.telegram.bot_messages(ELSEWHERE) == []
+        assert [m.message_id for m in await world.telegram.bot_messages(ELSEWHERE)] == [line.message_id]
+        assert await world.model.completions() == []
 
 
 async def test_without_a_mention_the_group_talks_undisturbed(world: World) -> None:
@@ -135,7 +139,7 @@ async def test_the_command_menu_is_registered_in_both_languages(world: World) ->
             lambda call: call.method == "setMyCommands" and call.params.get("language_code") == "zh"
         )
         names = [command["command"] for command in (await world.telegram.commands())[0]["commands"]]
-        assert names == ["new", "stop", "status", "models", "memory", "whoami", "help"]
+        assert names == ["new", "stop", "retry", "queue", "status", "models", "memory", "whoami", "help"]
 
 
 async def test_a_second_process_for_the_same_data_is_refused(world: World) -> None:

@@ -80,6 +80,7 @@ def outbox_row(reply_key: str = "reply", part: int = 0, **changes: Any) -> Outbo
         "idem_key": f"{reply_key}:{part}",
         "address": DM,
         "reply_to": None,
+        "sent_after": None,
         "message_id": None,
         "body": body("") if part == 0 else "",
         "desired_rev": 1,

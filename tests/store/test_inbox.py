@@ -147,6 +147,13 @@ async def test_an_edit_replaces_the_newest_state(store: Store) -> None:
     assert INBOUND_EVENT.validate_json(loaded.event) == changed
 
 
+async def test_the_newest_messages_of_an_account(store: Store) -> None:
+    for number in range(5):
+        await store.add(ADD_EVENTS, [message(f"u:{number}", number=str(number), chat=str(number % 2))])
+    await store.add(ADD_EVENTS, [message("u:9", number="9", account="another")])
+    assert await store.read(lambda tx: inbox.newest_ids(tx, "telegram", 2)) == [("0", "4"), ("1", "3")]
+
+
 async def test_prune_forgets_only_what_is_settled_and_never_reuses_an_id(store: Store) -> None:
     rows = await store.add(ADD_EVENTS, [message("a"), message("b"), message("c")])
     ids = [row.id for row in rows if row is not None]

@@ -16,7 +16,7 @@ async def load(store: Store, reply_key: str = "reply") -> list[tuple[str | None,
 
 
 async def finalize(store: Store, text: str) -> None:
-    await store.write(lambda tx: outbox.finalize(tx, "reply", DM, "1", body(text), LATER, "reply:0"))
+    await store.write(lambda tx: outbox.finalize(tx, "reply", DM, "1", "99", body(text), LATER, "reply:0"))
 
 
 async def test_an_intent_stands_as_it_was_first_recorded(store: Store) -> None:
@@ -62,7 +62,7 @@ async def test_a_final_without_a_draft_makes_its_first_part(store: Store) -> Non
     await finalize(store, "at once")
     (row,) = await store.read(outbox.undelivered)
     assert (row.body, row.desired_rev, row.sent_rev, row.final) == (body("at once"), 1, 0, True)
-    assert (row.reply_to, row.idem_key, row.epoch) == ("1", "reply:0", store.epoch)
+    assert (row.reply_to, row.sent_after, row.idem_key, row.epoch) == ("1", "99", "reply:0", store.epoch)
 
 
 async def test_abandoned_replies_are_not_tried_again(store: Store) -> None:
@@ -79,15 +79,21 @@ async def test_undelivered_comes_in_the_order_of_the_replies(store: Store) -> No
     assert [(row.reply_key, row.part) for row in found] == [("early", 0), ("early", 1), ("late", 0)]
 
 
-async def test_our_newest_messages_in_a_chat(store: Store) -> None:
+async def test_the_messages_that_were_delivered_last(store: Store) -> None:
     rows = [
         outbox_row(f"r{number}", message_id=str(number), created_at=NOW + timedelta(seconds=number))
         for number in range(5)
     ]
-    elsewhere = outbox_row("x", message_id="99", address=replace(DM, chat="8"))
-    await store.write(lambda tx: outbox.intend(tx, [*rows, elsewhere, outbox_row("unsent")]))
+    newer = replace(rows[0], reply_key="x", message_id="99", address=replace(DM, chat="8"), created_at=LATER)
+    other = replace(newer, reply_key="y", address=replace(DM, account="another"))
+    unsent = outbox_row("unsent", sent_after="98")
+    await store.write(lambda tx: outbox.intend(tx, [*rows, newer, other, unsent, outbox_row("open", message_id="100")]))
+    for second, key in enumerate(["r3", "r1", "r2", "y", "x", "unsent"]):
+        at = LATER + timedelta(seconds=second)
+        await store.write(lambda tx, key=key, at=at: outbox.delivered(tx, key, at))  # type: ignore[misc]  # a lambda's default
 
-    assert await store.read(lambda tx: outbox.known_ids(tx, "telegram", "7", 3)) == {"2", "3", "4"}
+    newest = await store.read(lambda tx: outbox.newest_ids(tx, "telegram", 3))
+    assert newest == [("7", "98"), ("8", "99"), ("7", "2")]
 
 
 async def test_prune_keeps_what_is_not_settled(store: Store) -> None:

@@ -76,6 +76,37 @@ async def test_end_settles_its_messages_once(store: Store) -> None:
         await store.write(lambda tx: runs.end(tx, run.run_id, RunState.PENDING, LATER))
 
 
+async def test_what_is_stopped_or_put_first_goes_first_and_the_first_reason_counts(store: Store) -> None:
+    begun, stopped, late, first = [await opened(store, key) for key in "abcd"]
+    await start(store, begun)
+    await store.write(lambda tx: runs.suspend(tx, begun.run_id))
+    await store.write(lambda tx: runs.put_ahead(tx, first.run_id, 1))
+    for reason in ("rollback", "stopped"):
+        await store.write(lambda tx, reason=reason: runs.ask_to_stop(tx, stopped.run_id, reason))  # type: ignore[misc]  # mypy has no type for a lambda's default
+    queued = await store.read(lambda tx: runs.queued(tx, "telegram:7"))
+    assert [row.run_id for row in queued] == [row.run_id for row in (stopped, begun, first, late)]
+    assert [row.stop for row in queued] == ["rollback", None, None, None]
+
+    await store.write(lambda tx: runs.end(tx, late.run_id, RunState.SUCCESS, LATER))
+    await store.write(lambda tx: runs.ask_to_stop(tx, late.run_id, "stopped"))
+    ended = await store.read(lambda tx: runs.load(tx, late.run_id))
+    assert ended is not None
+    assert ended.stop is None
+
+
+async def test_the_last_that_worked_is_the_one_that_ended_last_in_its_thread(store: Store) -> None:
+    one, two, dropped, other = [await opened(store, key) for key in "abcd"]
+    assert await store.read(lambda tx: runs.last_worked(tx, "telegram:7", "thread")) is None
+    for run, after, detail in ((two, 1, ""), (one, 2, "stopped"), (dropped, 3, runs.NEVER_WANTED)):
+        at = LATER + timedelta(seconds=after)
+        await store.write(lambda tx, r=run, at=at, d=detail: runs.end(tx, r.run_id, RunState.INTERRUPTED, at, d))  # type: ignore[misc]  # as above
+    last = await store.read(lambda tx: runs.last_worked(tx, "telegram:7", "thread"))
+    assert last is not None
+    assert last.run_id == one.run_id
+    assert await store.read(lambda tx: runs.last_worked(tx, "telegram:7", "another thread")) is None
+    assert other.state is RunState.PENDING
+
+
 async def test_one_run_at_a_time_in_a_conversation(store: Store) -> None:
     one, two, other = [await opened(store, key) for key in "ab"] + [await opened(store, "c", "telegram:8")]
     await start(store, one)

@@ -30,8 +30,8 @@ SECOND_STEP = '''
 """A step as one of the future might be: SQLite has to copy the table for it."""
 import sqlalchemy as sa
 from alembic import op
-revision = "0002"
-down_revision = "0001"
+revision = "9999"
+down_revision = "0002"
 
 def upgrade():
     with op.batch_alter_table("threads") as batch:
@@ -53,8 +53,8 @@ def with_step(folder: Path, source: str) -> Steps:
     """Our migrations and one more."""
     scripts = folder / "migrations"
     shutil.copytree(STEPS.scripts, scripts, ignore=shutil.ignore_patterns("__pycache__"))
-    (scripts / "versions" / "r0002_more.py").write_text(source)
-    return Steps((*STEPS.revisions, "0002"), scripts)
+    (scripts / "versions" / "r9999_more.py").write_text(source)
+    return Steps((*STEPS.revisions, "9999"), scripts)
 
 
 def described(tx: Connection) -> dict[str, Any]:
@@ -127,9 +127,9 @@ async def test_an_upgrade_keeps_the_rows_and_on_sqlite_a_copy(url: str, tmp_path
     assert in_transaction(url, lambda tx: tx.scalar(text("SELECT name FROM accounts"))) == "kept"
     copies = modes(tmp_path, "*.bak*")
     if url.startswith("sqlite"):
-        assert copies == {"antler.db.before-0002.bak": 0o600}
-        copied = sqlite3.connect(tmp_path / "antler.db.before-0002.bak")
-        assert copied.execute("SELECT version_num FROM alembic_version").fetchall() == [("0001",)]
+        assert copies == {"antler.db.before-9999.bak": 0o600}
+        copied = sqlite3.connect(tmp_path / "antler.db.before-9999.bak")
+        assert copied.execute("SELECT version_num FROM alembic_version").fetchall() == [(STEPS.revisions[-1],)]
         assert copied.execute("SELECT name FROM accounts").fetchall() == [("kept",)]
         copied.close()
     else:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from channels.base import Command, Part, Probe
+from channels.base import Command, Part
 from channels.errors import (
     ChannelError,
     ChatGone,
@@ -153,51 +153,6 @@ async def test_a_connection_that_was_never_made_changed_nothing(make_bench: Call
     bench = make_bench(base_url="http://127.0.0.1:9")
     with pytest.raises(Temporary):
         await bench.channel.send(DM, part_of(bench, "x"), "k")
-
-
-async def test_a_send_whose_answer_was_lost_is_found_again(make_bench: Callable[..., Bench]) -> None:
-    bench = make_bench(adopt_placeholders=True)
-    assert bench.channel.capabilities.findable_after_crash
-    said = await bench.telegram.user_says("hi")
-    earlier = await bench.channel.send(DM, part_of(bench, "of another run"), "k0")
-    await bench.telegram.user_says("meanwhile")
-    await bench.telegram.fail("sendMessage", faults.reset(apply=True))
-    with pytest.raises(OutcomeUnknown):
-        await bench.channel.send(DM, part_of(bench, "thinking"), "k1")
-    probe = Probe(idem_key="k1", after=str(said.message_id), known=frozenset({earlier}))
-    found = await bench.channel.find(DM, part_of(bench, "the answer"), probe)
-    seen = await bench.telegram.bot_messages(ALICE)
-    assert [(str(message.message_id), message.text) for message in seen] == [
-        (earlier, "of another run"),
-        (found, "the answer"),
-    ]
-
-
-async def test_in_a_busy_chat_it_is_found_behind_what_we_sent_last(bench: Bench) -> None:
-    said = await bench.telegram.user_says("hi")
-    for number in range(20):
-        await bench.telegram.user_says(f"more {number}")
-    earlier = await bench.channel.send(DM, part_of(bench, "of another run"), "k0")
-    await bench.telegram.fail("sendMessage", faults.reset(apply=True))
-    with pytest.raises(OutcomeUnknown):
-        await bench.channel.send(DM, part_of(bench, "thinking"), "k1")
-    probe = Probe(idem_key="k1", after=str(said.message_id), known=frozenset({earlier}))
-    assert await bench.channel.find(DM, part_of(bench, "the answer"), probe) == str(int(earlier) + 1)
-
-
-async def test_what_was_never_sent_is_not_found_after_eight_probes(bench: Bench) -> None:
-    said = await bench.telegram.user_says("hi")
-    probe = Probe(idem_key="k1", after=str(said.message_id))
-    assert await bench.channel.find(DM, part_of(bench, "x"), probe) is None
-    assert len(await bench.telegram.records("editMessageText")) == 8
-    assert await bench.channel.find(DM, part_of(bench, "x"), Probe(idem_key="k1", after=None)) is None
-
-
-async def test_a_flood_while_probing_is_told(bench: Bench) -> None:
-    said = await bench.telegram.user_says("hi")
-    await bench.telegram.fail("editMessageText", faults.flood(9))
-    with pytest.raises(RateLimited):
-        await bench.channel.find(DM, part_of(bench, "x"), Probe(idem_key="k", after=str(said.message_id)))
 
 
 async def test_a_document_is_sent_with_its_shown_name(bench: Bench, tmp_path: Path) -> None:

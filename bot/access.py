@@ -1,0 +1,178 @@
+"""AccessBook: who may use the bot, per account: what the config lists and what was granted since, in one place.
+
+Asked for each event, so that a grant or a revocation counts from the next message on. Changed only by what is
+committed (access_desk.py). Until it was read from the store nobody is let in, and if it cannot be read antler does not
+start: without the revocations even the config's lists for everybody would let in too many.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from bot.admission import AccessRules, AccountPolicy, ConfigKeys
+from bot.policies import Busy, TurnRules
+from bot.store.access import AccessState
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from datetime import datetime
+
+    from bot.settings import Settings
+    from bot.store.access import AccessRow, SubjectKind
+
+Subject = tuple["SubjectKind", str]
+
+LET_IN = frozenset({AccessState.PAIRED, AccessState.ALLOWED, AccessState.ADMIN})
+
+
+class AccessBook:
+    """configured: each account's policy by the config alone; read anew at each question."""
+
+    def __init__(self, configured: Mapping[str, AccountPolicy]) -> None:
+        self._configured = configured
+        self._rows: dict[Subject, AccessRow] | None = None
+        self._waiting: dict[Subject, AccessRow] = {}
+        self._merged: dict[str, tuple[AccountPolicy, AccountPolicy]] = {}
+
+    @property
+    def accounts(self) -> tuple[str, ...]:
+        return tuple(self._configured)
+
+    def policy(self, account: str) -> AccountPolicy:
+        """The account's rules as they are now."""
+        base = self._configured[account]
+        if self._rows is None:
+            return replace(base, access=AccessRules(operator=base.access.operator))
+        known = self._merged.get(account)
+        if known is None or known[0] is not base:
+            known = self._merged[account] = (base, self._merge(base, self.rows(account)))
+        return known[1]
+
+    def rows(self, account: str | None = None) -> list[AccessRow]:
+        """What was granted, asked for and revoked, oldest first; of one account or of all."""
+        rows = (self._rows or {}).values()
+        return [row for row in rows if account is None or row.account == account]
+
+    def row(self, kind: SubjectKind, subject: str) -> AccessRow | None:
+        return (self._rows or {}).get((kind, subject))
+
+    def pending(self, now: datetime, account: str | None = None) -> list[AccessRow]:
+        """Who waits with a code that is still good, oldest first."""
+        rows = self._waiting.values()
+        return [row for row in rows if (account is None or row.account == account) and not is_over(row, now)]
+
+    def config_key(self, kind: SubjectKind, subject: str) -> str | None:
+        """The key of the config that lists a subject by its id, None when none does."""
+        base = self._configured.get(subject.partition(":")[0])
+        if base is None:
+            return None
+        rules, keys = base.access, base.keys
+        if kind == "group":
+            return keys.groups if subject in rules.groups else None
+        if subject in rules.admins:
+            return keys.admins
+        return keys.allow if subject in rules.allow else None
+
+    def listed(self, account: str) -> list[tuple[SubjectKind, str, AccessState, str]]:
+        """What the config lists for an account: kind, subject, state and key."""
+        base = self._configured[account]
+        rules, keys = base.access, base.keys
+        found: list[tuple[SubjectKind, str, AccessState, str]] = []
+        found += [("person", person, AccessState.ADMIN, keys.admins) for person in sorted(rules.admins)]
+        found += [("person", person, AccessState.ALLOWED, keys.allow) for person in sorted(rules.allow - rules.admins)]
+        found += [("group", group, AccessState.ALLOWED, keys.groups) for group in sorted(rules.groups)]
+        return [entry for entry in found if entry[1].partition(":")[0] in (account, "*")]
+
+    def has_admin(self, account: str) -> bool:
+        return self.policy(account).access.operator or bool(self.admins(account))
+
+    def admins(self, account: str) -> list[str]:
+        """The account's administrators; those of other accounts are persons elsewhere."""
+        return sorted(person for person in self.policy(account).access.admins if person.startswith(f"{account}:"))
+
+    # Changed by what was committed.
+
+    def load(self, rows: Iterable[AccessRow]) -> None:
+        """Everything that the store knows; from now on the book answers."""
+        self._rows = {}
+        for row in rows:
+            self.adopt(row)
+        self._merged.clear()
+
+    def adopt(self, row: AccessRow) -> None:
+        """A row was written."""
+        if self._rows is not None:
+            # Anew at the end: what is known of a subject is as old as its newest row.
+            subject = row.kind, row.subject
+            self._rows.pop(subject, None)
+            self._waiting.pop(subject, None)
+            self._rows[subject] = row
+            if row.state is AccessState.PENDING and row.code_hash is not None:
+                self._waiting[subject] = row
+            self._merged.pop(row.account, None)
+
+    def drop(self, row: AccessRow) -> None:
+        """A row was removed, unless another has taken its place."""
+        if self._rows is not None and self._rows.get((row.kind, row.subject)) == row:
+            del self._rows[row.kind, row.subject]
+            self._waiting.pop((row.kind, row.subject), None)
+            self._merged.pop(row.account, None)
+
+    def _merge(self, base: AccountPolicy, rows: list[AccessRow]) -> AccountPolicy:
+        rules = base.access
+        persons = {row.subject for row in rows if row.kind == "person" and row.state in LET_IN}
+        admins = {row.subject for row in rows if row.kind == "person" and row.state is AccessState.ADMIN}
+        groups = {row.subject for row in rows if row.kind == "group" and row.state is AccessState.ALLOWED}
+        # What the config names stays: only an edit of the config takes it away.
+        blocked = {
+            row.subject
+            for row in rows
+            if row.state is AccessState.BLOCKED and self.config_key(row.kind, row.subject) is None
+        }
+        access = replace(
+            rules,
+            allow=rules.allow | persons,
+            admins=rules.admins | admins,
+            groups=rules.groups | groups,
+            blocked=rules.blocked | blocked,
+        )
+        return replace(base, access=access)
+
+
+def is_over(row: AccessRow, now: datetime) -> bool:
+    return row.expires_at is not None and row.expires_at <= now
+
+
+def policy_of(settings: Settings, account: str) -> AccountPolicy:
+    """One account's policy by the config alone."""
+    access, talk = settings.access_for(account), settings.conversations_for(account)
+    return AccountPolicy(
+        access=AccessRules(
+            allow=frozenset(access.allow),
+            admins=frozenset(access.admins),
+            groups=frozenset(access.groups.allow),
+            open_dm=access.dm == "open",
+            pairing=access.dm == "pairing",
+            members=access.groups.members,
+            answer=access.groups.answer,
+            group_control=talk.group_control,
+        ),
+        turns=TurnRules(Busy(talk.busy), talk.debounce_seconds),
+        group_scope=talk.group_scope,
+        group_context=talk.group_context == "on",
+        locale=settings.locale_for(account),
+        keys=_keys(settings, account),
+    )
+
+
+def _keys(settings: Settings, account: str) -> ConfigKeys:
+    own = settings.channels[account].access
+    mine = own.model_fields_set if own is not None else set()
+    grouped = own.groups.model_fields_set if own is not None and "groups" in mine else set()
+    place = f"channels.{account}."
+    return ConfigKeys(
+        allow=("" if "allow" not in mine else place) + "access.allow",
+        admins=("" if "admins" not in mine else place) + "access.admins",
+        groups=("" if "allow" not in grouped else place) + "access.groups.allow",
+    )

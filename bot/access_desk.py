@@ -1,0 +1,255 @@
+"""AccessDesk: lets people and groups in and shuts them out. Used by the commands in a chat, the control socket and,
+while antler is stopped, `antler pair` and `antler access` themselves.
+
+Whatever it decides is a Change: SQL for the caller's own unit, and what follows once that is committed.
+"""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from bot import pairing
+from bot.access import LET_IN, is_over
+from bot.access_changes import AccessRefused, Change, Post, clean_name, code_reply, together
+from bot.identity import person_id
+from bot.settings.identities import check_identity
+from bot.store import access
+from bot.store.access import AccessRow, AccessState
+from bot.texts import texts_for
+from channels.message import Address
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from sqlalchemy import Connection
+
+    from bot.access import AccessBook
+    from bot.delivery import Delivery
+    from bot.store.access import SubjectKind
+    from channels.base import Clock
+    from channels.message import Message
+
+
+class AccessDesk:
+    """can_edit: whether an account's platform changes sent messages. names_group: whether an id (account, native id) is
+    a group's, None where that cannot be told. on_shut_out: told the kind and the id of whom access was taken from."""
+
+    def __init__(
+        self,
+        book: AccessBook,
+        delivery: Delivery,
+        clock: Clock,
+        *,
+        can_edit: Callable[[str], bool] = lambda account: True,
+        names_group: Callable[[str, str], bool | None] = lambda account, native: None,
+    ) -> None:
+        self.book = book
+        self._delivery = delivery
+        self._clock = clock
+        self._can_edit = can_edit
+        self._names_group = names_group
+        self.on_shut_out: Callable[[SubjectKind, str], None] = lambda kind, subject: None
+
+    # Persons who come with a code.
+
+    def issue(self, message: Message, language: str) -> tuple[str, Change]:
+        """A code for a stranger, and the change that makes it good; the oldest of too many waiting ones ends."""
+        code, person = pairing.new_code(), person_id(message.account, message.sender.id)
+        now = self._clock.now()
+        row = AccessRow(
+            account=message.account,
+            kind="person",
+            subject=person,
+            state=AccessState.PENDING,
+            name=clean_name(message.sender.display_name),
+            chat=message.address.chat,
+            language=language,
+            code_hash=pairing.digest(message.account, code),
+            created_at=now,
+            expires_at=now + pairing.PAIRING_LIFE,
+        )
+        waiting = self.book.pending(now, message.account)
+        ended = waiting[: max(0, len(waiting) - pairing.WAITING + 1)]
+        earlier = self.book.row("person", person)
+        if earlier is not None and earlier not in ended:
+            ended.append(earlier)
+        return code, together(self._putting(row), [self.ending(old) for old in ended])
+
+    def applicant(self, code: str, account: str | None = None) -> AccessRow | None:
+        """Who was given that code, of one account or of any; the code is taken with it and good for nobody else.
+
+        Every waiting code is compared, so that the time it takes tells nothing.
+        """
+        found = None
+        for row in self.book.pending(self._clock.now(), account):
+            if pairing.same(pairing.digest(row.account, code), row.code_hash or ""):
+                found = row
+        if found is not None:
+            self.book.adopt(replace(found, code_hash=None))
+        return found
+
+    def approval(self, applicant: AccessRow, by: str) -> Change:
+        """Let an applicant in, and tell them."""
+        row = self._decided(applicant, AccessState.PAIRED, by)
+        texts = texts_for(applicant.language)
+        posts = self._welcome(row) + self._code_message(applicant, texts.pairing_used)
+        return self._putting(row, posts)
+
+    def ending(self, applicant: AccessRow) -> Change:
+        """A waiting code ends without anybody being let in: it ran out, was displaced, or was shown in public."""
+        posts = self._code_message(applicant, texts_for(applicant.language).pairing_over)
+
+        def write(tx: Connection) -> None:
+            access.remove(tx, applicant, applicant.code_hash)
+            self._post(tx, posts)
+
+        def committed() -> None:
+            self.book.drop(applicant)
+            self._posted(posts)
+
+        return Change(applicant, write, committed)
+
+    def over(self) -> list[Change]:
+        """The endings of codes that ran out."""
+        now = self._clock.now()
+        rows = [row for row in self.book.rows() if row.state is AccessState.PENDING and is_over(row, now)]
+        return [self.ending(row) for row in rows]
+
+    def claim(self, message: Message, language: str) -> Change:
+        """The sender is the account's administrator from now on."""
+        now = self._clock.now()
+        row = AccessRow(
+            account=message.account,
+            kind="person",
+            subject=person_id(message.account, message.sender.id),
+            state=AccessState.ADMIN,
+            name=clean_name(message.sender.display_name),
+            chat=message.address.chat,
+            language=language,
+            created_at=now,
+            decided_at=now,
+            decided_by="claim code",
+        )
+        return self._putting(row)
+
+    # Persons and groups by their id.
+
+    def allow(
+        self,
+        subject: str,
+        by: str,
+        *,
+        kind: SubjectKind | None = None,
+        admin: bool = False,
+        name: str = "",
+    ) -> Change:
+        """Let a person or a group in. kind: where the id does not tell it. Raises AccessRefused."""
+        account, kind = self._checked(subject, kind)
+        if kind == "group" and admin:
+            raise AccessRefused("no_person", subject)
+        key, known = self.book.config_key(kind, subject), self.book.row(kind, subject)
+        is_admin = self.book.policy(account).access.is_admin(subject)
+        if key is not None and (is_admin or not admin):
+            raise AccessRefused("in_config_already", subject, key)
+        was_in = known is not None and known.state in LET_IN
+        if is_admin or (was_in and not admin):
+            raise AccessRefused("in_already", subject)
+        state, now = AccessState.ADMIN if admin else AccessState.ALLOWED, self._clock.now()
+        known = known or AccessRow(account=account, kind=kind, subject=subject, state=state, created_at=now)
+        row = self._decided(replace(known, name=clean_name(name) or known.name), state, by)
+        texts = texts_for(row.language)
+        posts = self._code_message(known, texts.pairing_used)
+        welcome = self._welcome(row) if kind == "person" and not was_in else []
+        return self._putting(row, posts + welcome)
+
+    def revoke(self, subject: str, by: str, *, kind: SubjectKind | None = None) -> Change:
+        """Shut a person or a group out, also where everybody else is let in. Raises AccessRefused, for what the config
+        lists among others: only an edit of the config takes that away."""
+        account, kind = self._checked(subject, kind)
+        key, known = self.book.config_key(kind, subject), self.book.row(kind, subject)
+        if key is not None:
+            raise AccessRefused("in_config", subject, key)
+        if subject == by:
+            raise AccessRefused("yourself", subject)
+        if known is not None and known.state is AccessState.BLOCKED:
+            raise AccessRefused("out_already", subject)
+        now = self._clock.now()
+        was = known or AccessRow(account=account, kind=kind, subject=subject, state=AccessState.BLOCKED, created_at=now)
+        row = self._decided(was, AccessState.BLOCKED, by)
+        change = self._putting(row, self._code_message(was, texts_for(was.language).pairing_over))
+
+        def committed() -> None:
+            change.committed()
+            self.on_shut_out(kind, subject)
+
+        return replace(change, committed=committed)
+
+    def moved(self, account: str, old_chat: str, new_chat: str) -> Change | None:
+        """A group's chat got a new id: its right to be answered, or the loss of it, goes with it."""
+        old, new = f"{account}:{old_chat}", f"{account}:{new_chat}"
+        rules, known = self.book.policy(account).access, self.book.row("group", old)
+        if self.book.row("group", new) is not None or (known is None and old not in rules.groups):
+            return None
+        state = AccessState.BLOCKED if old in rules.blocked else AccessState.ALLOWED
+        now = self._clock.now()
+        name = known.name if known is not None else ""
+        row = AccessRow(account=account, kind="group", subject=new, state=state, name=name, created_at=now)
+        return self._putting(self._decided(row, state, f"moved from {old_chat}"))
+
+    def _checked(self, subject: str, kind: SubjectKind | None) -> tuple[str, SubjectKind]:
+        try:
+            check_identity(subject)
+        except ValueError as error:
+            raise AccessRefused("no_id", subject, str(error)) from None
+        account, _, native = subject.partition(":")
+        if not native:
+            raise AccessRefused("no_id", subject, "names everybody, which only the config can do")
+        if account not in self.book.accounts:
+            raise AccessRefused("no_account", subject, ", ".join(self.book.accounts))
+        if self.book.policy(account).access.operator:
+            raise AccessRefused("operator", subject)
+        if kind is None and self.book.row("group", subject) is not None:
+            kind = "group"
+        if kind is None:
+            kind = "group" if self._names_group(account, native) else "person"
+        return account, kind
+
+    def _decided(self, row: AccessRow, state: AccessState, by: str) -> AccessRow:
+        now = self._clock.now()
+        return replace(row, state=state, code_hash=None, expires_at=None, decided_at=now, decided_by=by)
+
+    # What belongs to a change.
+
+    def _putting(self, row: AccessRow, posts: Sequence[Post] = ()) -> Change:
+        def write(tx: Connection) -> None:
+            access.put(tx, row)
+            self._post(tx, posts)
+
+        def committed() -> None:
+            self.book.adopt(row)
+            self._posted(posts)
+
+        return Change(row, write, committed)
+
+    def _welcome(self, row: AccessRow) -> list[Post]:
+        """Told that they are in, where we know their chat."""
+        if row.chat is None:
+            return []
+        address = Address(account=row.account, chat=row.chat)
+        return [Post(f"access:{secrets.token_hex(8)}", address, texts_for(row.language).welcome)]
+
+    def _code_message(self, row: AccessRow, text: str) -> list[Post]:
+        """The message that showed a code says so no more, neither in the chat nor in our outbox."""
+        if row.code_hash is None or row.chat is None or not self._can_edit(row.account):
+            return []
+        return [Post(code_reply(row), Address(account=row.account, chat=row.chat), text)]
+
+    def _post(self, tx: Connection, posts: Sequence[Post]) -> None:
+        for post in posts:
+            self._delivery.finalize(tx, post.key, post.address, None, post.message)
+
+    def _posted(self, posts: Sequence[Post]) -> None:
+        for post in posts:
+            self._delivery.finished(post.key, post.address, None, post.message)

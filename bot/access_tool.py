@@ -1,0 +1,157 @@
+"""`antler pair` and `antler access`: asked over the control socket while antler runs, else done on the store itself."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from typing import TYPE_CHECKING, Any, Literal
+
+from bot import claim_notice, pairing
+from bot.access import AccessBook, policy_of
+from bot.access_changes import AccessRefused
+from bot.access_desk import AccessDesk
+from bot.access_list import entries, table
+from bot.clock import SystemClock
+from bot.commands.access import problem
+from bot.control import NotRunning, Refused, ask, connection
+from bot.delivery import Delivery
+from bot.lock import DataDirInUse, DataDirLock
+from bot.redaction import Redactor
+from bot.store import Store, access
+from bot.store.errors import StoreError
+from bot.texts import DEFAULT, texts_for
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from bot.access_changes import Change
+    from bot.pairing import Claims
+    from bot.patience import PatientStore
+    from bot.settings import Settings
+    from bot.store.access import SubjectKind
+    from channels.base import Clock
+
+BY = "antler on the machine"
+STOPPED = (
+    "antler does not run, and only a running one takes a claim code: start it, or `antler access allow ID --admin`"
+)
+
+Answer = tuple[str, bool]
+"""What to print, and whether it is what was asked for."""
+
+
+class AccessTool:
+    """claims: of the running gateway, None while it is stopped."""
+
+    def __init__(
+        self, desk: AccessDesk, store: PatientStore | Store, clock: Clock, claims: Claims | None = None
+    ) -> None:
+        self._desk = desk
+        self._store = store
+        self._clock = clock
+        self._claims = claims
+
+    async def do(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        """An operation of the control socket: {"do": ..., ...} to {"text": ..., "done": ...}."""
+        try:
+            text, done = await self._answer(request)
+        except AccessRefused as refused:
+            text, done = problem(refused, texts_for(DEFAULT)).replace("`", ""), False
+        return {"text": text, "done": done}
+
+    async def _answer(self, request: Mapping[str, Any]) -> Answer:
+        subject = str(request.get("subject", ""))
+        match request.get("do"):
+            case "pair":
+                return await self._pair(str(request.get("code", "")))
+            case "claim":
+                return self._claim()
+            case "list":
+                return table(entries(self._desk.book, self._clock.now())), True
+            case "allow":
+                kind, admin = _kind(request), request.get("admin") is True
+                await self._make(self._desk.allow(subject, BY, kind=kind, admin=admin))
+                return f"{subject} {'is an administrator' if admin else 'has access'} now", True
+            case "revoke":
+                await self._make(self._desk.revoke(subject, BY, kind=_kind(request)))
+                return f"{subject} has no access any more; what was under way for it is stopped", True
+        return "the running antler is of another version: restart it", False
+
+    async def _pair(self, typed: str) -> Answer:
+        code = pairing.read(typed)
+        applicant = self._desk.applicant(code) if code is not None else None
+        if applicant is None:
+            return texts_for(DEFAULT).code_refused, False
+        await self._make(self._desk.approval(applicant, BY))
+        return f"{applicant.name or 'somebody without a name'} ({applicant.subject}) has access now", True
+
+    def _claim(self) -> Answer:
+        if self._claims is None:
+            return STOPPED, False
+        accounts = claim_notice.unclaimed(self._desk.book)
+        if not accounts:
+            return "every account has an administrator: they let in others with /pair, or you with `antler pair`", False
+        return claim_notice.frame([(account, self._claims.make(account)) for account in accounts]), True
+
+    async def _make(self, change: Change) -> None:
+        await self._store.write(change.write)
+        change.committed()
+
+
+def run(settings: Settings, do: Literal["pair", "claim", "list", "allow", "revoke"], **more: Any) -> int:
+    """The command line: do it wherever the data is held now, print the answer; returns the exit code."""
+    request = {"do": do, **more}
+    try:
+        answer = asyncio.run(_ask(settings, request))
+    except Refused as error:
+        return _fail(str(error))
+    except NotRunning:
+        try:
+            with DataDirLock(settings.data_dir):
+                answer = asyncio.run(_do_it_here(settings, request))
+        except DataDirInUse as error:
+            return _fail(f"{error} (it does not answer yet, or any more)")
+        except StoreError as error:
+            return _fail(Redactor(settings.secrets())(str(error)))
+    if not answer.get("done"):
+        return _fail(str(answer.get("text")))
+    print(answer.get("text"))
+    return 0
+
+
+async def _ask(settings: Settings, request: Mapping[str, Any]) -> dict[str, Any]:
+    async with connection(settings.data_dir) as (reader, writer):
+        answer = await ask(reader, writer, "access", **request)
+    if not isinstance(answer, dict):
+        raise Refused("the antler process gave an answer of an unknown form")
+    return answer
+
+
+async def _do_it_here(settings: Settings, request: Mapping[str, Any]) -> dict[str, Any]:
+    """What is to be said in a chat is stored like any reply, and delivered at the next start."""
+    clock = SystemClock()
+    store = await Store.open(settings.database_url, clock=clock)
+    try:
+        delivery = Delivery(store, clock, Redactor(settings.secrets()))
+        book = AccessBook({account: policy_of(settings, account) for account in settings.channels})
+        book.load(await store.read(access.everything))
+        desk = AccessDesk(book, delivery, clock, names_group=settings.names_group)
+        answer = await AccessTool(desk, store, clock).do(request)
+        await delivery.close(0)
+        return answer
+    finally:
+        await store.close()
+
+
+def _kind(request: Mapping[str, Any]) -> SubjectKind | None:
+    match request.get("kind"):
+        case "group":
+            return "group"
+        case "person":
+            return "person"
+    return None
+
+
+def _fail(reason: str) -> int:
+    print(f"antler: {reason}", file=sys.stderr)
+    return 1

@@ -1,0 +1,70 @@
+"""Conversations: the actors that are at work, by key; one is made when its first event comes. Held by the manager."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from bot.conversations import Conversation
+from bot.endings import StopReason
+from bot.identity import is_in_chat, moved_key
+from bot.mailbox import Task
+
+if TYPE_CHECKING:
+    from bot.ports import ConversationPorts
+    from bot.store.access import SubjectKind
+
+
+class Conversations:
+    def __init__(self, ports: ConversationPorts) -> None:
+        self._ports = ports
+        self._by_key: dict[str, Conversation] = {}
+
+    def __len__(self) -> int:
+        return len(self._by_key)
+
+    def of(self, key: str) -> Conversation:
+        """The conversation's actor, made if need be."""
+        if key not in self._by_key:
+            self._by_key[key] = Conversation(key, self._ports, self._forget)
+        return self._by_key[key]
+
+    def standing(self, key: str) -> Conversation | None:
+        """The conversation's actor, None when it has nothing to do."""
+        return self._by_key.get(key)
+
+    @property
+    def waiting(self) -> int:
+        """Messages that wait for their turn, in all of them."""
+        return sum(conversation.load for conversation in self._by_key.values())
+
+    def move(self, account: str, old_chat: str, new_chat: str) -> None:
+        """A chat has a new id: each actor goes on under its new key, or two would work in one thread side by side."""
+        for key, conversation in list(self._by_key.items()):
+            moved = moved_key(key, account, old_chat, new_chat)
+            if moved is None:
+                continue
+            conversation.move(moved)
+            del self._by_key[key]
+            standing = self._by_key.setdefault(moved, conversation)
+            if standing is not conversation:
+                # Somebody wrote in the new chat already. What the old actor has is finished by it, unregistered.
+                standing.forget_row()
+
+    def expel(self, kind: SubjectKind, subject: str) -> None:
+        """Access was taken from a person or a group: what runs and waits for it ends, and says so."""
+
+        def concerns(person: str) -> bool:
+            return kind == "group" or person == subject
+
+        async def end(actor: Conversation) -> None:
+            if actor.active is not None and concerns(actor.active.speaker):
+                actor.stop_active(StopReason.REVOKED)
+            await actor.drop_waiting(lambda texts: texts.dropped_by_revoke, concerns)
+
+        for key, conversation in list(self._by_key.items()):
+            if kind == "person" or is_in_chat(key, subject):
+                conversation.post(Task(0, end))
+
+    def _forget(self, conversation: Conversation) -> None:
+        if self._by_key.get(conversation.key) is conversation:
+            del self._by_key[conversation.key]

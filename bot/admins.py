@@ -1,0 +1,48 @@
+"""Admins: tells an account's administrators what they need to know, each in private. For the gateway and the door."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from bot.identity import direct_address
+from bot.store import conversations
+from bot.texts import language_of, texts_for
+from channels.message import Address, OutboundMessage
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from bot.access import AccessBook
+    from bot.delivery import Delivery
+    from bot.patience import PatientStore
+    from bot.texts.catalogue import Texts
+
+
+class Admins:
+    def __init__(self, book: AccessBook, store: PatientStore, delivery: Delivery) -> None:
+        self._book = book
+        self._store = store
+        self._delivery = delivery
+
+    async def tell(self, account: str, key: str, text: Callable[[Texts], str]) -> None:
+        """Tell each admin of the account whom the bot may write to: who claimed it, or ever talked to it in private.
+
+        key: of this piece of news; the same one again is no second message.
+        """
+        for admin in self._book.admins(account):
+            address = await self._address(admin)
+            if address is not None:
+                message = OutboundMessage(text=text(texts_for(self._language(account, admin))), final=True)
+                await self._store.until_available(partial(self._delivery.say, f"{key}:{admin}", address, None, message))
+
+    async def _address(self, admin: str) -> Address | None:
+        row = self._book.row("person", admin)
+        if row is not None and row.chat is not None:
+            return Address(account=row.account, chat=row.chat)
+        known = await self._store.read(lambda tx: conversations.direct(tx, admin))
+        return direct_address(known.key) if known is not None else None
+
+    def _language(self, account: str, admin: str) -> str:
+        row = self._book.row("person", admin)
+        return language_of(self._book.policy(account).locale, row.language if row is not None else None, "")

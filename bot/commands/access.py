@@ -1,0 +1,199 @@
+"""/pair, /claim, /allow, /disallow and /access: who may use the bot. Only for administrators, in groups too."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from bot import pairing
+from bot.access_changes import AccessRefused, clean_name
+from bot.access_list import entries
+from bot.commands.line import inline
+from bot.identity import chat_id
+from bot.pairing import Tries
+from bot.store import prompts
+from bot.store.rows import PromptRow
+from channels.message import Button, OutboundMessage
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from sqlalchemy import Connection
+
+    from bot.access_changes import Change
+    from bot.access_desk import AccessDesk
+    from bot.access_list import Entry
+    from bot.commands.group import Answers, ButtonHandler, CommandHandler
+    from bot.commands.line import Call, Press
+    from bot.conversations import Conversation
+    from bot.store.access import SubjectKind
+    from bot.texts.catalogue import Texts
+    from channels.base import Clock
+
+PROMPT_LIFE = timedelta(hours=1)
+GROUP_PROMPT = "open group"
+ALLOW, CANCEL = 0, 1
+LISTED = 40
+"""Entries that /access shows; `antler access list` shows all."""
+
+
+class AccessCommands:
+    def __init__(self, answers: Answers, desk: AccessDesk, clock: Clock) -> None:
+        self._answers = answers
+        self._desk = desk
+        self._book = desk.book
+        self._clock = clock
+        self._tries = Tries(clock)
+        self.commands: Mapping[str, CommandHandler] = {
+            "pair": self._pair,
+            "claim": self._claim,
+            "allow": self._allow,
+            "disallow": self._disallow,
+            "access": self._access,
+        }
+        self.buttons: Mapping[str, ButtonHandler] = {GROUP_PROMPT: self._decided}
+
+    async def _pair(self, conversation: Conversation, call: Call) -> None:
+        texts = call.texts
+        if call.message.address.kind != "dm":
+            return await self._answers.say(call, texts.code_in_group, "a code in a group")
+        if not call.is_admin:
+            return await self._answers.say(call, texts.not_allowed, "not allowed")
+        if not call.line.arguments:
+            return await self._answers.say(call, texts.pair_usage, "/pair")
+        if self._tries.exhausted(call.person):
+            return await self._answers.say(call, texts.code_limit, "too many wrong codes")
+        code = pairing.read(call.line.arguments)
+        applicant = self._desk.applicant(code, call.message.account) if code is not None else None
+        if applicant is None:
+            self._tries.wrong(call.person)
+            return await self._answers.say(call, texts.code_refused, "wrong pairing code")
+        change = self._desk.approval(applicant, call.person)
+        text = texts.paired.format(name=applicant.name or applicant.subject, person=applicant.subject)
+        await self._make(call, change, text, "paired")
+
+    async def _claim(self, conversation: Conversation, call: Call) -> None:
+        """There is no code to claim with, or the door would have taken the message."""
+        in_group = call.message.address.kind != "dm"
+        text = call.texts.code_in_group if in_group else call.texts.code_refused
+        await self._answers.say(call, text, "nothing to claim")
+
+    async def _allow(self, conversation: Conversation, call: Call) -> None:
+        message, texts = call.message, call.texts
+        if not call.is_admin:
+            return await self._answers.say(call, texts.not_allowed, "not allowed")
+        if message.address.kind != "group":
+            return await self._answers.say(call, texts.allow_where, "/allow")
+        group = chat_id(message.address)
+        rules = self._book.policy(message.account).access
+        if rules.is_open(group):
+            return await self._answers.say(call, texts.group_is_open, "/allow")
+        await conversation.row(message)  # so that this admin can be told of groups from now on
+        prompt = PromptRow(
+            id=secrets.token_hex(8),
+            kind=GROUP_PROMPT,
+            conversation=conversation.key,
+            run_id=None,
+            who=call.person,
+            options=json.dumps({"group": group, "name": clean_name(message.chat_title)}),
+            args_hash=None,
+            message_id=None,
+            expires_at=self._clock.now() + PROMPT_LIFE,
+            answer=None,
+            answered_by=None,
+        )
+        labels = (texts.group_allow, texts.group_cancel)
+        buttons = tuple(Button(label=label, data=f"{prompt.id}:{index}") for index, label in enumerate(labels))
+        ask = texts.group_ask[rules.members].format(group=group)
+        question = OutboundMessage(text=ask, buttons=(buttons,), final=True)
+        await self._answers.show(call, question, "/allow", also=lambda tx: prompts.create(tx, prompt))
+
+    async def _decided(self, conversation: Conversation, prompt: PromptRow, press: Press) -> str:
+        """A button of /allow, which only the admin who asked may press."""
+        texts = press.texts
+        if prompt.who != press.person or not press.is_admin:
+            await self._answers.nothing(press.event_id, "not allowed")
+            return texts.not_yours
+        asked, now = json.loads(prompt.options), self._clock.now()
+        change, text = None, texts.group_cancelled
+        if press.option == ALLOW:
+            try:
+                change = self._desk.allow(asked["group"], press.person, kind="group", name=asked["name"])
+                text = texts.group_opened[self._book.policy(press.address.account).access.members]
+            except AccessRefused as refused:
+                text = problem(refused, texts)
+        answered = OutboundMessage(text=text, final=True)
+        answer = str(press.option)
+
+        def also(tx: Connection) -> None:
+            prompts.answer(tx, prompt.id, press.person, answer, now)
+            if change is not None:
+                change.write(tx)
+
+        await self._answers.change(press, answered, "group button", also)
+        if change is not None:
+            change.committed()
+        return ""
+
+    async def _disallow(self, conversation: Conversation, call: Call) -> None:
+        if not call.is_admin:
+            return await self._answers.say(call, call.texts.not_allowed, "not allowed")
+        if call.message.address.kind != "group":
+            return await self._answers.say(call, call.texts.allow_where, "/disallow")
+        await self._change(call, "revoke", chat_id(call.message.address), "group")
+
+    async def _access(self, conversation: Conversation, call: Call) -> None:
+        """/access lists; /access allow ID and /access revoke ID change."""
+        verb, _, subject = call.line.arguments.partition(" ")
+        subject = subject.strip().strip("`")
+        if not call.is_admin:
+            await self._answers.say(call, call.texts.not_allowed, "not allowed")
+        elif call.message.address.kind != "dm":
+            await self._answers.say(call, call.texts.access_in_private, "/access")
+        elif verb in ("allow", "revoke") and subject:
+            await self._change(call, verb, subject)
+        else:
+            await self._answers.say(call, self._list(call.message.account, call.texts), "/access")
+
+    async def _change(self, call: Call, verb: str, subject: str, kind: SubjectKind | None = None) -> None:
+        texts = call.texts
+        if subject.partition(":")[0] != call.message.account:
+            return await self._answers.say(call, texts.access_other_account.format(account=call.message.account), "")
+        try:
+            if verb == "allow":
+                change, sentence = self._desk.allow(subject, call.person), texts.access_allowed
+            else:
+                change, sentence = self._desk.revoke(subject, call.person, kind=kind), texts.access_taken
+        except AccessRefused as refused:
+            return await self._answers.say(call, problem(refused, texts), "/access refused")
+        if kind == "group":
+            sentence = texts.group_closed
+        await self._make(call, change, sentence.format(subject=subject), f"/access {verb}")
+
+    async def _make(self, call: Call, change: Change, text: str, reason: str) -> None:
+        await self._answers.say(call, text, reason, also=change.write)
+        change.committed()
+
+    def _list(self, account: str, texts: Texts) -> str:
+        known = entries(self._book, self._clock.now(), account)
+        lines = [_line(entry, texts) for entry in known[:LISTED]]
+        if len(known) > LISTED:
+            lines.append(texts.access_more.format(count=len(known) - LISTED))
+        return "\n".join([texts.access_head, "", *lines, "", texts.access_hint])
+
+
+def _line(entry: Entry, texts: Texts) -> str:
+    name = f" {inline(entry.name)}" if entry.name else ""
+    state = texts.access_state[entry.state]
+    if entry.left is not None:
+        state += f" ({texts.duration(entry.left)})"
+    where = f" · `{entry.key}`" if entry.key else ""
+    return f"- `{entry.subject}{name}` — {state}{where}"
+
+
+def problem(refused: AccessRefused, texts: Texts) -> str:
+    """What to say to a person about it."""
+    subject = f"`{inline(refused.subject)}`"
+    return texts.access_problem[refused.kind].format(subject=subject, detail=refused.detail)

@@ -1,0 +1,179 @@
+"""/queue and /retry, and the buttons on messages that wait and on answers that failed.
+
+What waits is its author's or an admin's to put first or to drop; what runs is its speaker's or an admin's to stop.
+"""
+
+from __future__ import annotations
+
+import secrets
+from typing import TYPE_CHECKING
+
+from pydantic import ValidationError
+
+from bot.buttons import DROP, RETRY, RUN_NOW, WAITING, chosen, question
+from bot.commands.line import inline
+from bot.store import prompts
+from channels.message import Button, OutboundMessage
+from harness.context import RUN_CONTEXT, RUN_INPUT
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import datetime
+
+    from bot.commands.group import Answers, ButtonHandler, CommandHandler
+    from bot.commands.line import Call, Press
+    from bot.conversations import Conversation
+    from bot.store.rows import PromptRow, RunRow
+    from bot.texts.catalogue import Texts
+    from channels.base import Clock
+
+QUEUE = "queue"
+SHOWN = 8
+"""Waiting messages that /queue lists, each with its row of buttons."""
+
+
+class WaitingCommands:
+    def __init__(self, answers: Answers, clock: Clock) -> None:
+        self._answers = answers
+        self._clock = clock
+        self.commands: Mapping[str, CommandHandler] = {"queue": self._queue, "retry": self._retry}
+        self.buttons: Mapping[str, ButtonHandler] = {
+            WAITING: self._pressed,
+            QUEUE: self._pressed_in_list,
+            RETRY: self._pressed_retry,
+        }
+
+    # What waits.
+
+    async def _queue(self, conversation: Conversation, call: Call) -> None:
+        if call.line.arguments.lower() == "clear":
+            return await self._clear(conversation, call)
+        message, prompt = self._list(conversation, call.texts)
+        await self._answers.show(call, message, "/queue", also=lambda tx: prompts.create(tx, prompt))
+
+    async def _clear(self, conversation: Conversation, call: Call) -> None:
+        def whose(person: str) -> bool:
+            return call.is_admin or person == call.person
+
+        def sentence(texts: Texts) -> str:
+            return texts.dropped_by["admin" if call.is_admin and call.message.address.kind != "dm" else "author"]
+
+        dropped = await conversation.drop_waiting(sentence, whose)
+        text = call.texts.queue_cleared.format(count=dropped) if dropped else call.texts.queue_none_yours
+        await self._answers.say(call, text, "/queue")
+
+    async def _pressed(self, conversation: Conversation, prompt: PromptRow, press: Press) -> str:
+        """On the message of what waits: what was done shows there by itself."""
+        done = await self._do(conversation, prompt, press)
+        await self._answers.nothing(press.event_id, f"button {done}")
+        return press.texts.pressed[done]
+
+    async def _pressed_in_list(self, conversation: Conversation, prompt: PromptRow, press: Press) -> str:
+        """In the list of /queue: it is shown anew."""
+        done = await self._do(conversation, prompt, press)
+        message, fresh = self._list(conversation, press.texts)
+        await self._answers.change(press, message, f"button {done}", also=lambda tx: prompts.create(tx, fresh))
+        return press.texts.pressed[done]
+
+    async def _do(self, conversation: Conversation, prompt: PromptRow, press: Press) -> str:
+        """Do what a button says, if it still can be; returns what came of it, a key of `Texts.pressed`."""
+        action, run_id = chosen(prompt, press.option)
+        waiting, active = conversation.line.find(run_id), conversation.active
+        if waiting is None:
+            return "begun" if active is not None and active.run_id == run_id else "over"
+        own = waiting.row.speaker == press.person
+        if not own and not press.is_admin:
+            return "not_yours"
+        if action == DROP:
+            await conversation.drop(waiting, lambda texts: texts.dropped_by["author" if own else "admin"])
+            return "drop"
+        if active is not None and active.speaker != press.person and not press.is_admin:
+            return "not_yours_to_stop"
+        await conversation.run_next(waiting)
+        return "now"
+
+    def _list(self, conversation: Conversation, texts: Texts) -> tuple[OutboundMessage, PromptRow]:
+        """What runs and what waits, and the question that makes the buttons wait for a press."""
+        now, waiting = self._clock.now(), list(conversation.line)
+        running, since = conversation.active, conversation.active_since or now
+        if conversation.stopping and waiting:  # the next one begins in a moment
+            running, since = waiting.pop(0).row, now
+        lines = []
+        if running is not None:
+            lines.append(texts.queue_running.format(**_about(running, since, now, texts)))
+        if waiting:
+            lines.append(texts.queue_head)
+        for number, one in enumerate(waiting[:SHOWN], 1):
+            about = _about(one.row, one.row.created_at, now, texts)
+            lines.append(texts.queue_line.format(number=number, **about))
+        if len(waiting) > SHOWN:
+            lines.append(texts.queue_more.format(count=len(waiting) - SHOWN))
+        if conversation.arriving:
+            lines.append(texts.queue_arriving.format(count=conversation.arriving))
+        lines.append(texts.queue_hint if waiting or conversation.arriving else "" if lines else texts.queue_nothing)
+        options = [[action, one.row.run_id] for one in waiting[:SHOWN] for action in (RUN_NOW, DROP)]
+        prompt = question(QUEUE, secrets.token_hex(8), conversation.key, options, now)
+        labels = (texts.button_run_now, texts.button_drop)
+        buttons = tuple(
+            tuple(
+                Button(label=f"{row + 1} · {label}", data=f"{prompt.id}:{2 * row + column}")
+                for column, label in enumerate(labels)
+            )
+            for row in range(len(options) // 2)
+        )
+        text = "\n\n".join(line for line in lines if line)
+        return OutboundMessage(text=text, buttons=buttons, final=True), prompt
+
+    # What is answered again.
+
+    async def _retry(self, conversation: Conversation, call: Call) -> None:
+        refusal = await self._again(conversation, call.event_id, call.person, call.is_admin, call.texts)
+        if refusal is not None:
+            await self._answers.say(call, refusal, "/retry")
+
+    async def _pressed_retry(self, conversation: Conversation, prompt: PromptRow, press: Press) -> str:
+        _, run_id = chosen(prompt, press.option)
+        refusal = await self._again(
+            conversation, press.event_id, press.person, press.is_admin, press.texts, only=run_id
+        )
+        if refusal is not None:
+            await self._answers.nothing(press.event_id, "button refused")
+            return refusal
+        await self._answers.without_buttons(press, "button retry")
+        return press.texts.pressed["retry"]
+
+    async def _again(
+        self,
+        conversation: Conversation,
+        event_id: int,
+        person: str,
+        is_admin: bool,
+        texts: Texts,
+        only: str | None = None,
+    ) -> str | None:
+        """Answer the last exchange again, and with that the event; else the sentence that says why not.
+
+        only: the run that has to be the last one.
+        """
+        if conversation.busy:
+            return texts.retry_busy
+        last = await conversation.last_run()
+        if last is None:
+            return texts.retry_nothing
+        if only is not None and last.run_id != only:
+            return texts.retry_not_newest
+        if last.speaker != person and not is_admin:
+            return texts.retry_not_yours
+        try:
+            await conversation.repeat(last, event_id)
+        except (LookupError, ValidationError):  # pruned, or stored by another version
+            return texts.retry_lost
+        return None
+
+
+def _about(run: RunRow, since: datetime, now: datetime, texts: Texts) -> dict[str, str]:
+    """What a line of the list tells of a run: its first words, whose it is, for how long."""
+    run_input, context = RUN_INPUT.validate_json(run.input), RUN_CONTEXT.validate_json(run.context)
+    words = run_input.text.strip() or ", ".join(file.name for file in run_input.files)
+    age = texts.duration((now - since).total_seconds())
+    return {"text": inline(words) or "…", "name": inline(context.speaker.display_name) or "?", "age": age}

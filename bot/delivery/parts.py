@@ -1,0 +1,80 @@
+"""The messages that a reply consists of: what is known of each. Changed by sender.py and failures.py."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from channels.base import LiveReply, Part
+    from channels.message import OutboundMessage
+
+
+def idem_key(reply_key: str, part: int) -> str:
+    """The idempotency key of one part: derived, so that a restarted process uses the same."""
+    return hashlib.sha256(f"{reply_key}|{part}".encode()).hexdigest()[:32]
+
+
+@dataclass(slots=True, kw_only=True)
+class PartState:
+    """What is known of one platform message of a reply.
+
+    shown: what it shows, None when not known. intended: its outbox row is committed.
+    sent_after: an older message id, recorded with the intent.
+    repeated: the next send with the same key may give back a message that shows something older.
+    lost: what was sent at lost_at without an answer; it is looked for before anything is sent again.
+    looks: how often that could not tell. unsure: a draft that was looked for enough, until there is a final.
+    crashed: an earlier process may have sent it.
+    lost_finals: sends of final content that may have been applied. assumed: counts as shown, after too many of them.
+    final_shown: an earlier process recorded the final content. deletes: failed tries to delete it.
+    """
+
+    index: int
+    idem_key: str
+    sent_after: str | None = None
+    message_id: str | None = None
+    shown: Part | None = None
+    intended: bool = False
+    repeated: bool = False
+    lost: Part | None = None
+    lost_at: float = -math.inf
+    looks: int = 0
+    unsure: bool = False
+    crashed: bool = False
+    lost_finals: int = 0
+    assumed: bool = False
+    final_shown: bool = False
+    deletes: int = 0
+
+    def gone(self) -> None:
+        """Its message is no more. The next one needs another key, or the platform would take it for this one."""
+        self.message_id = self.shown = None
+        self.final_shown = False
+        self.idem_key = idem_key(self.idem_key, self.index)
+
+    @property
+    def searching(self) -> bool:
+        """It may be in the chat and is looked for, or has to be repeated."""
+        return (self.lost is not None and not self.unsure) or (self.lost_finals > 0 and not self.assumed)
+
+    def lose(self, part: Part, final: bool, now: float) -> None:
+        """A send was not answered."""
+        self.lost, self.lost_at, self.looks, self.unsure = part, now, 0, False
+        self.lost_finals += final
+
+    def settle(self) -> None:
+        """Nothing of it is in the chat that is not known."""
+        self.lost, self.unsure, self.crashed = None, False, False
+        self.lost_finals = 0
+
+
+@dataclass(slots=True)
+class Live:
+    """An open append-only stream, the live form of one part. ends: when it must be finished, on the clock."""
+
+    stream: LiveReply
+    part: PartState
+    ends: float
+    shown: OutboundMessage | None = None

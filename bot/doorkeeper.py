@@ -1,0 +1,267 @@
+"""Doorkeeper: what happens to people and groups that are not let in (yet), and to the codes that they type.
+
+Called by the manager. Everything here is bounded, however many strangers come: what is stored, answered and remembered.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from bot import pairing
+from bot.access_changes import clean_name, code_reply
+from bot.admission import Budget, OncePer, Verdict
+from bot.identity import chat_id, person_id
+from bot.pairing import Tries
+from bot.texts import language_of, texts_for
+from channels.message import MembershipChanged, Message, OutboundMessage
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from sqlalchemy import Connection
+
+    from bot.access_changes import Change
+    from bot.access_desk import AccessDesk
+    from bot.admins import Admins
+    from bot.admission import Decision
+    from bot.commands import CommandLine
+    from bot.pairing import Claims
+    from bot.patience import PatientStore
+    from bot.respond import Responder
+    from bot.texts.catalogue import Texts
+    from channels.base import Clock
+    from channels.message import Address, Sender
+
+log = logging.getLogger(__name__)
+
+ONCE_A_DAY = 86_400.0
+ONCE_A_MINUTE = 60.0
+TIDY_SECONDS = 15.0
+CLAIM = "claim"
+
+
+class _Budgets:
+    """What the strangers of one account may cost: (at once, then one each so many seconds)."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.stored = Budget(clock, 60, 10)
+        self.codes = Budget(clock, 10, 30)
+        self.told = Budget(clock, 20, 60)
+        self.groups = Budget(clock, 10, 600)
+        self.claims = Tries(clock)
+
+
+class Doorkeeper:
+    def __init__(
+        self,
+        *,
+        desk: AccessDesk,
+        store: PatientStore,
+        responder: Responder,
+        admins: Admins,
+        claims: Claims,
+        clock: Clock,
+    ) -> None:
+        self._desk = desk
+        self._book = desk.book
+        self._store = store
+        self._responder = responder
+        self._admins = admins
+        self._claims = claims
+        self._clock = clock
+        self._budgets = {account: _Budgets(clock) for account in desk.book.accounts}
+        self._told = OncePer(clock, ONCE_A_DAY)
+        self._met = OncePer(clock, ONCE_A_DAY)
+        self._complained = OncePer(clock, ONCE_A_MINUTE)
+
+    def turns_away(self, account: str) -> bool:
+        """Whether one more event of strangers is too many even to be stored."""
+        if self._budgets[account].stored.take():
+            return False
+        if self._complained.first(account):
+            log.warning("%s: so many strangers write that some are not even noted", account)
+        return True
+
+    # Codes.
+
+    def has_code(self, message: Message) -> bool:
+        """Whether a message holds a code that is good right now: it must be handled, whoever wrote it."""
+        if message.address.kind != "dm":
+            return bool(self._claims_shown_in(message) or self._shown_in(message))
+        return self._claims.matches(message.account, pairing.all_in(message.text))
+
+    async def takes_code(self, event_id: int, message: Message, line: CommandLine | None, decision: Decision) -> bool:
+        """Handle a message that is about a code outside the commands: a claim, or a code that everybody can read."""
+        if message.address.kind != "dm":
+            return await self._burn(event_id, message, decision)
+        if message.sender.kind != "user" or self._book.has_admin(message.account):
+            return False
+        typed = line.arguments if line is not None and line.name == CLAIM else message.text
+        if typed is message.text and (line is not None or not pairing.looks_shown(message.text)):
+            return False
+        await self._claim(event_id, message, typed)
+        return True
+
+    async def _claim(self, event_id: int, message: Message, typed: str) -> None:
+        person, texts = person_id(message.account, message.sender.id), self._texts(message)
+        code, tries = pairing.read(typed), self._budgets[message.account].claims
+        if tries.exhausted(person):
+            self._responder.settle_soon(event_id, "too many wrong codes")
+        elif code is None or not self._claims.matches(message.account, [code]):
+            tries.wrong(person)
+            await self._answer(event_id, message, texts.code_refused, "wrong claim code")
+        else:
+            self._claims.close(message.account)
+            change = self._desk.claim(message, self._language(message))
+            await self._answer(event_id, message, texts.claimed, "claimed", change.write)
+            change.committed()
+            log.warning("%s: %s is its administrator now, by the claim code", message.account, person)
+
+    async def _burn(self, event_id: int, message: Message, decision: Decision) -> bool:
+        """A code that was written where others read it is good for nobody."""
+        ended, claims = self._shown_in(message), self._claims_shown_in(message)
+        if not ended and not claims:
+            return False
+        for account in claims:
+            self._claims.close(account)
+            log.warning(
+                "%s: its claim code was shown in a group and is void; antler pair --claim makes another", account
+            )
+
+        def write(tx: Connection) -> None:
+            for change in ended:
+                change.write(tx)
+
+        reason = "a code in a group"
+        if decision.verdict in (Verdict.ADMIT, Verdict.CONTEXT):
+            await self._answer(event_id, message, self._texts(message).code_in_group, reason, write)
+        else:
+            await self._responder.settle([event_id], reason, write)
+        for change in ended:
+            change.committed()
+        return True
+
+    def _claims_shown_in(self, message: Message) -> list[str]:
+        codes = list(pairing.all_in(message.text))
+        return [account for account in self._book.accounts if self._claims.matches(account, codes)]
+
+    def _shown_in(self, message: Message) -> list[Change]:
+        """The endings of the waiting codes that a message shows."""
+        waiting = self._book.pending(self._clock.now())
+        if not waiting:
+            return []
+        codes = list(pairing.all_in(message.text))
+        return [
+            self._desk.ending(row)
+            for row in waiting
+            if any([pairing.same(pairing.digest(row.account, code), row.code_hash or "") for code in codes])
+        ]
+
+    # Strangers in a DM.
+
+    async def greet(self, event_id: int, message: Message, decision: Decision) -> None:
+        """An unknown person, or one whose access was revoked, wrote in private."""
+        account, person, texts = message.account, person_id(message.account, message.sender.id), self._texts(message)
+        rules = self._book.policy(account).access
+        if person in rules.blocked:
+            await self._once(event_id, message, texts.access_revoked, decision.reason)
+        elif rules.pairing and self._claims.is_open(account):
+            await self._once(event_id, message, texts.unclaimed, "no administrator yet")
+        elif rules.pairing:
+            await self._pair(event_id, message, texts)
+        else:
+            await self._once(event_id, message, texts.unknown_sender.format(person=person), decision.reason)
+
+    async def _pair(self, event_id: int, message: Message, texts: Texts) -> None:
+        person = person_id(message.account, message.sender.id)
+        if any(row.subject == person for row in self._book.pending(self._clock.now(), message.account)):
+            self._responder.settle_soon(event_id, "has a pairing code")
+        elif not self._budgets[message.account].codes.take():
+            self._responder.settle_soon(event_id, "too many pairing codes")
+        else:
+            code, change = self._desk.issue(message, self._language(message))
+            life = texts.duration(pairing.PAIRING_LIFE.total_seconds())
+            text = texts.pairing_code.format(code=pairing.shown(code), life=life)
+            await self._answer(event_id, message, text, "pairing code", change.write, code_reply(change.row))
+            change.committed()
+
+    async def _once(self, event_id: int, message: Message, text: str, reason: str) -> None:
+        """Told once a day for each reason, as long as strangers leave anything of the account's budget."""
+        person = person_id(message.account, message.sender.id)
+        if self._told.first(f"{reason}|{person}") and self._budgets[message.account].told.take():
+            await self._answer(event_id, message, text, reason)
+        else:
+            self._responder.settle_soon(event_id, reason)
+
+    # Groups that nobody has let in.
+
+    async def introduce(self, event_id: int, message: Message, reason: str) -> None:
+        """Somebody spoke to the bot in an unknown group: one line a day, and the admins hear of it."""
+        if self._meets(message.address):
+            await self._answer(event_id, message, self._texts(message).group_unknown, reason)
+            await self._tell_admins(message.address, message.sender, message.chat_title, joined=False)
+        else:
+            self._responder.settle_soon(event_id, reason)
+
+    async def joined(self, event_id: int, change: MembershipChanged) -> None:
+        """The bot was added to a group or removed from one."""
+        rules, group = self._book.policy(change.account).access, chat_id(change.address)
+        log.info("%s %s", "joined" if change.present else "left", group)
+        unknown = change.address.kind == "group" and not rules.is_open(group) and group not in rules.blocked
+        if not (change.present and unknown and rules.answer != "off" and self._meets(change.address)):
+            return self._responder.settle_soon(event_id, "membership")
+        locale = self._book.policy(change.account).locale
+        text = texts_for(language_of(locale, change.sender.locale, change.chat_title)).group_unknown
+        message = OutboundMessage(text=text, final=True)
+        await self._responder.answer(event_id, change.address, None, message, reason="joined an unknown group")
+        await self._tell_admins(change.address, change.sender, change.chat_title, joined=True)
+
+    def _meets(self, address: Address) -> bool:
+        return self._met.first(chat_id(address)) and self._budgets[address.account].groups.take()
+
+    async def _tell_admins(self, address: Address, sender: Sender, title: str, *, joined: bool) -> None:
+        group, person = chat_id(address), person_id(address.account, sender.id)
+        day = int(self._clock.now().timestamp() // ONCE_A_DAY)
+
+        def text(texts: Texts) -> str:
+            sentence = texts.group_joined_admin if joined else texts.group_asked_admin
+            name = clean_name(sender.display_name) or person
+            return sentence.format(title=clean_name(title) or group, group=group, name=name, person=person)
+
+        await self._admins.tell(address.account, f"group:{group}:{day}", text)
+
+    # While the gateway serves.
+
+    async def tidy(self) -> None:
+        """For ever: codes that ran out are forgotten, and their messages say so."""
+        while True:
+            await self._clock.sleep(TIDY_SECONDS)
+            for change in self._desk.over():
+                await self._store.write(change.write)
+                change.committed()
+
+    async def _answer(
+        self,
+        event_id: int,
+        message: Message,
+        text: str,
+        reason: str,
+        also: Callable[[Connection], object] | None = None,
+        reply_key: str | None = None,
+    ) -> None:
+        await self._responder.answer(
+            event_id,
+            message.address,
+            message.platform_message_id,
+            OutboundMessage(text=text, final=True),
+            reason=reason,
+            also=also,
+            reply_key=reply_key,
+        )
+
+    def _language(self, message: Message) -> str:
+        return language_of(self._book.policy(message.account).locale, message.sender.locale, message.text)
+
+    def _texts(self, message: Message) -> Texts:
+        return texts_for(self._language(message))

@@ -1,0 +1,87 @@
+"""How runs end: why one is stopped, and what the chat then shows. For runs.py."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from bot.store.rows import RunState
+from harness.events import Failed, FailureKind, Finished, Outcome
+
+if TYPE_CHECKING:
+    from bot.render import RunView
+    from bot.texts.catalogue import Texts
+    from channels.message import OutboundMessage
+    from harness.ports import AnyRunEvent
+
+log = logging.getLogger(__name__)
+
+
+class StopReason(StrEnum):
+    """Why a run is stopped; kept in its row. The ADMIN_ ones: at the word of an admin who is not the one who asked."""
+
+    STOPPED = "stopped"
+    NEW_THREAD = "new_thread"
+    SUSPENDED = "suspended"
+    NEW_MESSAGE = "new_message"
+    ADMIN_MESSAGE = "admin_message"
+    ROLLBACK = "rollback"
+    ADMIN_ROLLBACK = "admin_rollback"
+    RUN_NOW = "run_now"
+    REVOKED = "revoked"
+
+    @property
+    def rewinds(self) -> bool:
+        """The agent is to forget the run."""
+        return self in (StopReason.ROLLBACK, StopReason.ADMIN_ROLLBACK)
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How a run ended: its state, what the chat shows, and a word for the log and the run row. retry: a button offers
+    to try again."""
+
+    state: RunState
+    message: OutboundMessage
+    detail: str = ""
+    retry: bool = False
+
+
+def stopped(reason: StopReason, view: RunView, texts: Texts, *, forgotten: bool = True) -> Ending:
+    """The ending of a run that was stopped. forgotten: whether a rewind, where the reason asks for one, worked."""
+    sentence = texts.stopped_by[reason]
+    if reason.rewinds:
+        sentence += texts.forgotten if forgotten else texts.not_forgotten
+    return Ending(RunState.INTERRUPTED, view.ended(sentence, texts), str(reason))
+
+
+def timed_out(seconds: float, view: RunView, texts: Texts) -> Ending:
+    sentence = texts.timed_out.format(duration=texts.duration(seconds))
+    return Ending(RunState.TIMEOUT, view.ended(sentence, texts), "run_seconds", retry=True)
+
+
+def gave_up(attempts: int, view: RunView, texts: Texts) -> Ending:
+    """The ending of a dead letter."""
+    return Ending(RunState.ERROR, view.ended(texts.gave_up.format(attempts=attempts), texts), "dead letter")
+
+
+def broken(detail: str, model: str, view: RunView, texts: Texts) -> Ending:
+    """The ending of a run that a defect of ours ended."""
+    sentence = texts.failures[FailureKind.INTERNAL].format(model=model, wait="")
+    return Ending(RunState.ERROR, view.ended(sentence, texts), detail, retry=True)
+
+
+def told(run_id: str, model: str, last: AnyRunEvent | None, view: RunView, texts: Texts) -> Ending:
+    """The ending that the agent's last event tells."""
+    match last:
+        case Finished():
+            state = RunState.LIMITED if last.outcome is Outcome.LIMITED else RunState.SUCCESS
+            return Ending(state, view.answer(last, texts))
+        case Failed():
+            log.error("run %s failed (%s, %s): %s", last.run_id, last.kind, last.model, last.detail_for_log)
+            return Ending(RunState.ERROR, view.failure(last, texts), str(last.kind), retry=True)
+        case _:
+            log.error("run %s ended without an ending", run_id)
+            return broken("no ending", model, view, texts)

@@ -1,0 +1,132 @@
+"""Opens the run of each complete turn, by the busy policy; for conversations.py.
+
+What becomes of a message is one transaction: its run, the buttons of its acknowledgement, the end of the run that it
+stops. So a crash leaves all of it or nothing, and the message is decided on anew.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from bot.buttons import waiting_question
+from bot.endings import StopReason
+from bot.policies import Moment, Move, decide
+from bot.run_inputs import can_join, joined_run, run_of
+from bot.store import prompts, runs
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from sqlalchemy import Connection
+
+    from bot.ports import ConversationPorts
+    from bot.queue import Waiting, WaitingLine
+    from bot.store.rows import ConversationRow, RunRow
+    from bot.turns import Turn
+    from channels.message import Message, OutboundMessage
+
+
+class Openings:
+    """record: the conversation as stored."""
+
+    def __init__(
+        self, ports: ConversationPorts, line: WaitingLine, record: Callable[[Message], Awaitable[ConversationRow]]
+    ) -> None:
+        self._ports = ports
+        self._line = line
+        self._record = record
+
+    async def open(self, turn: Turn, running: RunRow | None) -> None:
+        """Put the turn into the line, or just tell that its files were refused when it was nothing else."""
+        notice = turn.not_taken()
+        if notice is not None and turn.hollow:
+            await self.answer(turn, notice, "files refused")
+            return
+        last = self._line.last
+        moment = Moment(
+            running=running.speaker if running is not None else None,
+            stopping=running is not None and self._ports.runs.stopping(running.run_id),
+            waiting=last is not None,
+            joinable=last is not None and can_join(last.row, turn),
+        )
+        move = decide(turn.rules.busy, moment, turn.person, turn.is_admin)
+        if move is Move.JOIN and last is not None:
+            await self._join(last, turn, notice)
+        elif move in (Move.INTERRUPT, Move.ROLLBACK) and running is not None:
+            await self._replace(running, turn, notice, _reason(move, own=running.speaker == turn.person))
+        else:
+            await self._add(turn, notice, waits=move is Move.WAIT)
+
+    async def _add(self, turn: Turn, notice: OutboundMessage | None, *, waits: bool) -> None:
+        run = await self._run_of(turn)
+        questions = [waiting_question(run, run.created_at)] if waits else []
+
+        def unit(tx: Connection) -> None:
+            open_once(tx, run)
+            prompts.ensure(tx, questions)
+
+        await self._commit(turn, notice, unit)
+        self._line.add(run)
+
+    async def _join(self, last: Waiting, turn: Turn, notice: OutboundMessage | None) -> None:
+        """The last that waits answers this turn too."""
+        row = joined_run(last.row, turn, self._ports.background.take(last.row.conversation))
+        await self._commit(turn, notice, lambda tx: runs.extend(tx, row.run_id, turn.ids, row.input))
+        self._line.join(row)
+
+    async def _replace(self, running: RunRow, turn: Turn, notice: OutboundMessage | None, reason: StopReason) -> None:
+        """Stop what runs; the turn is the next."""
+        run = replace(await self._run_of(turn), ahead=self._line.next_ahead)
+
+        def unit(tx: Connection) -> None:
+            open_once(tx, run)
+            runs.ask_to_stop(tx, running.run_id, reason)
+
+        await self._commit(turn, notice, unit)
+        self._line.add_first(run)
+        self._ports.runs.stop(running.run_id, reason)
+
+    async def _run_of(self, turn: Turn) -> RunRow:
+        ports, record = self._ports, await self._record(turn.first)
+        return run_of(
+            turn,
+            record,
+            model=ports.default_model,
+            background=ports.background.take(record.key),
+            data_dir=ports.data_dir,
+            now=ports.clock.now(),
+            epoch=ports.store.epoch,
+        )
+
+    async def _commit(self, turn: Turn, notice: OutboundMessage | None, unit: Callable[[Connection], object]) -> None:
+        """What becomes of a turn, together with what there is to tell about its files."""
+        if notice is None:
+            await self._ports.store.write(unit)
+            return
+        first = turn.first
+        key = f"files:{turn.ids[0]}"
+        await self._ports.responder.tell(key, first.address, first.platform_message_id, notice, also=unit)
+
+    async def answer(self, turn: Turn, notice: OutboundMessage, reason: str) -> None:
+        """Settle a turn that gets no run, with a sentence."""
+        responder, first = self._ports.responder, turn.first
+        await responder.tell(
+            f"event:{turn.ids[0]}",
+            first.address,
+            first.platform_message_id,
+            notice,
+            also=lambda tx: responder.answered(tx, turn.ids, reason),
+        )
+
+
+def open_once(tx: Connection, run: RunRow) -> None:
+    """Open a run; nothing when it was committed by a try whose answer got lost with the connection."""
+    if runs.load(tx, run.run_id) is None:
+        runs.open(tx, run)
+
+
+def _reason(move: Move, *, own: bool) -> StopReason:
+    if move is Move.INTERRUPT:
+        return StopReason.NEW_MESSAGE if own else StopReason.ADMIN_MESSAGE
+    return StopReason.ROLLBACK if own else StopReason.ADMIN_ROLLBACK

@@ -1,0 +1,128 @@
+"""Codes that a person types to be let in: made, read, hashed, compared and limited. No store, no chat."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import re
+import secrets
+from collections import deque
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from channels.base import Clock
+
+ALPHABET = "23456789ABCDEFGHJKLMNPQRSTUVWXYZ"
+"""32 characters without 0, 1, I and O: five bits each."""
+LENGTH = 12
+"""60 bits: within the limits of Tries it would take some hundred thousand million years to guess one."""
+PAIRING_LIFE = timedelta(minutes=10)
+WAITING = 3
+"""Pairing codes of one account that are good at a time; one more ends the oldest."""
+CLAIM_LIFE = timedelta(minutes=30)
+
+_SEPARATORS = re.compile(r"[\s\-\u2010-\u2015]+")
+_GROUPED = re.compile(r"(?<!\w)(?:[2-9A-HJ-NP-Z]{4}[\s\-\u2010-\u2015]?){2}[2-9A-HJ-NP-Z]{4}(?!\w)", re.IGNORECASE)
+_AS_SHOWN = re.compile(r"\s*(?:[2-9A-HJ-NP-Z]{4}[\-\u2010-\u2015]){2}[2-9A-HJ-NP-Z]{4}\s*", re.IGNORECASE)
+_LONGEST = 500
+
+
+def new_code() -> str:
+    return "".join(secrets.choice(ALPHABET) for _ in range(LENGTH))
+
+
+def shown(code: str) -> str:
+    """As people see it: ABCD-EFGH-JKLM."""
+    return "-".join(code[start : start + 4] for start in range(0, LENGTH, 4))
+
+
+def read(text: str) -> str | None:
+    """The code that somebody typed, however they set the dashes; None when it cannot be one."""
+    code = _SEPARATORS.sub("", text[:_LONGEST]).upper()
+    return code if len(code) == LENGTH and set(code) <= set(ALPHABET) else None
+
+
+def looks_shown(text: str) -> bool:
+    """Whether a text is a code as we show it and nothing else, so that no ordinary word is taken for one."""
+    return _AS_SHOWN.fullmatch(text[:_LONGEST]) is not None
+
+
+def all_in(text: str) -> Iterator[str]:
+    """Whatever in a text could be a code."""
+    for found in _GROUPED.finditer(text[:_LONGEST]):
+        code = read(found[0])
+        if code is not None:
+            yield code
+
+
+def digest(account: str, code: str) -> str:
+    """What is kept of a code. It is good for that account only."""
+    return hashlib.sha256(f"{account}|{code}".encode()).hexdigest()
+
+
+def same(one: str, other: str) -> bool:
+    """Compares two digests in a time that tells nothing about them."""
+    return hmac.compare_digest(one, other)
+
+
+class Tries:
+    """Wrong codes of the last ten minutes: five a person, fifty in all; then none is even looked at."""
+
+    PER_PERSON = 5
+    IN_ALL = 50
+    SECONDS = 600.0
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._wrong: deque[tuple[float, str]] = deque(maxlen=self.IN_ALL)
+
+    def exhausted(self, person: str) -> bool:
+        since = self._clock.monotonic() - self.SECONDS
+        while self._wrong and self._wrong[0][0] <= since:
+            self._wrong.popleft()
+        own = sum(who == person for _, who in self._wrong)
+        return own >= self.PER_PERSON or len(self._wrong) >= self.IN_ALL
+
+    def wrong(self, person: str) -> None:
+        self._wrong.append((self._clock.monotonic(), person))
+
+
+@dataclass(frozen=True, slots=True)
+class _Claim:
+    code_hash: str
+    until: float
+
+
+class Claims:
+    """Codes that make who types them the administrator of an account: printed on this machine, kept in memory only."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._open: dict[str, _Claim] = {}
+
+    def make(self, account: str) -> str:
+        """A new code; an earlier one of the account is void."""
+        code = new_code()
+        until = self._clock.monotonic() + CLAIM_LIFE.total_seconds()
+        self._open[account] = _Claim(digest(account, code), until)
+        return code
+
+    def is_open(self, account: str) -> bool:
+        claim = self._open.get(account)
+        return claim is not None and self._clock.monotonic() < claim.until
+
+    def matches(self, account: str, codes: Iterable[str]) -> bool:
+        """Whether one of the codes is the account's."""
+        claim = self._open.get(account)
+        if claim is None or not self.is_open(account):
+            return False
+        found = [same(digest(account, code), claim.code_hash) for code in codes]
+        return any(found)
+
+    def close(self, account: str) -> None:
+        """Its code is used, or void."""
+        self._open.pop(account, None)

@@ -1,0 +1,88 @@
+"""Presses: what becomes of a pressed button: whose question it answers, and who may. For the manager."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from bot.commands import Press
+from bot.identity import conversation_key, person_id
+from bot.mailbox import Task
+from bot.store import outbox, prompts
+from bot.texts import language_of, texts_for
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import datetime
+
+    from sqlalchemy import Connection
+
+    from bot.access import AccessBook
+    from bot.actors import Conversations
+    from bot.commands import Commands
+    from bot.conversations import Conversation
+    from bot.ports import ConversationPorts
+    from bot.store.rows import PromptRow
+    from channels.base import Channel
+    from channels.message import ButtonPressed
+
+
+class Presses:
+    def __init__(
+        self,
+        ports: ConversationPorts,
+        commands: Commands,
+        book: AccessBook,
+        conversations: Conversations,
+        channels: Mapping[str, Channel],
+    ) -> None:
+        self._ports = ports
+        self._commands = commands
+        self._book = book
+        self._conversations = conversations
+        self._channels = channels
+
+    async def take(self, event_id: int, press: ButtonPressed) -> None:
+        """Post the press to the conversation that asked; one that answers nothing, or is not theirs, is refused."""
+        policy, (prompt_id, _, option) = self._book.policy(press.account), press.data.partition(":")
+        rules, person = policy.access, person_id(press.account, press.sender.id)
+        language = language_of(policy.locale, press.sender.locale, "")
+        found, now = None, self._ports.clock.now()
+        # An admin answers the question of /allow in a group that nobody is let into yet.
+        if (rules.is_admin(person) or rules.may_speak(press.address, press.sender)) and option.isdecimal():
+            found = await self._ports.store.read(lambda tx: _prompt(tx, prompt_id, press, now))
+        if found is None or found[0].conversation != conversation_key(press.address, press.sender, policy.group_scope):
+            await self._ports.responder.settle([event_id], "button refused")
+            self._acknowledge(press, texts_for(language).button_expired)
+            return
+        prompt, reply_key = found
+        pressed = Press(
+            event_id=event_id,
+            address=press.address,
+            event=press,
+            option=int(option),
+            reply_key=reply_key,
+            person=person,
+            language=language,
+            is_admin=rules.is_admin(person),
+            may_control=rules.may_control(press.address, person),
+        )
+
+        async def answer(actor: Conversation) -> None:
+            self._acknowledge(press, await self._commands.pressed(actor, prompt, pressed))
+
+        self._conversations.of(prompt.conversation).post(Task(event_id, answer))
+
+    def _acknowledge(self, press: ButtonPressed, text: str) -> None:
+        """Answer the button itself. Nobody waits for it: a slow platform must not hold up other conversations."""
+        channel = self._channels.get(press.account)
+        if channel is not None:
+            self._ports.tasks.spawn(f"acknowledge {press.account}", channel.acknowledge(press, text))
+
+
+def _prompt(tx: Connection, prompt_id: str, press: ButtonPressed, now: datetime) -> tuple[PromptRow, str] | None:
+    """The open question behind a button, and the reply that shows it; None when there is none on that message."""
+    prompt = prompts.load(tx, prompt_id)
+    reply_key = outbox.reply_of(tx, press.account, press.address.chat, press.platform_message_id)
+    if prompt is None or reply_key is None or prompt.answer is not None or prompt.expires_at <= now:
+        return None
+    return prompt, reply_key

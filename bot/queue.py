@@ -1,0 +1,173 @@
+"""The line of runs that wait in one conversation, and what their messages show meanwhile; for conversations.py.
+
+The acknowledgement of a waiting message is its run's own reply: the answer will grow in the same message.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from bot.buttons import waiting_buttons
+from bot.run_inputs import edited_run
+from bot.store import inbox
+from bot.texts import texts_for
+from channels.message import OutboundMessage
+from harness.context import RUN_CONTEXT
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from bot.delivery import Delivery, Reply
+    from bot.patience import PatientStore
+    from bot.store.rows import RunRow
+    from channels.base import Channel, Clock
+    from channels.message import Message
+    from harness.context import RunContext
+
+SECONDS_PER_EDIT = 4.0
+"""How often, on average, one conversation's line edits a message to tell a new number."""
+
+
+@dataclass(slots=True, eq=False)
+class Waiting:
+    """A run that waits. messages: how many it will answer. shown: None when its message is to be brought up to date."""
+
+    row: RunRow
+    context: RunContext
+    messages: int = 1
+    reply: Reply | None = None
+    shown: OutboundMessage | None = None
+
+
+class WaitingLine:
+    """Changed by the conversation's actor only."""
+
+    def __init__(
+        self, store: PatientStore, delivery: Delivery, clock: Clock, channel: Callable[[str], Channel | None]
+    ) -> None:
+        self._store = store
+        self._delivery = delivery
+        self._clock = clock
+        self._channel = channel
+        self._line: deque[Waiting] = deque()
+        self._renumber_at = 0.0
+
+    def __len__(self) -> int:
+        return len(self._line)
+
+    def __iter__(self) -> Iterator[Waiting]:
+        return iter(tuple(self._line))
+
+    @property
+    def messages(self) -> int:
+        return sum(waiting.messages for waiting in self._line)
+
+    @property
+    def last(self) -> Waiting | None:
+        return self._line[-1] if self._line else None
+
+    @property
+    def next_ahead(self) -> int:
+        """`RunRow.ahead` of a run that is to go before all of these."""
+        return 1 + max((waiting.row.ahead or 0 for waiting in self._line), default=0)
+
+    def find(self, run_id: str) -> Waiting | None:
+        return next((waiting for waiting in self._line if waiting.row.run_id == run_id), None)
+
+    def add(self, row: RunRow, messages: int = 1) -> None:
+        """Let a run wait at the end."""
+        self._line.append(_waiting(row, messages))
+
+    def add_first(self, row: RunRow) -> None:
+        """Let a run wait before all others; its row says that too (`next_ahead`)."""
+        self._put_first(_waiting(row, 1))
+
+    def join(self, row: RunRow) -> None:
+        """The last that waits answers one message more: `row` is its new state."""
+        last = self._line[-1]
+        last.row, last.messages, last.shown = row, last.messages + 1, None
+
+    def put_first(self, waiting: Waiting, ahead: int) -> None:
+        self._line.remove(waiting)
+        waiting.row = replace(waiting.row, ahead=ahead)
+        self._put_first(waiting)
+
+    def _put_first(self, waiting: Waiting) -> None:
+        self._line.appendleft(waiting)
+        self._renumber_at = 0.0  # the others have got worse places: that is told at once
+
+    def pop(self) -> RunRow:
+        """The next one; its reply is the run's from now on."""
+        return self._line.popleft().row
+
+    def remove(self, waiting: Waiting) -> None:
+        self._line.remove(waiting)
+
+    async def edit(self, new: Message) -> tuple[int, Message, RunRow] | None:
+        """Put a message's new state in its place: its inbox row, that state and its run's. None when it is not here."""
+        for waiting in self._line:
+            ids = waiting.row.inbox_ids
+            known = await self._store.read(lambda tx: inbox.load(tx, ids))  # noqa: B023  # awaited at once
+            if (changed := edited_run(waiting.row, known, new)) is not None:
+                waiting.row, event_id, message = changed
+                return event_id, message, waiting.row
+        return None
+
+    async def show(self, *, first_starts: bool) -> None:
+        """Bring the messages of those that wait up to date. first_starts: the first one is just about to begin.
+
+        A new place is told at once to the next in line and to those who got a worse one. The others hear of it within
+        the budget of their chat: until then they are told a worse place than they have, never a better one.
+        """
+        now = self._clock.monotonic()
+        renumber, edits = now >= self._renumber_at, 0
+        for place, waiting in enumerate(self, 1):
+            if place == 1 and first_starts:
+                continue
+            message = acknowledgement(waiting, place)
+            if waiting.shown is None or (message != waiting.shown and self._may_edit(waiting, place == 1 or renumber)):
+                edits += waiting.shown is not None
+                await self._show(waiting, message)
+        if renumber and edits:
+            self._renumber_at = now + edits * SECONDS_PER_EDIT
+
+    def _may_edit(self, waiting: Waiting, in_budget: bool) -> bool:
+        channel = self._channel(waiting.row.address.account)
+        return in_budget and channel is not None and channel.capabilities.edits
+
+    async def _show(self, waiting: Waiting, message: OutboundMessage) -> None:
+        row, delivery = waiting.row, self._delivery
+        if waiting.reply is None:
+            waiting.reply = await self._store.until_available(
+                lambda: delivery.open(row.reply_key, row.address, row.reply_to)
+            )
+        waiting.reply.show(message)
+        waiting.shown = message
+
+
+def _waiting(row: RunRow, messages: int) -> Waiting:
+    return Waiting(row, RUN_CONTEXT.validate_json(row.context), messages)
+
+
+def acknowledgement(waiting: Waiting, place: int) -> OutboundMessage:
+    """What the message of a waiting run shows; place: 1 is the next."""
+    texts = texts_for(waiting.context.locale)
+    status = texts.queued_next if place == 1 else texts.queued.format(place=texts.ordinal(place))
+    if waiting.messages > 1:
+        status += texts.queued_together.format(count=waiting.messages)
+    return OutboundMessage(status=status, buttons=waiting_buttons(waiting.row, texts))
+
+
+@dataclass(slots=True)
+class Tally:
+    """How many messages wait in all conversations together: each tells its own number when it may have changed."""
+
+    total: int = 0
+    _numbers: dict[object, int] = field(default_factory=dict)
+
+    def note(self, whose: object, waiting: int) -> None:
+        self.total += waiting - self._numbers.pop(whose, 0)
+        if waiting:
+            self._numbers[whose] = waiting

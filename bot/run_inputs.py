@@ -1,0 +1,164 @@
+"""What a run answers: made of a turn, joined by a further one, edited, asked again. Pure; for conversations.py."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from bot.identity import thread_folder
+from bot.store.encoding import to_json
+from bot.store.rows import RunRow, RunState
+from bot.turns import joined
+from channels.message import INBOUND_EVENT, Message
+from harness.context import RUN_CONTEXT, RUN_INPUT, RunContext, RunInput, Speaker
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+    from pathlib import Path
+
+    from bot.store.rows import ConversationRow, InboxRow
+    from bot.turns import Turn
+
+
+def run_of(
+    turn: Turn,
+    conversation: ConversationRow,
+    *,
+    model: str,
+    background: tuple[str, ...],
+    data_dir: Path,
+    now: datetime,
+    epoch: int,
+) -> RunRow:
+    """The pending run that answers a complete turn. model: where the conversation has chosen none."""
+    message, run_id, speaker = turn.first, uuid.uuid4().hex, turn.person
+    context = RunContext(
+        thread_id=conversation.thread_id,
+        run_id=run_id,
+        trace_id=run_id,
+        account=message.account,
+        conversation=conversation.key,
+        owner=conversation.owner,
+        speaker=Speaker(id=speaker, display_name=message.sender.display_name, is_admin=turn.is_admin),
+        is_group=message.address.kind != "dm",
+        locale=turn.language,
+        workspace=str(thread_folder(data_dir, conversation.thread_id)),
+        model=conversation.model or model,
+    )
+    run_input = RunInput(
+        message_id=message_id(turn.ids[0]),
+        text=turn.text,
+        files=tuple(turn.files),
+        quote=turn.quote,
+        background=background,
+    )
+    return RunRow(
+        run_id=run_id,
+        thread_id=conversation.thread_id,
+        conversation=conversation.key,
+        speaker=speaker,
+        inbox_ids=turn.ids,
+        reply_key=run_id,
+        address=message.address,
+        reply_to=message.platform_message_id,
+        state=RunState.PENDING,
+        context=to_json(RUN_CONTEXT, context),
+        input=to_json(RUN_INPUT, run_input),
+        base_checkpoint_id=None,
+        head=None,
+        attempt=0,
+        epoch=epoch,
+        model_calls=0,
+        created_at=now,
+        started_at=None,
+        ended_at=None,
+    )
+
+
+def message_id(event_id: int) -> str:
+    """The id of the user's message in the thread, from that of its inbox row."""
+    return f"m{event_id}"
+
+
+def can_join(row: RunRow, turn: Turn) -> bool:
+    """Whether a run that waits can answer this turn too: the same person's, answered in the same place and language."""
+    context = RUN_CONTEXT.validate_json(row.context)
+    told = (row.speaker, row.address, context.locale, context.speaker.is_admin)
+    return told == (turn.person, turn.first.address, turn.language, turn.is_admin) and row.attempt == 0
+
+
+def joined_run(row: RunRow, turn: Turn, background: tuple[str, ...]) -> RunRow:
+    """A run that waits, answering this turn too. background: what others said in between."""
+    run_input = RUN_INPUT.validate_json(row.input)
+    run_input = replace(
+        run_input,
+        text=joined((run_input.text, turn.text)),
+        files=(*run_input.files, *turn.files),
+        quote=joined((run_input.quote, turn.quote)),
+        background=(*run_input.background, *background),
+    )
+    return replace(row, inbox_ids=(*row.inbox_ids, *turn.ids), input=to_json(RUN_INPUT, run_input))
+
+
+def run_again(run: RunRow, event_id: int, *, model: str, now: datetime, epoch: int) -> RunRow:
+    """The pending run that answers what an ended one answered. event_id: of the event that asks for it."""
+    run_id = uuid.uuid4().hex
+    context = replace(RUN_CONTEXT.validate_json(run.context), run_id=run_id, trace_id=run_id, model=model)
+    return replace(
+        run,
+        run_id=run_id,
+        inbox_ids=(event_id,),
+        reply_key=run_id,
+        state=RunState.PENDING,
+        context=to_json(RUN_CONTEXT, context),
+        base_checkpoint_id=None,
+        head=None,
+        attempt=0,
+        epoch=epoch,
+        model_calls=0,
+        created_at=now,
+        started_at=None,
+        ended_at=None,
+        stop=None,
+        ahead=None,
+    )
+
+
+def messages_of(rows: Sequence[InboxRow]) -> int:
+    """How many messages people sent, for these events of a run: the parts of one bundle count once."""
+    bundles = [json.loads(row.event).get("bundle_key") for row in rows]
+    return bundles.count(None) + len(set(bundles) - {None})
+
+
+def edited_message(known: Message, new: Message) -> Message | None:
+    """`known` with its new text, None when `new` is no later state of it."""
+    if (known.platform_message_id, known.sender.id) != (new.platform_message_id, new.sender.id):
+        return None
+    return replace(known, text=new.text)
+
+
+def edited_run(run: RunRow, known: Sequence[InboxRow], new: Message) -> tuple[RunRow, int, Message] | None:
+    """A waiting run after an edit of one of its messages, that message's inbox row and its new state.
+
+    known: the run's messages as they are stored. None when none of them was edited.
+    """
+    run_input = RUN_INPUT.validate_json(run.input)
+    if run_input.message_id != message_id(run.inbox_ids[0]):
+        return None  # it answers again what was said earlier; its own event is only what asked for that
+    found: tuple[int, Message] | None = None
+    texts = []
+    for row in known:
+        message = INBOUND_EVENT.validate_json(row.event)
+        if not isinstance(message, Message):
+            continue
+        edited = edited_message(message, new)
+        if edited is not None:
+            found, message = (row.id, edited), edited
+        texts.append(message.text)
+    if found is None:
+        return None
+    run_input = replace(run_input, text=joined(texts))
+    return replace(run, input=to_json(RUN_INPUT, run_input)), *found

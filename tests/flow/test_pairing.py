@@ -1,0 +1,217 @@
+"""How people and groups come to talk to the bot: the first administrator, pairing, groups; in chats, on the machine."""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.simulators.telegram.seen import ALICE, BOB, TEAM, Person, Room
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.flow.gateway import World
+
+CODE = re.compile(r"\b[2-9A-Z]{4}-[2-9A-Z]{4}-[2-9A-Z]{4}\b")
+MEI = Person(1003, "小梅", language_code="zh-hans")
+CLUB = Room(-1001000000077, "supergroup", "Chess club")
+
+
+@pytest.fixture
+def world(world: World) -> World:
+    """Alice is the administrator; nobody else and no group is let in."""
+    world.settings = {"access": {"allow": None, "groups": None, "admins": [f"telegram:{ALICE.id}"]}}
+    return world
+
+
+async def code_for(world: World, person: Person, text: str = "hello?") -> str:
+    await world.telegram.user_says(text, user=person)
+    return found_in((await world.telegram.wait_for_text(person, "/pair ")).text)
+
+
+def found_in(text: str) -> str:
+    found = CODE.search(text)
+    assert found is not None, text
+    return found[0]
+
+
+async def claim_code(world: World) -> str:
+    await world.wait_for_log("Good for one person")
+    return found_in(world.log)
+
+
+async def test_a_stranger_asks_an_admin_types_the_code_and_the_stranger_is_answered(world: World) -> None:
+    async with world:
+        code = await code_for(world, BOB)
+        await world.telegram.user_says("are you there?", user=BOB)
+        await world.telegram.user_says(f"/pair {code}")
+        told = await world.telegram.wait_for_text(ALICE, "may talk to me now")
+        assert "Bob" in told.text
+        assert f"telegram:{BOB.id}" in told.text
+        await world.telegram.wait_for_text(BOB, "An administrator let you in")
+        await world.telegram.wait_for_text(BOB, "This code was used")
+        assert len(await world.telegram.bot_messages(BOB)) == 2
+        assert await world.model.completions() == []
+        await world.kill()
+        assert code not in everything_stored(world.data_dir)
+        await world.start()
+        await world.telegram.user_says("thank you", user=BOB)
+        await world.telegram.wait_for_text(BOB, "You said: thank you")
+
+
+async def test_from_an_empty_config_to_the_first_answer_with_nothing_but_the_claim_code(world: World) -> None:
+    world.settings = {"access": None}
+    async with world:
+        code = await claim_code(world)
+        await world.telegram.user_says("hello?")
+        await world.telegram.wait_for_text(ALICE, "claim code")
+        await world.telegram.user_says(code, user=BOB, chat=TEAM)
+        await world.telegram.user_says(code)
+        await world.telegram.wait_for_text(ALICE, "This code is not valid")
+        done, printed = await world.command("pair", "--claim")
+        assert (done, "Good for one person" in printed) == (0, True)
+        await world.telegram.user_says(f"/claim {found_in(printed).lower()}")
+        await world.telegram.wait_for_text(ALICE, "You are my administrator now")
+        await world.telegram.user_says("what is new?")
+        await world.telegram.wait_for_text(ALICE, "You said: what is new?")
+        assert await world.stop() == 0
+        (world.folder / "log.txt").write_text("")
+        await world.start()
+        await world.telegram.user_says("still mine?")
+        await world.telegram.wait_for_text(ALICE, "You said: still mine?")
+        assert "administrator yet" not in world.log
+        done, said = await world.command("pair", "--claim")
+        assert (done, "has an administrator" in said) == (1, True)
+
+
+async def test_with_json_logs_the_code_is_not_printed_but_the_command_is_named(world: World) -> None:
+    world.settings = {"access": None, "log": {"format": "json"}}
+    async with world:
+        await world.wait_for_log("antler pair --claim")
+        assert CODE.search(world.log) is None
+        assert all(line.startswith("{") for line in world.log.splitlines())
+
+
+async def test_a_group_is_opened_by_an_admin_in_it_and_closed_again(world: World) -> None:
+    async with world:
+        await world.telegram.user_says("hello")
+        await world.telegram.wait_for_text(ALICE, "You said: hello")
+        await world.telegram.membership("member", chat=CLUB, user=BOB)
+        await world.telegram.wait_for_text(CLUB, "An administrator can let me: /allow")
+        told = await world.telegram.wait_for_text(ALICE, "Chess club")
+        assert f"antler access allow telegram:{CLUB.id}" in told.text
+        await world.telegram.group_says("@antler_bot hello", chat=CLUB, user=BOB)
+        await world.telegram.group_says("/allow", chat=CLUB, user=BOB)
+        await world.telegram.group_says("/allow", chat=CLUB, user=ALICE)
+        asked = await world.telegram.wait_for_text(CLUB, "Shall I talk in this group")
+        assert "everybody" in asked.text
+        other = await world.telegram.press(asked.message_id, "Allow", chat=CLUB, user=BOB)
+        await world.telegram.wait_answered(other.callback_id)
+        press = await world.telegram.press(asked.message_id, "Allow", chat=CLUB, user=ALICE)
+        await world.telegram.wait_answered(press.callback_id)
+        await world.telegram.wait_for_text(CLUB, "I talk here now")
+        await world.telegram.group_says("@antler_bot who is there?", chat=CLUB, user=BOB)
+        await world.telegram.wait_for_text(CLUB, "You said: who is there?")
+        await world.kill()
+        await world.start()
+        await world.telegram.group_says("@antler_bot and now?", chat=CLUB, user=BOB)
+        await world.telegram.wait_for_text(CLUB, "You said: and now?")
+        await world.telegram.group_says("/disallow", chat=CLUB, user=ALICE)
+        await world.telegram.wait_for_text(CLUB, "do not answer here any more")
+        shown = len(await world.telegram.bot_messages(CLUB))
+        await world.telegram.group_says("@antler_bot hello?", chat=CLUB, user=BOB)
+        await world.telegram.wait_idle()
+        assert len(await world.telegram.bot_messages(CLUB)) == shown
+
+
+async def test_on_the_machine_while_it_runs(world: World) -> None:
+    async with world:
+        code = await code_for(world, BOB)
+        assert (await world.command("pair", "ABCD-EFGH-JKLM"))[0] == 1
+        assert await world.command("pair", code) == (0, f"Bob (telegram:{BOB.id}) has access now\n")
+        await world.telegram.wait_for_text(BOB, "An administrator let you in")
+        await world.telegram.user_says("!pause half", user=BOB)
+        await world.telegram.wait_for_text(BOB, "The first half")
+        await world.telegram.user_says("and this", user=BOB)
+        done, said = await world.command("access", "revoke", f"telegram:{BOB.id}")
+        assert (done, "no access any more" in said) == (0, True)
+        await world.telegram.wait_for_text(BOB, "Stopped: an administrator has taken back the access")
+        await world.telegram.wait_for_text(BOB, "Not answered: an administrator")
+        await world.telegram.user_says("and now?", user=BOB)
+        await world.telegram.wait_for_text(BOB, "has taken back your access")
+        assert (await world.command("access", "allow", f"telegram:{CLUB.id}"))[0] == 0
+        await world.telegram.group_says("@antler_bot hi", chat=CLUB, user=MEI)
+        await world.telegram.wait_for_text(CLUB, "You said: hi")
+        done, listed = await world.command("access", "list")
+        rows = [re.split(r"  +", line) for line in listed.splitlines()[1:]]
+        assert [(row[0], row[1]) for row in rows] == [
+            ("person", f"telegram:{ALICE.id}"),
+            ("person", f"telegram:{BOB.id}"),
+            ("group", f"telegram:{CLUB.id}"),
+        ]
+        assert "config (access.admins)" in listed
+        assert "blocked" in listed
+
+
+async def test_on_the_machine_while_it_is_stopped(world: World) -> None:
+    async with world:
+        code = await code_for(world, MEI, "你好")
+        assert await world.stop() == 0
+        done, listed = await world.command("access", "list")
+        assert (done, "pending, 10 min left" in listed, code in listed) == (0, True, False)
+        assert (await world.command("pair", "--claim"))[0] == 1
+        assert await world.command("pair", code) == (0, f"小梅 (telegram:{MEI.id}) has access now\n")
+        assert (await world.command("pair", code))[0] == 1
+        assert (await world.command("access", "allow", f"telegram:{BOB.id}", "--admin"))[0] == 0
+        await world.start()
+        await world.telegram.wait_for_text(MEI, "管理员已让你加入")
+        await world.telegram.user_says("谢谢", user=MEI)
+        await world.telegram.wait_for_text(MEI, "You said: 谢谢")
+        await world.telegram.user_says("/access", user=BOB)
+        await world.telegram.wait_for_text(BOB, "Who has access")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (("access", "allow", "@bob"), "names change hands"),
+        (("access", "allow", "telegram:0123"), "leading zero"),
+        (("access", "allow", "slack:1"), "belongs to none of my accounts (telegram)"),
+        (("access", "allow", f"telegram:{ALICE.id}"), "access.admins in the config"),
+        (("access", "revoke", f"telegram:{ALICE.id}"), "in access.admins of the config: take it out there"),
+        (("access", "allow", f"telegram:{TEAM.id}", "--admin"), "only a person can be an administrator"),
+        (("pair", "nonsense"), "not valid"),
+    ],
+)
+async def test_what_cannot_be_is_refused_with_its_reason(
+    world: World, arguments: tuple[str, ...], expected: str
+) -> None:
+    """Without a gateway: the commands need none."""
+    world.write_config()
+    code, output = await world.command(*arguments)
+    assert (code, expected in output) == (1, True), output
+    assert "Traceback" not in output
+
+
+async def test_when_who_has_access_cannot_be_read_nothing_starts(world: World) -> None:
+    async with world:
+        assert await world.stop() == 0
+        with closing(sqlite3.connect(world.data_dir / "antler.db")) as database, database:
+            database.execute("ALTER TABLE access RENAME COLUMN state TO nonsense")
+        assert await world.ends() == 1
+        assert "who has access cannot be read, so nobody is let in" in world.log
+        assert "Traceback" not in world.log
+        code, output = await world.command("access", "list")
+        assert (code, "cannot be read" in output) == (1, True)
+
+
+def everything_stored(data_dir: Path) -> str:
+    """The whole database as text."""
+    with closing(sqlite3.connect(data_dir / "antler.db")) as database:
+        tables = [name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+        rows = [row for table in tables if table != "inbox" for row in database.execute(f"SELECT * FROM {table}")]
+    return str(rows)
