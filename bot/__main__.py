@@ -103,7 +103,7 @@ def pair(
     if (code is None) is not claim:
         raise typer.BadParameter("give either CODE or --claim")
     settings, _ = _settings(config, data_dir)
-    from bot.access_tool import run as do
+    from bot.access.tool import run as do
 
     raise typer.Exit(do(settings, "claim") if code is None else do(settings, "pair", code=code))
 
@@ -112,7 +112,7 @@ def pair(
 def list_access(config: ConfigFile = None, data_dir: DataDir = None) -> None:
     """Show who has access, who waits for it and who was shut out."""
     settings, _ = _settings(config, data_dir)
-    from bot.access_tool import run as do
+    from bot.access.tool import run as do
 
     raise typer.Exit(do(settings, "list"))
 
@@ -133,7 +133,7 @@ def allow_access(
 ) -> None:
     """Let a person or a group in, from the next message on."""
     settings, _ = _settings(config, data_dir)
-    from bot.access_tool import run as do
+    from bot.access.tool import run as do
 
     raise typer.Exit(do(settings, "allow", subject=subject, admin=admin, kind="group" if group else None))
 
@@ -144,7 +144,7 @@ def revoke_access(
 ) -> None:
     """Shut a person or a group out at once; what is under way for it is stopped."""
     settings, _ = _settings(config, data_dir)
-    from bot.access_tool import run as do
+    from bot.access.tool import run as do
 
     raise typer.Exit(do(settings, "revoke", subject=subject, kind="group" if group else None))
 

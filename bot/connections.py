@@ -6,7 +6,7 @@ import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from bot.access import policy_of
+from bot.access.book import policy_of
 from bot.store import accounts
 from bot.texts import LANGUAGES
 from channels.base import ChannelPorts, Command, ConnectionState, Route

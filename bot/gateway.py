@@ -10,20 +10,21 @@ from datetime import timedelta
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
-from bot import claim_notice, heap, signals, terminal, upkeep
-from bot.access import AccessBook
-from bot.access_desk import AccessDesk
-from bot.access_tool import AccessTool
-from bot.admins import Admins
+from bot import heap, signals, terminal, upkeep
+from bot.access import claim_notice
+from bot.access.admins import Admins
+from bot.access.book import AccessBook
+from bot.access.desk import AccessDesk
+from bot.access.doorkeeper import Doorkeeper
+from bot.access.pairing import Claims
+from bot.access.tool import AccessTool
 from bot.admission import Background, FloodGate
 from bot.bus import MessageBus
 from bot.commands import ModelChoice, make_commands
 from bot.connections import Connections
 from bot.control import ControlServer
 from bot.delivery import Delivery
-from bot.doorkeeper import Doorkeeper
 from bot.manager import ChannelManager
-from bot.pairing import Claims
 from bot.patience import PatientStore
 from bot.ports import ConversationPorts
 from bot.respond import Responder

@@ -33,12 +33,12 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection
 
-    from bot.access_desk import AccessDesk
+    from bot.access.desk import AccessDesk
+    from bot.access.doorkeeper import Doorkeeper
     from bot.admission import Background, FloodGate
     from bot.bus import Inbound, MessageBus
     from bot.commands import Commands
     from bot.delivery import Delivery
-    from bot.doorkeeper import Doorkeeper
     from bot.ports import ConversationPorts
     from bot.store.access import SubjectKind
     from bot.store.rows import RunRow

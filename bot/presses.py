@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection
 
-    from bot.access import AccessBook
+    from bot.access.book import AccessBook
     from bot.actors import Conversations
     from bot.commands import Commands
     from bot.conversations import Conversation

@@ -7,12 +7,12 @@ import secrets
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from bot import pairing
-from bot.access_changes import AccessRefused, clean_name
-from bot.access_list import entries
+from bot.access import pairing
+from bot.access.changes import AccessRefused, clean_name
+from bot.access.listing import entries
+from bot.access.pairing import Tries
 from bot.commands.line import inline
 from bot.identity import chat_id
-from bot.pairing import Tries
 from bot.store import prompts
 from bot.store.rows import PromptRow
 from channels.message import Button, OutboundMessage
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection
 
-    from bot.access_changes import Change
-    from bot.access_desk import AccessDesk
-    from bot.access_list import Entry
+    from bot.access.changes import Change
+    from bot.access.desk import AccessDesk
+    from bot.access.listing import Entry
     from bot.commands.group import Answers, ButtonHandler, CommandHandler
     from bot.commands.line import Call, Press
     from bot.conversations import Conversation

@@ -14,7 +14,7 @@ from bot.commands.waiting import WaitingCommands
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from bot.access_desk import AccessDesk
+    from bot.access.desk import AccessDesk
     from bot.commands.models import ModelChoice
     from bot.respond import Responder
     from bot.status import StatusPage

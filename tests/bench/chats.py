@@ -47,7 +47,9 @@ async def chats_at_once(load: Load) -> Outcome:
         found, problems, records = await _evidence(scene, began, load.question)
         figures = _figures(load, found, meter, watch, records)
         details = {"messages": load.chats * load.rounds, "foreign_cpu_share": round(meter.foreign_share, 3)}
-        return Outcome(figures, {**details, "calls_per_message": _per_message(records, len(found))}, problems)
+        return Outcome(
+            figures, {**details, "calls_per_message": _per_message(records, load.chats * load.rounds)}, problems
+        )
 
 
 async def warm_up(scene: Stage) -> None:
@@ -84,13 +86,13 @@ def _figures(
     load: Load, found: Sequence[Timing], meter: Meter, watch: Watch, records: Sequence[RecordedCall]
 ) -> list[Figure]:
     many, one = load == Load(50, load.rounds), load.chats == 1
-    answered = max(1, len(found))
+    sent = load.chats * load.rounds
     visible = sum(record.method.lower() in VISIBLE for record in records)
     speed = len(found) / busy_seconds(found, load.chats) if found else None
     return [
         Figure("msgs_per_s", speed, "/s", Target(60, at_least=True) if many else None),
-        Figure("cpu_per_msg", meter.cpu * 1000 / answered, "ms", Target(15) if many else None),
-        Figure("calls_per_msg", visible / answered, "calls"),
+        Figure("cpu_per_msg", meter.cpu * 1000 / sent, "ms", Target(15) if many else None),
+        Figure("calls_per_msg", visible / sent, "calls"),
         *spread("inbound", [t.inbound_ms for t in found], "ms", {50: Target(15)} if one else None),
         *spread("first_text", [t.first_text_ms for t in found], "ms"),
         *spread("final", [t.final_ms for t in found], "ms"),
@@ -102,7 +104,7 @@ def _figures(
 
 def _per_message(records: Sequence[RecordedCall], messages: int) -> dict[str, float]:
     counted = Counter(record.method for record in records)
-    return {method: round(count / max(1, messages), 3) for method, count in sorted(counted.items())}
+    return {method: round(count / messages, 3) for method, count in sorted(counted.items())}
 
 
 async def default_rate(rounds: int) -> Outcome:

@@ -6,8 +6,8 @@ outermost to the innermost as "function (file)", and how often it was seen.
 1. The innermost frame whose file belongs to a part decides for the whole stack. The standard library, pydantic, anyio
    and HTTP libraries belong to nobody: they work for whoever called them. json called from the OpenAI SDK is the model
    client's, the same json called from bot/ is ours.
-2. Where no frame decides, the HTTP library at the innermost place does, by the one client that uses it: its callbacks
-   are called by the event loop, with no caller left on the stack.
+2. Where no frame decides, an HTTP library does that only one client uses: the event loop calls it back, with no caller
+   left on the stack. (aiohttp serves both clients, so what it does without a caller stays with the loop.)
 3. What is left is the event loop itself: its turns, timers, and the reading of sockets.
 
 A thread that waits is not working, so stacks that end in a wait do not count. How much a thread worked is not what the
@@ -30,7 +30,7 @@ HARNESS = "harness"
 CHECKPOINTS = "checkpoints"
 STORE = "store"
 OWN = "bot and channels"
-LOOP = "event loop"
+LOOP = "event loop and sockets"
 
 PARTS: dict[str, tuple[str, ...]] = {
     PLATFORM: (
@@ -57,7 +57,7 @@ PARTS: dict[str, tuple[str, ...]] = {
 SHELL = frozenset({"bot/__main__.py", "bot/app.py"})
 """These only start the event loop: they are on every stack of the main thread and decide nothing."""
 
-TRANSPORTS = {"aiohttp/": LOOP, "httpx/": PLATFORM, "httpcore/": PLATFORM, "httpx2/": MODEL, "httpcore2/": MODEL}
+TRANSPORTS = {"httpx/": PLATFORM, "httpcore/": PLATFORM, "httpx2/": MODEL, "httpcore2/": MODEL}
 
 WAITS = frozenset(
     {

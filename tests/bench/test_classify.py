@@ -65,7 +65,7 @@ def test_the_innermost_frame_of_a_part_decides(frames: list[str], part: str) -> 
 
 @pytest.mark.parametrize(
     ("file", "part"),
-    [("httpcore2/_async/http11.py", MODEL), ("aiohttp/client_proto.py", PLATFORM), ("h11/_readers.py", LOOP)],
+    [("httpcore2/_async/http11.py", MODEL), ("aiohttp/client_proto.py", LOOP), ("h11/_readers.py", LOOP)],
 )
 def test_without_a_caller_the_transport_tells_whose_bytes_they_are(file: str, part: str) -> None:
     assert part_of(stack(f"data_received ({LIBRARIES}/{file})"), ROOT) == part

@@ -53,5 +53,10 @@ def test_only_labelled_and_answered_requests_count() -> None:
         seen.first_token = seen.last_token = token
         return seen
 
-    records = [record(f"!tokens 20 10 {label(5, 1)}\n\nmore", 2.0), record("warm", 2.0), record(label(6, 1), None)]
+    records = [
+        record(f"!tokens 20 10 {label(5, 1)}\n\nmore", 2.0),
+        record("warm", 2.0),
+        record(f"!tokens 20 10 {label(6, 1)}", None),
+    ]
+    records.append(record(f"Messages to summarize: !tokens 20 10 {label(5, 1)}", 2.0))
     assert requests(records) == [Asked(5, 1.0, 2.0, 2.0)]

@@ -77,14 +77,15 @@ def label(chat_id: int, number: int) -> str:
     return f"c{chat_id} r{number}"
 
 
-_LABEL = re.compile(r"\bc(\d+) r\d+\b")
+# Of a question, not of a summary that quotes questions.
+_LABEL = re.compile(r"![^\n]* c(\d+) r\d+\b")
 
 
 def requests(records: Iterable[Record]) -> list[Asked]:
-    """The answered requests whose question carries a label."""
+    """The answered requests for a question that carries a label; those for a summary are left out."""
     found = []
     for record in records:
-        match = _LABEL.search(record.last_user_text)
+        match = _LABEL.match(record.last_user_text)
         if match and record.first_token is not None and record.last_token is not None:
             found.append(Asked(int(match[1]), record.started, record.first_token, record.last_token))
     return found

@@ -9,16 +9,16 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from bot.access import AccessBook
-from bot.access_desk import AccessDesk
-from bot.admins import Admins
+from bot.access.admins import Admins
+from bot.access.book import AccessBook
+from bot.access.desk import AccessDesk
+from bot.access.doorkeeper import Doorkeeper
+from bot.access.pairing import Claims
 from bot.admission import AccessRules, Background, FloodGate
 from bot.bus import MessageBus
 from bot.commands import ModelChoice, make_commands
 from bot.delivery import Delivery
-from bot.doorkeeper import Doorkeeper
 from bot.manager import AccountPolicy, ChannelManager
-from bot.pairing import Claims
 from bot.patience import PatientStore
 from bot.ports import ConversationPorts
 from bot.redaction import Redactor

@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot import pairing
-from bot.access import AccessBook
-from bot.access_changes import AccessRefused, Change, clean_name
-from bot.access_desk import AccessDesk
-from bot.access_list import entries, table
+from bot.access import pairing
+from bot.access.book import AccessBook
+from bot.access.changes import AccessRefused, Change, clean_name
+from bot.access.desk import AccessDesk
+from bot.access.listing import entries, table
+from bot.access.pairing import Claims, Tries
 from bot.admission import AccessRules, AccountPolicy, ConfigKeys
 from bot.delivery import Delivery
-from bot.pairing import Claims, Tries
 from bot.redaction import Redactor
 from bot.store import Store, access, outbox
 from bot.store.access import AccessState

@@ -8,7 +8,7 @@ from typing import Any, get_args
 
 import pytest
 
-from bot.access_changes import RefusalKind
+from bot.access.changes import RefusalKind
 from bot.store.access import AccessState
 from bot.texts import LANGUAGES, language_of, texts_for
 from bot.texts.en import EN

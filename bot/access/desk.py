@@ -10,9 +10,9 @@ import secrets
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from bot import pairing
-from bot.access import LET_IN, is_over
-from bot.access_changes import AccessRefused, Change, Post, clean_name, code_reply, together
+from bot.access import pairing
+from bot.access.book import LET_IN, is_over
+from bot.access.changes import AccessRefused, Change, Post, clean_name, code_reply, together
 from bot.identity import person_id
 from bot.settings.identities import check_identity
 from bot.store import access
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection
 
-    from bot.access import AccessBook
+    from bot.access.book import AccessBook
     from bot.delivery import Delivery
     from bot.store.access import SubjectKind
     from channels.base import Clock

@@ -6,11 +6,11 @@ import logging
 import sys
 from typing import TYPE_CHECKING, Literal
 
-from bot.pairing import CLAIM_LIFE, shown
+from bot.access.pairing import CLAIM_LIFE, shown
 
 if TYPE_CHECKING:
-    from bot.access import AccessBook
-    from bot.pairing import Claims
+    from bot.access.book import AccessBook
+    from bot.access.pairing import Claims
 
 log = logging.getLogger(__name__)
 

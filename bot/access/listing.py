@@ -6,13 +6,13 @@ import unicodedata
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from bot.access import is_over
+from bot.access.book import is_over
 from bot.store.access import AccessState
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from bot.access import AccessBook
+    from bot.access.book import AccessBook
     from bot.store.access import AccessRow, SubjectKind
 
 COLUMNS = ("KIND", "ID", "NAME", "STATE", "SINCE", "BY")

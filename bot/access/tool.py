@@ -6,11 +6,11 @@ import asyncio
 import sys
 from typing import TYPE_CHECKING, Any, Literal
 
-from bot import claim_notice, pairing
-from bot.access import AccessBook, policy_of
-from bot.access_changes import AccessRefused
-from bot.access_desk import AccessDesk
-from bot.access_list import entries, table
+from bot.access import claim_notice, pairing
+from bot.access.book import AccessBook, policy_of
+from bot.access.changes import AccessRefused
+from bot.access.desk import AccessDesk
+from bot.access.listing import entries, table
 from bot.clock import SystemClock
 from bot.commands.access import problem
 from bot.control import NotRunning, Refused, ask, connection
@@ -24,8 +24,8 @@ from bot.texts import DEFAULT, texts_for
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from bot.access_changes import Change
-    from bot.pairing import Claims
+    from bot.access.changes import Change
+    from bot.access.pairing import Claims
     from bot.patience import PatientStore
     from bot.settings import Settings
     from bot.store.access import SubjectKind

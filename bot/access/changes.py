@@ -1,4 +1,4 @@
-"""What a decision about access is made of; for access_desk.py and those who carry its decisions out."""
+"""What a decision about access is made of; for desk.py and those who carry its decisions out."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from channels.message import Address, OutboundMessage
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from bot.access import AccessBook
+    from bot.access.book import AccessBook
     from bot.delivery import Delivery
     from bot.patience import PatientStore
     from bot.texts.catalogue import Texts

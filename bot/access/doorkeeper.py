@@ -8,11 +8,11 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from bot import pairing
-from bot.access_changes import clean_name, code_reply
+from bot.access import pairing
+from bot.access.changes import clean_name, code_reply
+from bot.access.pairing import Tries
 from bot.admission import Budget, OncePer, Verdict
 from bot.identity import chat_id, person_id
-from bot.pairing import Tries
 from bot.texts import language_of, texts_for
 from channels.message import MembershipChanged, Message, OutboundMessage
 
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection
 
-    from bot.access_changes import Change
-    from bot.access_desk import AccessDesk
-    from bot.admins import Admins
+    from bot.access.admins import Admins
+    from bot.access.changes import Change
+    from bot.access.desk import AccessDesk
+    from bot.access.pairing import Claims
     from bot.admission import Decision
     from bot.commands import CommandLine
-    from bot.pairing import Claims
     from bot.patience import PatientStore
     from bot.respond import Responder
     from bot.texts.catalogue import Texts
