@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Literal
 
+from bot.conversations.policies import QUEUED, TurnRules
 from bot.identity import chat_id, person_id
-from bot.policies import QUEUED, TurnRules
 
 if TYPE_CHECKING:
     from bot.identity import GroupScope

@@ -9,7 +9,7 @@ import resource
 import sys
 from typing import TYPE_CHECKING
 
-from bot import logs, terminal
+from bot import leftovers, logs, terminal
 from bot.clock import SystemClock
 from bot.control import NO_CONSOLE, NotRunning
 from bot.gateway import Gateway
@@ -77,7 +77,7 @@ def console(settings: Settings, config_path: Path | None) -> int:
 
 
 async def _serve(settings: Settings, redact: Redactor) -> int:
-    clock = SystemClock()
+    clock, before = SystemClock(), leftovers.belongings()
     try:
         store = await _open_store(settings, clock)
     except StoreBusy as error:
@@ -87,6 +87,7 @@ async def _serve(settings: Settings, redact: Redactor) -> int:
         return OK if await Gateway(settings, store, clock, redact).run() else FAILURE
     finally:
         await store.close()
+        await leftovers.report(before, settings.data_dir)
 
 
 async def _open_store(settings: Settings, clock: SystemClock) -> Store:

@@ -23,12 +23,12 @@ from bot.bus import MessageBus
 from bot.commands import ModelChoice, make_commands
 from bot.connections import Connections
 from bot.control import ControlServer
+from bot.conversations.ports import ConversationPorts
 from bot.delivery import Delivery
 from bot.manager import ChannelManager
 from bot.patience import PatientStore
-from bot.ports import ConversationPorts
 from bot.respond import Responder
-from bot.runs import RunLimits, RunManager
+from bot.runs.manager import RunLimits, RunManager
 from bot.status import StatusPage
 from bot.store import access
 from bot.store.effects import StoreEffectLog, StoreRunLedger

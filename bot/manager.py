@@ -5,18 +5,18 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from bot.actors import Conversations
 from bot.admission import AccountPolicy as AccountPolicy
 from bot.admission import Decision, OncePer, Verdict, decide
 from bot.commands import Call, CommandLine, parse
-from bot.endings import StopReason
+from bot.conversations.actors import Conversations
+from bot.conversations.mailbox import Edited, Resume, Task
+from bot.conversations.turns import Spoken
 from bot.identity import chat_id, conversation_key, person_id
-from bot.mailbox import Edited, Resume, Task
 from bot.presses import Presses
-from bot.recovery import left_runs
+from bot.runs.endings import StopReason
+from bot.runs.recovery import left_runs
 from bot.store import conversations
 from bot.texts import language_of, texts_for
-from bot.turns import Spoken
 from channels.message import (
     ButtonPressed,
     ChatMigrated,
@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     from bot.admission import Background, FloodGate
     from bot.bus import Inbound, MessageBus
     from bot.commands import Commands
+    from bot.conversations.ports import ConversationPorts
     from bot.delivery import Delivery
-    from bot.ports import ConversationPorts
     from bot.store.access import SubjectKind
     from bot.store.rows import RunRow
     from channels.base import Channel, Clock

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from bot.commands import Press
+from bot.conversations.mailbox import Task
 from bot.identity import conversation_key, person_id
-from bot.mailbox import Task
 from bot.store import outbox, prompts
 from bot.texts import language_of, texts_for
 
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from bot.access.book import AccessBook
-    from bot.actors import Conversations
     from bot.commands import Commands
-    from bot.conversations import Conversation
-    from bot.ports import ConversationPorts
+    from bot.conversations.actor import Conversation
+    from bot.conversations.actors import Conversations
+    from bot.conversations.ports import ConversationPorts
     from bot.store.rows import PromptRow
     from channels.base import Channel
     from channels.message import ButtonPressed

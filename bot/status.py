@@ -10,9 +10,9 @@ from channels.base import ConnectionState
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from bot.conversations import Conversation
+    from bot.conversations.actor import Conversation
     from bot.patience import PatientStore
-    from bot.runs import RunManager
+    from bot.runs.manager import RunManager
     from bot.store.rows import ConversationRow
     from bot.texts.catalogue import Texts
     from channels.base import Channel, Clock, Health

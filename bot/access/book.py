@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from bot.admission import AccessRules, AccountPolicy, ConfigKeys
-from bot.policies import Busy, TurnRules
+from bot.conversations.policies import Busy, TurnRules
 from bot.store.access import AccessState
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from bot.commands.line import Call, Press
-    from bot.conversations import Conversation
+    from bot.conversations.actor import Conversation
     from bot.respond import Responder
     from bot.store.rows import PromptRow
 

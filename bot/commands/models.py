@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from bot.commands.group import Answers, ButtonHandler, CommandHandler
     from bot.commands.line import Call, Press
-    from bot.conversations import Conversation
+    from bot.conversations.actor import Conversation
     from bot.texts.catalogue import Texts
     from channels.base import Clock
 

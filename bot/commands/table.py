@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
     from bot.commands.group import Answers, ButtonHandler, CommandGroup, CommandHandler
     from bot.commands.line import Call, Press
-    from bot.conversations import Conversation
+    from bot.conversations.actor import Conversation
     from bot.store.rows import PromptRow
 
 

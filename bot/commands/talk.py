@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from bot.endings import StopReason
 from bot.identity import chat_id
+from bot.runs.endings import StopReason
 from bot.store import conversations
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from bot.commands.group import Answers, ButtonHandler, CommandHandler
     from bot.commands.line import Call
-    from bot.conversations import Conversation
+    from bot.conversations.actor import Conversation
     from bot.status import StatusPage
     from bot.texts.catalogue import Texts
     from channels.base import Clock

@@ -33,7 +33,7 @@ STREAM_SHARE = 0.9
 LEASE_RETRY = 1.0
 LOST_PAUSE = 3.0
 """Seconds after a lost send before it is repeated, since it may still be under way; between two looks as well."""
-LOOKS = 3
+LOOKS = 5
 """How often a lost message is looked for when the platform cannot tell."""
 LOST_FINALS = 2
 """Sends of an answer whose outcome stayed unknown before it counts as shown: one repeat, never a series of copies."""

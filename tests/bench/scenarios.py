@@ -25,7 +25,7 @@ def _chats(
 
 
 SCENARIOS: dict[str, Callable[[bool], Awaitable[Outcome]]] = {
-    "start": lambda quick: starts(3 if quick else 10),
+    "start": lambda quick: starts(3, 4.0) if quick else starts(10, 10.0),
     "chats-1": _chats(1, 40, 10),
     "chats-1-long": _chats(1, 6, 2, LONG),
     "chats-50": _chats(50, 10, 2),

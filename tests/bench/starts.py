@@ -14,11 +14,9 @@ from tests.bench.timeline import POLL
 if TYPE_CHECKING:
     from tests.bench.stage import Stage
 
-IDLE_SECONDS = 10.0
 
-
-async def starts(times: int) -> Outcome:
-    """The very first start makes the databases and is told apart; `times` more follow on the same data."""
+async def starts(times: int, idle_seconds: float) -> Outcome:
+    """The very first start makes the databases and is told apart; `times` more follow on the same data, the last one idles."""
     async with stage(1, {}) as scene:
         first = await _start(scene)
         await scene.world.stop()
@@ -27,7 +25,7 @@ async def starts(times: int) -> Outcome:
             seconds.append(await _start(scene))
             if number < times - 1:
                 await scene.world.stop()
-        await asyncio.sleep(IDLE_SECONDS)
+        await asyncio.sleep(idle_seconds)
         idle, (files, threads) = memory(scene.pid), handles(scene.pid)
         await scene.world.stop()
     return Outcome(
@@ -37,7 +35,7 @@ async def starts(times: int) -> Outcome:
             Figure("rss_idle", idle.rss, "MB", Target(175)),
             Figure("pss_idle", idle.pss, "MB"),
         ],
-        {"starts": times, "idle_seconds": IDLE_SECONDS, "open_files_idle": files, "threads_idle": threads},
+        {"starts": times, "idle_seconds": idle_seconds, "open_files_idle": files, "threads_idle": threads},
     )
 
 

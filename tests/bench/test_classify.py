@@ -41,7 +41,7 @@ def stack(*frames: str) -> str:
         ([f"Bot._post ({LIBRARIES}/telegram/_bot.py)", f"send ({LIBRARIES}/httpx/_client.py)"], PLATFORM),
         ([f"TelegramApi.call ({ROOT}/channels/telegram/api.py)", f"dumps ({PYTHON}/json/__init__.py)"], PLATFORM),
         ([f"render ({ROOT}/channels/telegram/outbound.py)"], OWN),
-        ([f"RunManager.run ({ROOT}/bot/runs.py)", f"loads ({PYTHON}/json/__init__.py)"], OWN),
+        ([f"RunManager.run ({ROOT}/bot/runs/manager.py)", f"loads ({PYTHON}/json/__init__.py)"], OWN),
         ([f"stream ({LIBRARIES}/openai/_streaming.py)", f"decode ({PYTHON}/json/decoder.py)"], MODEL),
         (
             [
@@ -84,7 +84,7 @@ def test_who_waits_does_not_work() -> None:
 
 def test_a_thread_counts_by_its_cpu_time_and_not_by_its_samples() -> None:
     profile = [
-        f"{stack(f'run ({ROOT}/bot/runs.py)')} 30",
+        f"{stack(f'run ({ROOT}/bot/runs/manager.py)')} 30",
         f"{stack(f'tick ({LIBRARIES}/langgraph/pregel/_loop.py)')} 10",
         f"thread (8): store-writer_0;run ({ROOT}/bot/store/writer.py) 500",
         f"{WAITING_WORKER} 9000",

@@ -17,13 +17,13 @@ from bot.access.pairing import Claims
 from bot.admission import AccessRules, Background, FloodGate
 from bot.bus import MessageBus
 from bot.commands import ModelChoice, make_commands
+from bot.conversations.ports import ConversationPorts
 from bot.delivery import Delivery
 from bot.manager import AccountPolicy, ChannelManager
 from bot.patience import PatientStore
-from bot.ports import ConversationPorts
 from bot.redaction import Redactor
 from bot.respond import Responder
-from bot.runs import RunLimits, RunManager
+from bot.runs.manager import RunLimits, RunManager
 from bot.status import StatusPage
 from bot.store import access, decisions
 from bot.store.errors import StoreUnavailable

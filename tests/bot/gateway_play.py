@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from bot.admission import AccessRules
-from bot.runs import RunLimits
+from bot.runs.manager import RunLimits
 from bot.store.errors import StoreError
 from bot.uploads import UploadLimits
 from channels.errors import (

@@ -10,8 +10,8 @@ import itertools
 from collections import Counter, defaultdict
 from typing import TYPE_CHECKING
 
+from bot.conversations.policies import Busy
 from bot.delivery.budget import BURST
-from bot.policies import Busy
 from bot.store.rows import InboxState, RunState
 from bot.texts import texts_for
 from channels.memory import FULL

@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from bot.admission import AccountPolicy
-from bot.policies import Busy, TurnRules
+from bot.conversations.policies import Busy, TurnRules
 from channels.memory import APPEND_ONLY, FULL, NO_EDIT, NO_IDEMPOTENCY, MemoryMode
 from tests.bot import gateway_promises as promises
 from tests.bot.core import ANN, BOB, EVE

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from bot.record import EventRecord
-from bot.render import RunView
+from bot.runs.record import EventRecord
+from bot.runs.render import RunView
 from bot.texts.en import EN
 from harness.events import (
     RUN_EVENT,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from sqlalchemy import text
 
-from bot.endings import StopReason
+from bot.runs.endings import StopReason
 from bot.store import run_events, runs, usage
 from bot.store.rows import RunRow, RunState
 from bot.texts.en import EN

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from bot.stream import Gap, StreamBridge
+from bot.runs.stream import Gap, StreamBridge
 from harness.events import TextDelta
 
 

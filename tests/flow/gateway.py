@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
+from tests.flow import tidiness
 from tests.simulators.process import REPO_ROOT, child_environment
 from tests.simulators.telegram.seen import ALICE, TEAM
 
@@ -142,8 +143,11 @@ class World:
         return child_environment() | secrets | self.environment
 
     async def stop(self) -> int:
-        """A planned stop; returns the exit code."""
-        return await self._end(signal.SIGTERM)
+        """A planned stop, which leaves nothing behind; returns the exit code."""
+        code = await self._end(signal.SIGTERM)
+        if code == 0:
+            await tidiness.check(self)
+        return code
 
     async def kill(self) -> None:
         """kill -9: nothing gets a chance to tidy up."""

@@ -67,7 +67,7 @@ WINDOWS: tuple[Window, ...] = (
     ),
     Window(
         name="W3",
-        seam="bot.runs:RunManager.execute",
+        seam="bot.runs.manager:RunManager.execute",
         side="before",
         # Meanwhile the next poll leaves, which is Telegram's acknowledgement.
         linger=0.1,
@@ -128,7 +128,7 @@ WINDOWS: tuple[Window, ...] = (
     ),
     Window(
         name="W13",
-        seam="bot.render:RunView.apply",
+        seam="bot.runs.render:RunView.apply",
         side="after",
         counts=lambda arguments: isinstance(arguments["event"], TextDelta),
         stimulus=("slow",),
@@ -137,7 +137,7 @@ WINDOWS: tuple[Window, ...] = (
     ),
     Window(
         name="W16",
-        seam="bot.runs:RunManager._end",
+        seam="bot.runs.manager:RunManager._end",
         side="before",
         counts=lambda arguments: arguments["ending"].state == "success",
         resumes=True,

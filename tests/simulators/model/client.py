@@ -84,6 +84,10 @@ class ModelSimulator:
         """Forget the bodies of requests that ended, so that hours of traffic fit into memory."""
         await self._post("/control/lean", {"lean": lean})
 
+    async def open_connections(self) -> int:
+        """Connections over which answers were asked for and that nobody has closed yet, of all clients together."""
+        return int((await self._http.get("/control/connections")).raise_for_status().json()["open"])
+
     async def _update(self, wait: float) -> None:
         response = await self._http.get("/control/records", params={"after": self._version, "wait": wait})
         response.raise_for_status()

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from aiohttp import web
 
+from tests.simulators.connections import OpenConnections
 from tests.simulators.model import strict
 from tests.simulators.model.directives import BadDirective, parse
 from tests.simulators.model.play import SCRIPTED_RESET, FaultCounts, Gates, Player, refusal
@@ -36,6 +37,7 @@ class ModelServer:
         self._gates = Gates()
         self._faults = FaultCounts()
         self._scripts: dict[tuple[Match, str], Script] = {}
+        self._connections = OpenConnections()
         self._prefix = uuid.uuid4().hex[:8]
 
     def app(self) -> web.Application:
@@ -46,6 +48,7 @@ class ModelServer:
                 web.get("/v1/models", self._models),
                 web.post("/v1/chat/completions", self._complete),
                 web.get("/control/records", self._records),
+                web.get("/control/connections", self._open_connections),
                 web.post("/control/scripts", self._add_script),
                 web.post("/control/release", self._release),
                 web.post("/control/reset", self._reset),
@@ -118,6 +121,7 @@ class ModelServer:
             return Script((Say(text=f"Bad directive: {error}"),))
 
     def _open(self, request: web.Request) -> Record:
+        self._connections.note(request)
         headers = {name.lower(): value for name, value in request.headers.items()}
         return self._log.open(request.method, request.path, headers)
 
@@ -125,6 +129,9 @@ class ModelServer:
         wait = min(float(request.query.get("wait", "0")), MAX_WAIT_SECONDS)
         changes = await self._log.after(int(request.query.get("after", "0")), wait)
         return web.Response(body=CHANGES.dump_json(changes), content_type="application/json")
+
+    async def _open_connections(self, request: web.Request) -> web.Response:
+        return web.json_response({"open": self._connections.count})
 
     async def _add_script(self, request: web.Request) -> web.Response:
         body: dict[str, Any] = await request.json()

@@ -226,6 +226,10 @@ class TelegramSimulator(ActingClient):
         if not (await self._ask("polled", wait=timeout))["polled"]:
             raise WaitTimeoutError(f"no poll within {timeout} s")
 
+    async def open_connections(self) -> int:
+        """Connections that made calls for this bot and that nobody has closed yet."""
+        return int((await self._ask("connections"))["open"])
+
     async def wait_answered(self, callback_id: str, timeout: float = 10.0) -> Json:
         """The answer to a button press: text, show_alert."""
         answer = (await self._ask("callback", callback_id=callback_id, wait=timeout))["answer"]

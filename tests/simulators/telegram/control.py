@@ -73,6 +73,7 @@ class ControlRoutes:
             "chat": self.chat,
             "idle": self.idle,
             "polled": self.polled,
+            "connections": self.connections,
             "callback": self.callback,
             "file": self.file,
             "refusals": self.refusals,
@@ -208,6 +209,10 @@ class ControlRoutes:
         """Wait until the bot holds a poll open."""
         bot = self._bot(spec)
         return {"polled": await view.wait_until(bot.changed, lambda: bot.queue.polled, float(spec["wait"]))}
+
+    async def connections(self, spec: Json) -> Json:
+        """How many connections are open that made calls for this bot."""
+        return {"open": self._bot(spec).connections.count}
 
     async def callback(self, spec: Json) -> Json:
         """Wait for the answer to a button press."""

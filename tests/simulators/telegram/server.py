@@ -109,6 +109,8 @@ class BotApi:
 
     def _arrive(self, request: web.Request, method: str, path: str) -> tuple[Bot | None, Record]:
         bot = self._world.bots.get(request.match_info["token"])
+        if bot is not None:
+            bot.connections.note(request)
         record = self._world.journal.arrive(
             bot.id if bot else None, method, request.method, path, dict(request.query), dict(request.headers)
         )

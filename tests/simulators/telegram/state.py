@@ -5,6 +5,7 @@ import time
 from dataclasses import dataclass, field
 from typing import Any
 
+from tests.simulators.connections import OpenConnections
 from tests.simulators.telegram.errors import ApiError, bad_request
 from tests.simulators.telegram.faults import FaultQueue
 from tests.simulators.telegram.files import FileStore
@@ -122,6 +123,7 @@ class Bot:
         self.in_flight = 0
         self.last_activity = 0.0
         self.changed = Signal()
+        self.connections = OpenConnections()
 
     @property
     def id(self) -> int:

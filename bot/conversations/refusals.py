@@ -9,9 +9,9 @@ from bot.texts import texts_for
 from channels.message import OutboundMessage
 
 if TYPE_CHECKING:
-    from bot.policies import Refusal
+    from bot.conversations.policies import Refusal
+    from bot.conversations.turns import Spoken
     from bot.respond import Responder
-    from bot.turns import Spoken
 
 
 @dataclass(slots=True)

@@ -10,9 +10,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from bot.buttons import waiting_question
-from bot.endings import StopReason
-from bot.policies import Moment, Move, decide
-from bot.run_inputs import can_join, joined_run, run_of
+from bot.conversations.policies import Moment, Move, decide
+from bot.conversations.run_inputs import can_join, joined_run, run_of
+from bot.runs.endings import StopReason
 from bot.store import prompts, runs
 
 if TYPE_CHECKING:
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection
 
-    from bot.ports import ConversationPorts
-    from bot.queue import Waiting, WaitingLine
+    from bot.conversations.ports import ConversationPorts
+    from bot.conversations.queue import Waiting, WaitingLine
+    from bot.conversations.turns import Turn
     from bot.store.rows import ConversationRow, RunRow
-    from bot.turns import Turn
     from channels.message import Message, OutboundMessage
 
 

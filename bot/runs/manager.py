@@ -11,15 +11,15 @@ from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from bot import endings
 from bot.buttons import retry_buttons, retry_question
-from bot.endings import Ending, StopReason
-from bot.record import EventRecord
-from bot.render import RunView
+from bot.runs import endings
+from bot.runs.endings import Ending, StopReason
+from bot.runs.record import EventRecord
+from bot.runs.render import RunView
+from bot.runs.stream import StreamBridge
 from bot.store import inbox, prompts, run_events, runs
 from bot.store.errors import StoreError
 from bot.store.rows import InboxState, RunState
-from bot.stream import StreamBridge
 from bot.texts import texts_for
 from channels.message import OutboundMessage
 from harness.context import RUN_CONTEXT, RUN_INPUT

@@ -9,19 +9,19 @@ import logging
 from collections import deque
 from typing import TYPE_CHECKING
 
-from bot.arrivals import Arrivals
 from bot.buttons import waiting_question
-from bot.endings import StopReason
+from bot.conversations.arrivals import Arrivals
+from bot.conversations.mailbox import Arrived, Edited, Ended, Item, Resume, Task
+from bot.conversations.openings import Openings, open_once
+from bot.conversations.policies import Backlog, Refusal, refusal
+from bot.conversations.queue import WaitingLine
+from bot.conversations.refusals import Refusals
+from bot.conversations.run_inputs import messages_of, run_again
+from bot.conversations.turns import Spoken
 from bot.identity import owner_of
-from bot.mailbox import Arrived, Edited, Ended, Item, Resume, Task
-from bot.openings import Openings, open_once
-from bot.policies import Backlog, Refusal, refusal
-from bot.queue import WaitingLine
-from bot.refusals import Refusals
-from bot.run_inputs import messages_of, run_again
+from bot.runs.endings import StopReason
 from bot.store import conversations, inbox, prompts, runs
 from bot.texts import texts_for
-from bot.turns import Spoken
 from channels.message import OutboundMessage
 
 if TYPE_CHECKING:
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection
 
-    from bot.ports import ConversationPorts
-    from bot.queue import Waiting
-    from bot.runs import ActiveRun
+    from bot.conversations.ports import ConversationPorts
+    from bot.conversations.queue import Waiting
+    from bot.runs.manager import ActiveRun
     from bot.store.rows import ConversationRow, RunRow
     from bot.texts.catalogue import Texts
     from channels.message import Message

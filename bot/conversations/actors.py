@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from bot.conversations import Conversation
-from bot.endings import StopReason
+from bot.conversations.actor import Conversation
+from bot.conversations.mailbox import Task
 from bot.identity import is_in_chat, moved_key
-from bot.mailbox import Task
+from bot.runs.endings import StopReason
 
 if TYPE_CHECKING:
-    from bot.ports import ConversationPorts
+    from bot.conversations.ports import ConversationPorts
     from bot.store.access import SubjectKind
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from bot.queue import Tally
+from bot.conversations.queue import Tally
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from bot.delivery import Delivery
     from bot.patience import PatientStore
     from bot.respond import Responder
-    from bot.runs import RunManager
+    from bot.runs.manager import RunManager
     from bot.tasks import Tasks
     from bot.uploads import Uploads
     from channels.base import Channel, Clock

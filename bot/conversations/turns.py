@@ -6,8 +6,8 @@ import asyncio
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from bot.conversations.policies import QUEUED, TurnRules
 from bot.identity import person_id
-from bot.policies import QUEUED, TurnRules
 from bot.texts import texts_for
 from channels.message import OutboundMessage
 

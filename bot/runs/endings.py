@@ -11,7 +11,7 @@ from bot.store.rows import RunState
 from harness.events import Failed, FailureKind, Finished, Outcome
 
 if TYPE_CHECKING:
-    from bot.render import RunView
+    from bot.runs.render import RunView
     from bot.texts.catalogue import Texts
     from channels.message import OutboundMessage
     from harness.ports import AnyRunEvent

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from bot.turns import Spoken, Turn
+from bot.conversations.turns import Spoken, Turn
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from bot.conversations import Conversation
+    from bot.conversations.actor import Conversation
     from bot.store.rows import RunRow
     from channels.message import Message
 

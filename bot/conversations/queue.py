@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from bot.buttons import waiting_buttons
-from bot.run_inputs import edited_run
+from bot.conversations.run_inputs import edited_run
 from bot.store import inbox
 from bot.texts import texts_for
 from channels.message import OutboundMessage

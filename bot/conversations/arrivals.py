@@ -6,18 +6,18 @@ from collections import deque
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from bot.conversations.run_inputs import edited_message
+from bot.conversations.turns import Turn
 from bot.identity import thread_folder
-from bot.run_inputs import edited_message
-from bot.turns import Turn
 from bot.uploads import Refused, display_name
 from harness.context import InputFile
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
 
-    from bot.ports import ConversationPorts
+    from bot.conversations.ports import ConversationPorts
+    from bot.conversations.turns import Spoken
     from bot.store.rows import ConversationRow
-    from bot.turns import Spoken
     from channels.message import Message
 
 

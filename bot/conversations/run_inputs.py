@@ -7,10 +7,10 @@ import uuid
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from bot.conversations.turns import joined
 from bot.identity import thread_folder
 from bot.store.encoding import to_json
 from bot.store.rows import RunRow, RunState
-from bot.turns import joined
 from channels.message import INBOUND_EVENT, Message
 from harness.context import RUN_CONTEXT, RUN_INPUT, RunContext, RunInput, Speaker
 
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from datetime import datetime
     from pathlib import Path
 
+    from bot.conversations.turns import Turn
     from bot.store.rows import ConversationRow, InboxRow
-    from bot.turns import Turn
 
 
 def run_of(

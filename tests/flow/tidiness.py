@@ -1,0 +1,54 @@
+"""Nothing is left after a planned stop: what every flow test checks of its gateway, once that has ended."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import sqlite3
+from typing import TYPE_CHECKING
+
+from bot.control import SOCKET
+from bot.lock import DataDirLock
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+    from pathlib import Path
+
+    from tests.flow.gateway import World
+
+DATABASE = "antler.db"
+CLOSED_SECONDS = 5.0
+
+
+async def check(world: World) -> None:
+    """Raises AssertionError for anything that the stop should have put away."""
+    assert "left behind:" not in world.log, world.log
+    check_data(world.data_dir)
+    await all_closed(world.telegram.open_connections)
+    await all_closed(world.model.open_connections)
+
+
+def check_data(folder: Path) -> None:
+    """The data folder is closed, complete and free for the next process."""
+    assert not (folder / SOCKET).exists()
+    with DataDirLock(folder):
+        pass
+    logs = [path for pattern in ("*-wal", "*-journal") for path in folder.glob(pattern) if path.stat().st_size]
+    assert not logs, f"not checkpointed: {logs}"
+    uploads = {str(path) for path in folder.glob("threads/*/user-data/uploads/*")}
+    if (folder / DATABASE).exists():
+        stray = uploads - _given_to_runs(folder / DATABASE)
+        assert not stray, f"files that no run was given: {stray}"
+
+
+def _given_to_runs(database: Path) -> set[str]:
+    with contextlib.closing(sqlite3.connect(f"file:{database}?immutable=1", uri=True)) as connection:
+        inputs = [json.loads(text) for (text,) in connection.execute("select input from runs")]
+    return {file["path"] for run_input in inputs for file in run_input["files"]}
+
+
+async def all_closed(open_connections: Callable[[], Awaitable[int]]) -> None:
+    async with asyncio.timeout(CLOSED_SECONDS):
+        while await open_connections():
+            pass
