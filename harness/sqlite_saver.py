@@ -7,6 +7,7 @@ a third of a turn's CPU. Here a call is one hop. The tables are the same.
 from __future__ import annotations
 
 import asyncio
+import logging
 import sqlite3
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
@@ -27,6 +28,14 @@ if TYPE_CHECKING:
         CheckpointTuple,
         DeltaChannelHistory,
     )
+
+log = logging.getLogger(__name__)
+
+PASSING = frozenset({sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_BUSY})
+"""What an operator mends while the process goes on: a full disk, a file system that went read-only."""
+PRIMARY = 0xFF
+"""The part of an extended result code that names its kind (SQLite docs, Result and Error Codes)."""
+RETRY_SECONDS = 1.0
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -96,12 +105,23 @@ class ThreadedSqliteSaver(SqliteSaver):
         metadata: CheckpointMetadata,
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
-        return await self.in_thread(self.put, config, checkpoint, metadata, new_versions)
+        return await self._patiently(partial(self.put, config, checkpoint, metadata, new_versions))
 
     async def aput_writes(
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
     ) -> None:
-        await self.in_thread(self.put_writes, config, writes, task_id, task_path)
+        await self._patiently(partial(self.put_writes, config, writes, task_id, task_path))
+
+    async def _patiently(self, write: Callable[[], T]) -> T:
+        """Write once there is room for it. The run waits, and what limits or stops the run ends the waiting."""
+        while True:
+            try:
+                return await self.in_thread(write)
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode & PRIMARY not in PASSING:
+                    raise
+                log.warning("checkpoints cannot be written (%s); trying again", error)
+            await asyncio.sleep(RETRY_SECONDS)
 
     async def adelete_thread(self, thread_id: str) -> None:
         await self.in_thread(self.delete_thread, thread_id)

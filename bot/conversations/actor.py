@@ -96,8 +96,9 @@ class Conversation:
     async def _handle(self, item: Item) -> None:
         try:
             await self._dispatch(item)
-            if not self._mailbox:
-                await self.line.show(first_starts=self.stopping)
+            # While the first of them is about to begin it has no message, and those behind it must not stand above it.
+            if not self._mailbox and not self.stopping:
+                await self.line.show()
         except Exception:
             # The one place that survives a bug: the event stays in the inbox (and is tried again at the next start),
             # the conversation goes on with the next one.

@@ -115,8 +115,8 @@ class WaitingLine:
                 return event_id, message, waiting.row
         return None
 
-    async def show(self, *, first_starts: bool) -> None:
-        """Bring the messages of those that wait up to date. first_starts: the first one is just about to begin.
+    async def show(self) -> None:
+        """Bring the messages of those that wait up to date.
 
         A new place is told at once to the next in line and to those who got a worse one. The others hear of it within
         the budget of their chat: until then they are told a worse place than they have, never a better one.
@@ -124,8 +124,6 @@ class WaitingLine:
         now = self._clock.monotonic()
         renumber, edits = now >= self._renumber_at, 0
         for place, waiting in enumerate(self, 1):
-            if place == 1 and first_starts:
-                continue
             message = acknowledgement(waiting, place)
             if waiting.shown is None or (message != waiting.shown and self._may_edit(waiting, place == 1 or renumber)):
                 edits += waiting.shown is not None

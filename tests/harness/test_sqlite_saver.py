@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
@@ -54,6 +55,20 @@ async def test_of_writes_that_fail_nothing_stays(tmp_path: Path) -> None:
         found = await saver.aget_tuple(config)
     assert found is not None
     assert found.pending_writes == [("task-2", "other", 3)]
+
+
+async def test_a_full_disk_is_waited_for(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async with opened(tmp_path / "c.db") as saver:
+        config = await put(saver)
+        await saver.run("PRAGMA max_page_count = 1", ())
+        waiting = asyncio.create_task(saver.aput_writes(config, [("messages", "long " * 10_000)], "task"))
+        await asyncio.sleep(0)  # it stands in the saver's thread before the next one
+        await saver.run("PRAGMA max_page_count = 1000000", ())
+        await asyncio.wait_for(waiting, 10)
+        found = await saver.aget_tuple(config)
+    assert "database or disk is full" in caplog.text
+    assert found is not None
+    assert found.pending_writes == [("task", "messages", "long " * 10_000)]
 
 
 async def test_a_deleted_thread_leaves_the_others_alone(tmp_path: Path) -> None:
