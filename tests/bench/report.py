@@ -87,7 +87,7 @@ def _targets(scenarios: Mapping[str, Any]) -> str:
         for name, figure in found["figures"].items()
         if "target" in figure
     ]
-    return _table(("scenario", "figure", "measured", "target", "met"), rows)
+    return _table(("scenario", "figure", "measured", "target", "met"), rows, names=2)
 
 
 def _side_by_side(columns: Mapping[str, Mapping[str, Any]]) -> str:
@@ -103,8 +103,9 @@ def _one_by_one(figures: Mapping[str, Any]) -> str:
     return _table(("", "measured"), [(_words(name), _value(figure)) for name, figure in figures.items()])
 
 
-def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    lines = [head, ["---", *("---:" for _ in head[1:])], *rows]
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]], names: int = 1) -> str:
+    """The first `names` columns are words; the others are numbers, to the right."""
+    lines = [head, ["---" if column < names else "---:" for column in range(len(head))], *rows]
     return "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
 
 

@@ -81,6 +81,8 @@ async def _profiled(scene: Stage, seconds: int) -> tuple[dict[str, float], int]:
                 process.kill()
         worked = {thread: cpu - before.get(thread, 0.0) for thread, cpu in cpu_by_thread(scene.pid).items()}
         if not output.exists():
-            raise NoProfiler(f"py-spy: {said.decode(errors='replace').strip().splitlines()[-1:]}")
+            raise NoProfiler(
+                f"py-spy: {(said.decode(errors='replace').strip().splitlines() or ['it said nothing'])[-1]}"
+            )
         lines = output.read_text().splitlines()
     return shares(lines, worked, REPO_ROOT), working_samples(lines)

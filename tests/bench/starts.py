@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 async def starts(times: int, idle_seconds: float) -> Outcome:
-    """The very first start makes the databases and is told apart; `times` more follow on the same data, the last one idles."""
+    """The very first start makes the databases and is apart; `times` more follow on the same data, the last idles."""
     async with stage(1, {}) as scene:
         first = await _start(scene)
         await scene.world.stop()
