@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from bot.store.rows import RunState
@@ -42,6 +43,7 @@ def one_outcome_each(books: Books) -> None:
     for row, _ in books.presses:
         assert row.reason in PRESSES | RUN_ENDS, f"press {row.id} ended as {row.reason!r}"
     _edits_count(books)
+    _stops_count(books)
 
 
 def _turned_away(books: Books, row: Any, outcome: str) -> None:
@@ -83,3 +85,13 @@ def _edits_count(books: Books) -> None:
             taken |= said_in(edit.message.text)
     for number, version in taken.items():
         assert answered.get(number, version) == version, f"message {number} was answered in another state"
+
+
+def _stops_count(books: Books) -> None:
+    """A /stop that was not answered has stopped a run, for good, whatever happened right after."""
+    stops = Counter(
+        row.chat for row, message in books.messages if row.reason == "/stop" and f"event:{row.id}" not in books.replies
+    )
+    for chat, count in stops.items():
+        stopped = [run for run in books.runs if run.chat == chat and run.detail == "stopped"]
+        assert len(stopped) >= count, f"{count} times /stop in {chat}, but stopped is only {stopped}"

@@ -186,7 +186,8 @@ class Judge:
             waited = any(at < life.began < done for at, done in finished)
             shown = [c.arrived for c in self._facts.calls if c.applied and c.arrived >= life.began]
             first = min(shown, default=None)
-            if waited and not life.disturbed and first is not None and life.lived_at(first):
+            unharmed = not life.disturbed and not life.frozen
+            if waited and unharmed and first is not None and life.lived_at(first):
                 self._report.recovery.append(round(first - life.began, 3))
 
     def _answered_at(self) -> Iterator[tuple[float, float]]:

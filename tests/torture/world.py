@@ -28,7 +28,7 @@ SETTINGS: dict[str, Any] = {
     "access": {"dm": "open", "i_accept_public": True},
     # The suite talks faster than people, and wants to see the crash and not the wait for a budget.
     "channels": {"telegram": {"rate": {"per_second": 200, "per_chat_per_second": 20, "per_group_per_minute": 1200}}},
-    "limits": {"queued_per_conversation": 500},
+    "limits": {"queued_per_conversation": 500, "messages_per_minute": 10_000, "message_burst": 1000},
     "shutdown_grace_seconds": 8,
 }
 
@@ -42,8 +42,8 @@ class Life:
     """One process. Times are monotonic seconds of the machine. ending: "" while it lives, then "kill" (SIGKILL from
     outside), "crash W5:1" (at a window), "stop" (SIGTERM, exit code 0) or "exit N" (by itself or after SIGTERM).
 
-    disturbed: something was wrong around it (a full disk), so that its start measures nothing. replaced: another
-    process took its work over while it was frozen, so that it could not even record what it had sent.
+    disturbed: something was wrong around it (a full disk), so that it may refuse to start. frozen: it was stopped for
+    some time. replaced: another process took its work over meanwhile, so that it could not even record what it had sent.
     """
 
     pid: int
@@ -51,6 +51,7 @@ class Life:
     ended: float | None = None
     ending: str = ""
     disturbed: bool = False
+    frozen: bool = False
     replaced: bool = False
 
     @property
@@ -183,6 +184,7 @@ class TortureWorld(World):
 
     def freeze(self) -> None:
         """SIGSTOP: alive and doing nothing, as a paused machine."""
+        self.life.frozen = True
         self._signal(signal.SIGSTOP)
 
     def thaw(self) -> None:
