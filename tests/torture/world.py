@@ -43,7 +43,7 @@ class Life:
     outside), "crash W5:1" (at a window), "stop" (SIGTERM, exit code 0) or "exit N" (by itself or after SIGTERM).
 
     disturbed: something was wrong around it (a full disk), so that it may refuse to start. frozen: it was stopped for
-    some time. replaced: another process took its work over meanwhile, so that it could not even record what it had sent.
+    some time. replaced: another process took its work over meanwhile, so that it could not record what it had sent.
     """
 
     pid: int
