@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import logging
 import os
 import socket
@@ -40,6 +41,7 @@ async def report(before: Belongings, data_dir: Path) -> None:
     """Log what is left of what came since `before`, if anything is. The last thing that the loop does."""
     loop = asyncio.get_running_loop()
     await loop.shutdown_default_executor()
+    gc.collect()  # a failed stream stands in its own traceback: nobody holds it, and it is closed when it is collected
     for _ in range(CLOSING_TURNS):
         await asyncio.sleep(0)
     found = [*_tasks(), *_generators(loop), *_threads(before), *_open(before, data_dir)]

@@ -18,7 +18,7 @@ from langchain_core.messages import AIMessage
 from harness import threads
 from harness.agents import Agent, Agents, Parts
 from harness.checkpoint import RUN_KEY, open_checkpoints, thread_config
-from harness.errors import ModelFailure, ModelSetupError
+from harness.errors import ModelFailure
 from harness.events import Failed, FailureKind, Finished, Notice, Resumed, TextReset
 from harness.messages import answer_text, next_message_id, outcome_of
 from harness.models import check_model
@@ -241,7 +241,7 @@ async def make_harness(
     agents = Agents(models, parts, checkpoints.saver)
     try:
         await asyncio.to_thread(agents.warm_up)
-    except ModelSetupError:
+    except BaseException:  # a stop in mid-start among them
         await checkpoints.close()
         raise
     return HarnessRunner(agents, checkpoints, parts)

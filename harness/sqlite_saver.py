@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import sqlite3
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
@@ -52,11 +52,13 @@ class ThreadedSqliteSaver(SqliteSaver):
     async def open(cls, path: Path) -> ThreadedSqliteSaver:
         """Raises sqlite3.Error."""
         thread = ThreadPoolExecutor(1, thread_name_prefix="checkpoints")
+        connecting = thread.submit(_connect, path)
         try:
-            connection = await asyncio.get_running_loop().run_in_executor(thread, _connect, path)
-            saver = cls(connection, thread)
+            saver = cls(await asyncio.wrap_future(connecting), thread)
             await saver.in_thread(saver.setup)
         except BaseException:
+            if not connecting.cancelled():
+                thread.submit(_discard, connecting)
             thread.shutdown(wait=False)
             raise
         return saver
@@ -130,6 +132,12 @@ class ThreadedSqliteSaver(SqliteSaver):
         self, *, config: RunnableConfig, channels: Sequence[str]
     ) -> Mapping[str, DeltaChannelHistory]:
         return await self.in_thread(self.get_delta_channel_history, config=config, channels=channels)
+
+
+def _discard(connecting: Future[sqlite3.Connection]) -> None:
+    """Close a connection that nobody will use."""
+    if connecting.exception() is None:
+        connecting.result().close()
 
 
 def _connect(path: Path) -> sqlite3.Connection:
