@@ -270,6 +270,12 @@ class Play:
     async def do_command(self, person: str, group: str | None, text: str) -> None:
         await self.do_say(person, group, text)
 
+    async def do_meet(self, person: str, group: str | None, lengthy: str, text: str) -> None:
+        """A message meets the run of another one."""
+        await self.do_say(person, group, lengthy)
+        await self.do_wait(1.5)
+        await self.do_say(person, group, text)
+
     async def do_mutter(self, person: str, group: str, text: str) -> None:
         """Something said to others."""
         await self.do_say(person, group, text, mention=False)

@@ -34,6 +34,7 @@ LONGEST_PAUSE = 120.0
 people = st.sampled_from([ANN, ANN, ANN, ANN, BOB, BOB, EVE])
 chats = st.sampled_from([None, None, None, None, "g", "g", "g", "k", "h"])
 played = st.builds("{}:{}".format, st.text("tttssTTwwhh", max_size=4), st.sampled_from(ENDINGS))
+lengthy = st.sampled_from(["sh:ok", "tsh:ok", "Tw:ok", "tswt:long", "h:fail", "sw:ok"])
 commands = st.sampled_from(
     ["/new", "/stop", "/status", "/models", "/models other", "/models main", "/queue", "/queue clear", "/retry"]
 )
@@ -46,11 +47,15 @@ def step(kind: str, *details: st.SearchStrategy[object]) -> st.SearchStrategy[St
 
 
 says = step("say", people, chats, played)
+meets = step("meet", people, chats, lengthy, played)
 steps = st.one_of(
     st.just(("nothing",)),
     says,
     says,
     says,
+    meets,
+    meets,
+    meets,
     step("command", people, chats, commands),
     step("mutter", people, st.sampled_from(["g", "h"]), played),
     step("files", people, chats, played | st.just(""), refs, st.sampled_from([1, 900, 1100])),
@@ -69,7 +74,8 @@ steps = st.one_of(
     step("release"),
     step("probe"),
     step("kill", st.sampled_from([0, 0, 1, 2, 5, 9])),
-    step("kill_at", st.integers(1, 25)),
+    step("kill_at", st.integers(1, 60)),
+    step("kill_at", st.integers(1, 60)),
     step("stop"),
     step("start"),
 )

@@ -108,7 +108,7 @@ class Campaign:
     async def launch(self, crash_at: str = "") -> Life:
         """Start a process; returns at once. crash_at: a window and its passing, armed from the start."""
         life = await self.world.launch(crash_at)
-        life.disturbed = self.disturbed
+        life.disturbed = life.harmed = self.disturbed
         self.report.starts += 1
         return life
 
@@ -129,7 +129,7 @@ class Campaign:
             self.report.kills += 1
             window = life.ending.split()[1].partition(":")[0]
             self.report.windows[window] = self.report.windows.get(window, 0) + 1
-        elif life.disturbed and life.ending == "exit 1":
+        elif life.harmed and life.ending == "exit 1" and self.world.gave_up_starting:
             self.report.refused_starts += 1
         else:
             self.report.blame("unexpected_exits", f"process {life.pid} ended with {life.ending!r}")

@@ -70,7 +70,7 @@ class Trouble(Disturbance):
     async def strike(self, campaign: Campaign) -> None:
         await campaign.live(0.3)
         self.begin(campaign)
-        campaign.disturbed = True
+        campaign.disturbed = campaign.world.life.harmed = True
         await campaign.live(0.3)
         if campaign.chance.random() < FREED:
             await self.lift(campaign)

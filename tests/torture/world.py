@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 START_SECONDS = 60.0
 END_SECONDS = 30.0
 MODULE = "tests.torture.process"
+START_REFUSALS = ("antler: database", "the agent cannot be built")
+"""What the log of a process says that cannot start: the database does not open, or (a little later) the checkpoints."""
 
 SETTINGS: dict[str, Any] = {
     "access": {"dm": "open", "i_accept_public": True},
@@ -42,8 +44,9 @@ class Life:
     """One process. Times are monotonic seconds of the machine. ending: "" while it lives, then "kill" (SIGKILL from
     outside), "crash W5:1" (at a window), "stop" (SIGTERM, exit code 0) or "exit N" (by itself or after SIGTERM).
 
-    disturbed: something was wrong around it (a full disk), so that it may refuse to start. frozen: it was stopped for
-    some time. replaced: another process took its work over meanwhile, so that it could not record what it had sent.
+    disturbed: something was wrong around it (a full disk) when it began, harmed: at any time; then it may refuse to
+    start. frozen: it was stopped for some time. replaced: another process took its work over meanwhile, so that it
+    could not record what it had sent.
     """
 
     pid: int
@@ -51,6 +54,7 @@ class Life:
     ended: float | None = None
     ending: str = ""
     disturbed: bool = False
+    harmed: bool = False
     frozen: bool = False
     replaced: bool = False
 
@@ -171,6 +175,12 @@ class TortureWorld(World):
                 return f"crash {window}"
             return "kill"
         return "stop" if code == 0 else f"exit {code}"
+
+    @property
+    def gave_up_starting(self) -> bool:
+        """Whether the newest process says that it ended because it could not start."""
+        last = self.log.rpartition("is connected as")[2]
+        return any(sentence in last for sentence in START_REFUSALS)
 
     async def murder(self) -> Life:
         """SIGKILL, from outside."""
