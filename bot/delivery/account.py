@@ -171,9 +171,10 @@ class Account:
         """The more replies grow at once, the wider their edits are spaced, so that all keep moving."""
         assert self._caps is not None
         assert self._scheduler is not None
-        own = self._caps.edit_interval_group if reply.group else self._caps.edit_interval_dm
         strain = self._scheduler.strain(reply.chat)
-        return max(own * strain, self._scheduler.budget.edit_interval(len(self._streaming)))
+        return max(
+            reply.usual_interval(self._caps) * strain, self._scheduler.budget.edit_interval(len(self._streaming))
+        )
 
     async def _perform(self, job: Job, line: ChatLine) -> bool:
         """The scheduler's grant: one call."""

@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from channels.base import Rate
 
+LONGEST_FLIGHT = 3.0
+"""Seconds after which an unanswered call counts as arrived long ago: calls that hang must not hold up all others."""
+
 BURST = 3
 """Calls that a chat may make at once after it was quiet; platforms bear short bursts."""
 
@@ -68,6 +71,51 @@ class Window:
     def _forget(self, now: float) -> None:
         while self._stamps and self._stamps[0] + self._seconds <= now:
             self._stamps.popleft()
+
+
+class Flights:
+    """At most `limit` calls within any `seconds`, counted where they arrive: a call may get there at any time until it
+    is answered, so it counts from its start until `seconds` after its end. Without that, calls whose sending was held
+    up (by a busy process, by the network) arrive together with those that came after them.
+    """
+
+    __slots__ = ("_landed", "_limit", "_seconds", "_started")
+
+    def __init__(self, limit: int, seconds: float) -> None:
+        self._limit = limit
+        self._seconds = seconds
+        self._started: deque[float] = deque()
+        self._landed: deque[float] = deque()
+
+    def ready_at(self, now: float, share: float) -> float:
+        """The earliest time for one more call of that share, as far as is known now: an answer may change it."""
+        over = self.used(now) - max(1, int(self._limit * share))
+        if over < 0:
+            return now
+        if over < len(self._landed):
+            return self._landed[over] + self._seconds
+        return self._started[over - len(self._landed)] + LONGEST_FLIGHT
+
+    def take(self, now: float) -> None:
+        self._started.append(now)
+
+    def land(self, now: float) -> None:
+        """One of them was answered, or failed."""
+        if self._started:
+            self._started.popleft()
+        self._landed.append(now)
+
+    def give_back(self) -> None:
+        """The last one was not made after all."""
+        if self._started:
+            self._started.pop()
+
+    def used(self, now: float) -> int:
+        while self._started and self._started[0] + LONGEST_FLIGHT <= now:
+            self._started.popleft()
+        while self._landed and self._landed[0] + self._seconds <= now:
+            self._landed.popleft()
+        return len(self._started) + len(self._landed)
 
 
 class Bucket:
@@ -164,7 +212,7 @@ class AccountBudget:
     def __init__(self, rate: Rate) -> None:
         self._rate = rate.per_second
         limit = max(1, int(self._rate)) if math.isfinite(self._rate) else 0
-        self._window = Window(limit, limit / self._rate) if limit else None
+        self._window = Flights(limit, limit / self._rate) if limit else None
 
     def ready_at(self, now: float, priority: Priority) -> float:
         return now if self._window is None else self._window.ready_at(now, SHARE[priority])
@@ -172,6 +220,11 @@ class AccountBudget:
     def take(self, now: float) -> None:
         if self._window is not None:
             self._window.take(now)
+
+    def land(self, now: float) -> None:
+        """A call that was taken is over."""
+        if self._window is not None:
+            self._window.land(now)
 
     def give_back(self) -> None:
         if self._window is not None:

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
     Buttons = tuple[tuple[Button, ...], ...]
 
+FIRST_WORDS = 0.3
+"""Seconds that the first words of an answer wait for more of them, so that a quick answer is shown whole."""
 TYPING_DELAY = 0.5
 """Seconds before the first typing action: a first text that comes at once needs none."""
 TYPING_INTERVAL = 4.0
@@ -77,6 +79,8 @@ class Reply:
         self.previewed: Part | None = None
         self.asked: Buttons = ()
         """The buttons that are known to be shown: another text above them is a draft like any other."""
+        self.told = False
+        """Words of the answer are known to be shown, not only that it is being worked on."""
         self.live: Live | None = None
         self.live_over = False
         self.growing = GrowingText()
@@ -217,7 +221,7 @@ class Reply:
         if self.wanted is not None and self.wanted.final:
             return (Priority.FINAL, self.final_since, self.retry_at)
         if self.dirty and self.wanted is not None and self._may_draft(self.wanted, caps):
-            return self._draft_wish(self.wanted, interval)
+            return self._draft_wish(self.wanted, interval, self.usual_interval(caps))
         if self.suspended:
             return None
         if self.live is not None and math.isfinite(self.live.ends):
@@ -235,10 +239,16 @@ class Reply:
             return True
         return caps.append_only_stream or (caps.preview_dm and not self.group)
 
-    def _draft_wish(self, wanted: OutboundMessage, interval: float) -> tuple[Priority, float, float]:
+    def usual_interval(self, caps: Capabilities) -> float:
+        """Seconds between two drafts when nothing is short."""
+        return caps.edit_interval_group if self.group else caps.edit_interval_dm
+
+    def _draft_wish(self, wanted: OutboundMessage, interval: float, usual: float) -> tuple[Priority, float, float]:
         if not self.visible:  # first messages keep their order, so that answers stand in the order of the questions
             return (Priority.PROGRESS, 0.0, self.retry_at)
         if wanted.buttons and wanted.buttons != self.asked:
             return (Priority.QUESTION, self.retry_at, self.retry_at)
+        if wanted.text and not self.told:  # a person waits for these; "Working" needs no time to be read
+            interval = min(usual, FIRST_WORDS) + max(0.0, interval - usual)
         due = self.retry_at if self.suspended else max(self.retry_at, self.shown_at + interval)
         return (Priority.DRAFT, due, due)

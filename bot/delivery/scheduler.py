@@ -226,9 +226,15 @@ class Scheduler:
         task.add_done_callback(partial(self._called, head.job, line))
 
     async def _call(self, ticket: Ticket, line: ChatLine) -> None:
-        if not await self._perform(ticket.job, line):
-            line.budget.give_back(ticket.priority)
-            self.budget.give_back()
+        called = True
+        try:
+            called = await self._perform(ticket.job, line)
+        finally:
+            if called:
+                self.budget.land(self._clock.monotonic())
+            else:
+                line.budget.give_back(ticket.priority)
+                self.budget.give_back()
 
     def _called(self, job: Job, line: ChatLine, task: asyncio.Task[None]) -> None:
         line.busy = False

@@ -101,6 +101,7 @@ class Sender:
         shown = reply.wanted
         reply.dirty = False
         reply.asked = shown.buttons if shown is not None else ()
+        reply.told = shown is not None and bool(shown.text)
         if reply.final and not reply.settled:
             await self._journal.delivered(reply)
             if reply.wanted is shown:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from bot.delivery import Outcome, idem_key
+from bot.delivery.reply import FIRST_WORDS
 from bot.store import outbox
 from channels.base import Rate
 from channels.memory import FULL, NO_EDIT, NO_IDEMPOTENCY, MemoryMode
@@ -40,6 +41,23 @@ async def test_an_answer_is_one_message_that_grows_and_ends_in_its_last_edit(tmp
         assert bubble.reply_to is None  # between two people nothing is quoted
         assert reply.message_ids == {0: bubble.message_id}
         assert reply.outcome is Outcome.DELIVERED
+
+
+async def test_first_words_do_not_wait_for_the_edit_interval(tmp_path: Path) -> None:
+    async with world(tmp_path) as w:
+        reply = await w.delivery.open("r1", group(), "q1")
+        reply.show(OutboundMessage(status="working"))
+        await w.clock.settle()
+        reply.show(OutboundMessage(text="Hel"))
+        await w.clock.advance(FIRST_WORDS)
+        reply.show(OutboundMessage(text="Hello"))
+        await w.clock.advance(w.channel.capabilities.edit_interval_group)
+        reply.show(OutboundMessage(status="searching"))
+        await w.clock.advance(w.channel.capabilities.edit_interval_group)
+        reply.show(OutboundMessage(text="So"))
+        await w.clock.advance(FIRST_WORDS)
+        (bubble,) = w.channel.chats["g"]
+        assert list(bubble.history) == ["working", "Hel", "Hello", "searching", "So"]
 
 
 async def test_a_final_without_drafts_is_sent_once(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.delivery.budget import BURST, DRAFT_SHARE, Bucket, ChatBudget, Priority, Window
+from bot.delivery.budget import BURST, DRAFT_SHARE, LONGEST_FLIGHT, Bucket, ChatBudget, Flights, Priority, Window
 from channels.base import Rate
 from channels.memory import NO_IDEMPOTENCY
 from channels.message import OutboundMessage
@@ -148,6 +148,40 @@ def test_a_window_is_never_exceeded(waits: list[float], limit: int, share: float
         window.take(now)
         taken.append(now)
     assert most_within(taken, 2.0) <= limit
+
+
+@given(
+    st.lists(st.tuples(st.floats(0, 0.5), st.floats(0, LONGEST_FLIGHT - 0.1), st.floats(0, 1)), max_size=60),
+    st.integers(1, 5),
+)
+def test_calls_never_arrive_too_close_however_long_each_is_under_way(
+    calls: list[tuple[float, float, float]], limit: int
+) -> None:
+    """Each call: the wait before it, how long it takes, and at which share of that time it arrives."""
+    flights, now, arrived, ends = Flights(limit, 1.0), 0.0, list[float](), list[float]()
+
+    def advance(until: float) -> float:
+        while ends and min(ends) <= until:
+            flights.land(min(ends))
+            ends.remove(min(ends))
+        return until
+
+    for wait, takes, share in calls:
+        now = advance(now + wait)
+        while (at := flights.ready_at(now, 1.0)) > now:
+            now = advance(min([at, *ends]))
+        flights.take(now)
+        arrived.append(now + takes * share)
+        ends.append(now + takes)
+    assert most_within(sorted(arrived), 1.0) <= limit
+
+
+def test_calls_that_hang_do_not_hold_up_the_others() -> None:
+    flights = Flights(2, 1.0)
+    flights.take(0.0)
+    flights.take(0.0)
+    assert flights.ready_at(0.5, 1.0) == LONGEST_FLIGHT
+    assert flights.ready_at(LONGEST_FLIGHT, 1.0) == LONGEST_FLIGHT
 
 
 @given(st.lists(st.floats(0, 3), max_size=60), st.floats(0.1, 5), st.integers(1, 4))

@@ -146,8 +146,7 @@ class Judge:
         done: Counter[tuple[str, int]] = Counter()
         for record in self._facts.completions:
             if record.state == "done" and record.status == 200:
-                rounds = sum(1 for message in record.body["messages"] if message["role"] == "tool")
-                done[marker_of(record.last_user_text), rounds] += 1
+                done[marker_of(record.last_user_text), _rounds(record.body["messages"])] += 1
         strict = {asked.marker for asked in self._facts.asked if asked.no_repeat}
         for (marker, _), times in done.items():
             self._report.repeated_model_calls += times - 1
@@ -197,6 +196,12 @@ class Judge:
                 for reply in self._replies_to(row):
                     if reply.messages:
                         yield asked.at, max(message.changed_at for message in reply.messages)
+
+
+def _rounds(messages: list[dict[str, Any]]) -> int:
+    """Results of tools since the person spoke. Earlier turns do not count: a summary may have replaced some of them."""
+    roles = [message["role"] for message in messages]
+    return roles[::-1].index("user") if "user" in roles else 0
 
 
 def _is_notice(reply: Reply) -> bool:
