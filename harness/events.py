@@ -124,11 +124,15 @@ class Resumed(BaseEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finished(BaseEvent):
-    """The last event of a run with an answer: the last assistant message without tool calls."""
+    """The last event of a run with an answer: the last assistant message without tool calls.
+
+    calls: the limit of model calls that cut it (LIMITED), None where the model's own output limit did.
+    """
 
     outcome: Outcome
     text: str
     message_id: str
+    calls: int | None = None
     type: Literal["finished"] = "finished"
 
 

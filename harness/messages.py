@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from langchain_core.messages import ToolCall
 
 OUTCOME = "antler_outcome"
+CALLS = "antler_model_calls"
 """response_metadata key of an answer that a limit cut short."""
 
 MARK = "antler"
@@ -96,6 +97,12 @@ def outcome_of(message: AIMessage) -> Outcome:
     if metadata.get(OUTCOME) == Outcome.LIMITED.value or finish_reason(message) in ("length", "max_tokens"):
         return Outcome.LIMITED
     return Outcome.SUCCESS
+
+
+def calls_allowed(message: AIMessage) -> int | None:
+    """The limit of model calls that cut the answer; None when that was not the cause."""
+    calls = message.response_metadata.get(CALLS)
+    return calls if isinstance(calls, int) else None
 
 
 def finish_reason(message: AIMessage) -> str:

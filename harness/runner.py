@@ -20,7 +20,7 @@ from harness.agents import Agent, Agents, Parts
 from harness.checkpoint import RUN_KEY, open_checkpoints, thread_config
 from harness.errors import ModelFailure
 from harness.events import Failed, FailureKind, Finished, Notice, Resumed, TextReset
-from harness.messages import answer_text, next_message_id, outcome_of
+from harness.messages import answer_text, calls_allowed, next_message_id, outcome_of
 from harness.models import check_model
 from harness.prompt import user_turn
 from harness.signals import RunScope
@@ -204,7 +204,13 @@ def _finished(turn: Turn) -> AnyRunEvent:
     answer = turn.answer
     if not isinstance(answer, AIMessage) or answer.tool_calls:
         raise RuntimeError("the graph ended without an answer")
-    return turn.event(Finished, outcome=outcome_of(answer), text=answer_text(answer), message_id=answer.id or "")
+    return turn.event(
+        Finished,
+        outcome=outcome_of(answer),
+        text=answer_text(answer),
+        message_id=answer.id or "",
+        calls=calls_allowed(answer),
+    )
 
 
 async def make_harness(

@@ -87,12 +87,16 @@ class RunView:
         return OutboundMessage(text=_paragraphs(self.text, sentence, *partial, *self.notices), final=True)
 
     def answer(self, event: Finished, texts: Texts) -> OutboundMessage:
-        limited = [texts.limited] if event.outcome is Outcome.LIMITED else []
+        limited = [_limit(event, texts)] if event.outcome is Outcome.LIMITED else []
         return OutboundMessage(text=_paragraphs(event.text, *limited, *self.notices), final=True)
 
     def failure(self, event: Failed, texts: Texts) -> OutboundMessage:
         wait = texts.retry_in.format(duration=texts.duration(event.retry_after)) if event.retry_after else ""
         return self.ended(texts.failures[event.kind].format(model=event.model, wait=wait), texts)
+
+
+def _limit(event: Finished, texts: Texts) -> str:
+    return texts.cut_short if event.calls is None else texts.calls_used_up.format(limit=event.calls)
 
 
 def _paragraphs(text: str, *rest: str) -> str:

@@ -41,7 +41,8 @@ class Texts:
     failures: Mapping[FailureKind, str]  # {model} {wait}
     retry_in: str  # {duration}
     partial: str
-    limited: str
+    cut_short: str
+    calls_used_up: str  # {limit}
     images_not_seen: str  # {model}
     file_problem: Mapping[str, str]  # {name} {limit}; keys: too_large, too_large_there, gone, quota, failed
 

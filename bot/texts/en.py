@@ -55,7 +55,8 @@ EN = Texts(
     },
     retry_in=" Try again in {duration}.",
     partial="The text above is not finished.",
-    limited="⚠️ A limit was reached, so this answer may be incomplete. Ask me to go on.",
+    cut_short="⚠️ The model may not write more at once, so this answer ends before its end. Ask me to go on.",
+    calls_used_up="⚠️ I used up the {limit} model calls of one answer (limits.model_calls), so it may be incomplete. Ask me to go on.",
     images_not_seen="ℹ️ The model {model} cannot see images; it was only told that you sent one. /models lists others.",
     file_problem={
         "too_large": "⚠️ {name} was not taken: it is larger than {limit} MB.",

@@ -52,7 +52,8 @@ ZH = Texts(
     },
     retry_in="请在 {duration}后重试。",
     partial="以上内容未完成。",
-    limited="⚠️ 已达到上限，此回答可能不完整。可以让我继续。",
+    cut_short="⚠️ 模型一次不能输出更多内容，此回答在中途结束。可以让我继续。",
+    calls_used_up="⚠️ 一次回答的 {limit} 次模型调用已用完（limits.model_calls），此回答可能不完整。可以让我继续。",
     images_not_seen="ℹ️ 模型 {model} 看不到图片，只知道你发了一张。用 /models 可查看其他模型。",
     file_problem={
         "too_large": "⚠️ 未接收 {name}：超过 {limit} MB。",

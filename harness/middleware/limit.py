@@ -13,7 +13,7 @@ from langchain_core.messages import AIMessage, HumanMessage
 
 from harness.events import Outcome
 from harness.frames import LIMIT, framed
-from harness.messages import OUTCOME
+from harness.messages import CALLS, OUTCOME
 from harness.signals import scope_of
 
 if TYPE_CHECKING:
@@ -48,18 +48,17 @@ class ModelCallLimit(AgentMiddleware[Any, Any, Any]):
             messages = [*request.messages, HumanMessage(SUM_UP)]
             request = request.override(messages=messages, tools=[], tool_choice=None)
             response = await handler(request)
-            return replace(response, result=[_limited(message) for message in response.result])
+            return replace(response, result=[self._limited(message) for message in response.result])
         # No tools were offered, so an answer now is a whole one, unless the model calls tools all the same.
         response = await handler(request)
-        return replace(response, result=[_limited(m) if _has_calls(m) else m for m in response.result])
+        return replace(response, result=[self._limited(m) if _has_calls(m) else m for m in response.result])
+
+    def _limited(self, message: Any) -> Any:
+        if not isinstance(message, AIMessage):
+            return message
+        metadata = {**message.response_metadata, OUTCOME: Outcome.LIMITED.value, CALLS: self._limit}
+        return message.model_copy(update={"tool_calls": [], "invalid_tool_calls": [], "response_metadata": metadata})
 
 
 def _has_calls(message: Any) -> bool:
     return isinstance(message, AIMessage) and bool(message.tool_calls)
-
-
-def _limited(message: Any) -> Any:
-    if not isinstance(message, AIMessage):
-        return message
-    metadata = {**message.response_metadata, OUTCOME: Outcome.LIMITED.value}
-    return message.model_copy(update={"tool_calls": [], "invalid_tool_calls": [], "response_metadata": metadata})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -91,6 +92,13 @@ def test_the_answer_is_what_finished_says_with_its_notices() -> None:
     assert view.answer(finished, EN).text == "Whole.\n\n" + EN.images_not_seen.format(model="m")
     assert view.answer(finished, EN).final
     assert fold(Notice(run_id="r", seq=1, kind="summarized")).answer(finished, EN).text == "Whole."
+
+
+def test_an_answer_that_was_cut_says_by_which_limit() -> None:
+    cut = Finished(run_id="r", seq=2, outcome=Outcome.LIMITED, text="Half.", message_id="a")
+    assert RunView().answer(cut, EN).text == "Half.\n\n" + EN.cut_short
+    assert "the 7 model calls" in RunView().answer(replace(cut, calls=7), EN).text
+    assert "limits.model_calls" in RunView().answer(replace(cut, calls=7), EN).text
 
 
 @pytest.mark.parametrize(

@@ -41,7 +41,7 @@ async def events_of(c: Core, run: RunRow) -> list[tuple[int, str, dict[str, Any]
 
 @pytest.mark.parametrize(
     ("outcome", "state", "shown"),
-    [("success", RunState.SUCCESS, "done"), ("limited", RunState.LIMITED, f"done\n\n{EN.limited}")],
+    [("success", RunState.SUCCESS, "done"), ("limited", RunState.LIMITED, f"done\n\n{EN.cut_short}")],
 )
 async def test_an_answer_ends_in_its_outcome(tmp_path: Path, outcome: str, state: RunState, shown: str) -> None:
     async with core(tmp_path) as c:

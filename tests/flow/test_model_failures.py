@@ -132,7 +132,7 @@ async def test_a_refusal_of_the_model_is_its_answer(gateway: World, person: Pers
 
 async def test_an_answer_that_the_provider_cut_is_not_passed_off_as_whole(gateway: World, person: Person) -> None:
     await gateway.telegram.user_says("!tokens 5\n!finish length", user=person)
-    cut = await gateway.telegram.wait_for_text(person, EN.limited)
+    cut = await gateway.telegram.wait_for_text(person, EN.cut_short)
     assert cut.text.startswith("one two three four five")
     await goes_on(gateway, person)
 

@@ -30,11 +30,11 @@ async def test_the_last_call_has_no_tools_and_sums_up(bench: Bench, script: Scri
     script.steps.append("I looked three times and found nothing.")
     async with bench.open() as harness:
         end = finished(await collect(harness, context("r1"), said("go")))
-        assert (end.outcome, end.text) == (Outcome.LIMITED, "I looked three times and found nothing.")
+        assert (end.outcome, end.text, end.calls) == (Outcome.LIMITED, "I looked three times and found nothing.", 4)
         assert script.tools_offered == [True, True, True, False]
         assert script.requests[-1][-1].content == SUM_UP
         again = finished(await collect(harness, context("r1"), said("go")))
-        assert again.outcome is Outcome.LIMITED
+        assert (again.outcome, again.calls) == (Outcome.LIMITED, 4)
         # The note is no part of the thread.
         await collect(harness, context("r2"), said("next"))
     assert SUM_UP not in [m.content for m in script.requests[-1]]

@@ -159,7 +159,7 @@ async def test_a_refusal_is_the_answer(harness: HarnessRunner) -> None:
 
 async def test_an_answer_that_the_providers_limit_cut_is_marked(harness: HarnessRunner) -> None:
     end = finished(await collect(harness, context("r1"), said("!tokens 3 0\n!finish length")))
-    assert end.outcome is Outcome.LIMITED
+    assert (end.outcome, end.calls) == (Outcome.LIMITED, None)
 
 
 async def test_stopping_a_run_closes_the_connection_at_once(harness: HarnessRunner, simulator: ModelSimulator) -> None:
