@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from tests.torture.campaign import Campaign
 
 DISK_BYTES = 24 * 1024 * 1024
+BYTES_PER_KILL = 1024 * 1024
+"""Room for what is stored from one kill to the next, so that only the filler fills the disk."""
 HOUR = 3600.0
 FREED = 0.5
 """Share of troubles that end before the process is killed."""
@@ -30,10 +32,11 @@ class NotPossible(Exception):
 
 
 @contextlib.contextmanager
-def small_disk(folder: Path) -> Iterator[None]:
+def small_disk(folder: Path, kills: int) -> Iterator[None]:
     """Mount a small file system on the folder. Raises NotPossible."""
     folder.mkdir(parents=True, exist_ok=True)
-    command = ["mount", "-t", "tmpfs", "-o", f"size={DISK_BYTES},mode=0700", "antler-torture", str(folder)]
+    size = DISK_BYTES + kills * BYTES_PER_KILL
+    command = ["mount", "-t", "tmpfs", "-o", f"size={size},mode=0700", "antler-torture", str(folder)]
     try:
         mounted = subprocess.run(command, capture_output=True, text=True, timeout=10)
     except FileNotFoundError as error:
@@ -120,7 +123,7 @@ class JumpingClock(Disturbance):
 async def full_disk(campaign: Campaign) -> None:
     """Kills before, while and after the disk is full."""
     campaign.patient = True
-    with small_disk(campaign.world.data_dir):
+    with small_disk(campaign.world.data_dir, campaign.scale.kills):
         try:
             await storm(campaign, FullDisk())
             _must_show(campaign, FULL)

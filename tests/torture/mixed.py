@@ -43,7 +43,7 @@ class Turns(Disturbance):
 async def mixed(campaign: Campaign) -> None:
     """Kills in the middle of everything."""
     campaign.patient = True
-    with small_disk(campaign.world.data_dir):
+    with small_disk(campaign.world.data_dir, campaign.scale.kills):
         try:
             await storm(campaign, Turns(FullDisk(), BadPlatform(), ReadOnly(), JumpingClock(), Freeze(), Disturbance()))
             await campaign.finish()
