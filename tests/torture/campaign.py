@@ -17,7 +17,7 @@ from tests.torture.ledger import Ledger, integrity
 from tests.torture.load import Load, places
 from tests.torture.oracle import Judge
 from tests.torture.report import Report
-from tests.torture.world import SETTINGS, TortureWorld
+from tests.torture.world import SETTINGS, START_SECONDS, StillAlive, TortureWorld
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -32,6 +32,8 @@ PAUSE = 0.25
 """Seconds between two messages, about."""
 QUIET = 0.25
 SETTLE_SECONDS = 120.0
+PATIENCE_SECONDS = 15.0
+"""After which a process that waits for room is let be."""
 MOST_EXITS = 5
 """Processes that end by themselves before the campaign is given up."""
 
@@ -113,10 +115,16 @@ class Campaign:
         return life
 
     async def start(self, crash_at: str = "") -> bool:
-        """Start a process and wait until it polls; False when it ended instead."""
+        """Start a process and wait until it polls; False when it ended instead, or waits for the machine to be well."""
         await self.launch(crash_at)
-        if await self.world.polls():
-            return True
+        may_wait = self.patient and self.disturbed
+        try:
+            if await self.world.polls(PATIENCE_SECONDS if may_wait else START_SECONDS):
+                return True
+        except StillAlive:
+            if not may_wait:
+                raise
+            return False  # nothing could be accepted, so it does not ask for anything
         self._died()
         return False
 

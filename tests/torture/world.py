@@ -123,10 +123,10 @@ class TortureWorld(World):
         await self._launch({"CRASH_AT": crash_at} if crash_at else {})
         return self.life
 
-    async def polls(self) -> bool:
+    async def polls(self, seconds: float = START_SECONDS) -> bool:
         """Wait until the process holds a poll; False when it ended instead. Raises StillAlive when it does neither."""
         assert self.process is not None
-        polled = asyncio.create_task(self.telegram.wait_polled(START_SECONDS))
+        polled = asyncio.create_task(self.telegram.wait_polled(seconds))
         ended = asyncio.create_task(self.process.wait())
         try:
             await asyncio.wait({polled, ended}, return_when=asyncio.FIRST_COMPLETED)
