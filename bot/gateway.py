@@ -73,7 +73,7 @@ class Gateway:
         self._terminal: asyncio.Task[None] | None = None
         self._harness: asyncio.Future[Harness] = asyncio.get_running_loop().create_future()
 
-        patient = PatientStore(store, clock)
+        patient = self._patient = PatientStore(store, clock)
         background = Background()
         self._connections = Connections(settings, patient, clock, self._tasks)
         channels = self._connections.channels
@@ -216,8 +216,8 @@ class Gateway:
             llm=settings.llm,
             model_call_limit=settings.limits.model_calls,
             database=_checkpoints(settings),
-            effects=StoreEffectLog(self._store),
-            ledger=StoreRunLedger(self._store),
+            effects=StoreEffectLog(self._patient),
+            ledger=StoreRunLedger(self._patient),
             clock=self._clock,
             route=self._model_route,
         )

@@ -32,6 +32,10 @@ class PatientStore:
         self._clock = clock
 
     @property
+    def clock(self) -> Clock:
+        return self._clock
+
+    @property
     def epoch(self) -> int:
         return self._store.epoch
 

@@ -1,4 +1,7 @@
-"""The harness's durable ports on the database: what tools did, and how often the model was asked."""
+"""The harness's durable ports on the database: what tools did, and how often the model was asked.
+
+A run that was accepted does not fail because the disk is full: it waits for room, and what stops a run ends that.
+"""
 
 from __future__ import annotations
 
@@ -16,14 +19,14 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection
 
-    from bot.store.store import Store
+    from bot.patience import PatientStore
     from harness.ports import EffectKey
 
 
 class StoreEffectLog:
     """harness.ports.EffectLog: one row per tool call. Fenced, so that a replaced process starts no call."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: PatientStore) -> None:
         self._store = store
 
     async def begin(self, key: EffectKey, tool: str) -> Effect | None:
@@ -40,7 +43,7 @@ class StoreEffectLog:
 class StoreRunLedger:
     """harness.ports.RunLedger: the count is kept with the run."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: PatientStore) -> None:
         self._store = store
 
     async def model_called(self, run_id: str) -> int:

@@ -163,10 +163,13 @@ def clear_message(tx: Connection, reply_key: str, part: int, idem_key: str | Non
 
 
 def newest_ids(tx: Connection, account: str, limit: int) -> list[tuple[str, str]]:
-    """(chat, platform id) of the messages that were delivered last, and of those that were the newest before them."""
+    """(chat, platform id) of the messages that were delivered last, and of those that were the newest before them.
+
+    Last is what the last process did, whatever its clock said: the machine's may have been set back since.
+    """
     query = select(outbox.c.chat, outbox.c.message_id, outbox.c.sent_after)
     delivered = (outbox.c.account == account) & outbox.c.delivered_at.is_not(None)
-    rows = tx.execute(query.where(delivered).order_by(outbox.c.delivered_at.desc()).limit(limit))
+    rows = tx.execute(query.where(delivered).order_by(outbox.c.epoch.desc(), outbox.c.delivered_at.desc()).limit(limit))
     return [(chat, message_id) for chat, *known in rows for message_id in known if message_id is not None]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import timedelta
 
+from bot.clock import SystemClock
 from bot.store import Store, outbox
 from bot.store.outbox import RECORD_SENT, RECORD_SHOWN, Sent, Shown
 from tests.store.samples import DM, LATER, NOW, body, outbox_row
@@ -94,6 +95,16 @@ async def test_the_messages_that_were_delivered_last(store: Store) -> None:
 
     newest = await store.read(lambda tx: outbox.newest_ids(tx, "telegram", 3))
     assert newest == [("7", "98"), ("8", "99"), ("7", "2")]
+
+
+async def test_a_clock_that_was_set_back_does_not_make_the_newest_messages_old(url: str) -> None:
+    for key, at in (("before", LATER), ("after", NOW)):
+        process = await Store.open(url, clock=SystemClock())
+        await process.write(lambda tx, key=key: outbox.intend(tx, [outbox_row(key, message_id=key)]))  # type: ignore[misc]  # as above
+        await process.write(lambda tx, key=key, at=at: outbox.delivered(tx, key, at))  # type: ignore[misc]  # as above
+        newest = await process.read(lambda tx: outbox.newest_ids(tx, "telegram", 1))
+        await process.close()
+    assert newest == [("7", "after")]
 
 
 async def test_prune_keeps_what_is_not_settled(store: Store) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from bot.patience import PatientStore
 from bot.store import Store, decisions, prompts, runs, usage
 from bot.store.effects import StoreEffectLog, StoreRunLedger
 from bot.store.usage import Totals
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 
 async def test_a_tool_call_is_begun_once(store: Store) -> None:
-    log = StoreEffectLog(store)
+    log = StoreEffectLog(PatientStore(store, store.clock))
     key = EffectKey(thread_id="t", run_id="r", call_id="c")
 
     begun = await asyncio.gather(*(log.begin(key, "send_mail") for _ in range(5)))
@@ -37,7 +38,7 @@ async def test_a_tool_call_is_begun_once(store: Store) -> None:
 async def test_model_calls_are_counted_with_the_run(store: Store) -> None:
     run = run_row()
     await store.write(lambda tx: runs.open(tx, run))
-    ledger = StoreRunLedger(store)
+    ledger = StoreRunLedger(PatientStore(store, store.clock))
 
     counts = await asyncio.gather(*(ledger.model_called(run.run_id) for _ in range(3)))
     assert sorted(counts) == [1, 2, 3]
