@@ -1,4 +1,5 @@
-"""Markdown and text for all platforms: one tree (`parse`), safe text (`sanitize`), measuring and cutting (`split`)."""
+"""Markdown and text for all platforms: one tree (`parse`), safe text (`sanitize`), measuring and cutting (`split`),
+pages of a platform's own Markdown (`pages`)."""
 
 from channels.text.blocks import (
     Align,
@@ -24,6 +25,8 @@ from channels.text.blocks import (
     has_link,
     plain,
 )
+from channels.text.dialect import Dialect, escape_marks
+from channels.text.markdown import pages
 from channels.text.parse import Segment, parse, segments
 from channels.text.sanitize import is_blank, is_safe_link, one_line, sanitize
 from channels.text.split import display_width, length, safe_cut, split_text, utf16_length
@@ -34,6 +37,7 @@ __all__ = [
     "Bold",
     "Code",
     "CodeBlock",
+    "Dialect",
     "Heading",
     "Inline",
     "Inlines",
@@ -51,11 +55,13 @@ __all__ = [
     "Table",
     "Text",
     "display_width",
+    "escape_marks",
     "has_link",
     "is_blank",
     "is_safe_link",
     "length",
     "one_line",
+    "pages",
     "parse",
     "plain",
     "safe_cut",

@@ -1,0 +1,252 @@
+"""Writes the inside of a line as Markdown: marks, code spans, links. Called by the rest of the Markdown writer.
+
+Marks are only put where CommonMark's rules see them; where a neighbour forbids it, punctuation moves out of the mark,
+and when that does not help the text comes without the mark.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from dataclasses import dataclass, replace
+from itertools import groupby
+from typing import TYPE_CHECKING, Literal, TypeAlias
+from urllib.parse import quote
+
+from channels.text.blocks import Bold, Code, Italic, LineBreak, Link, Spoiler, Strike, Text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from channels.text.blocks import Inline, Inlines
+    from channels.text.dialect import Dialect
+
+Mark: TypeAlias = Literal["strike", "bold", "italic", "spoiler"]
+_ORDER: tuple[Mark, ...] = ("spoiler", "strike", "bold", "italic")
+_SIGNS: dict[Mark, str] = {"strike": "~~", "bold": "**", "italic": "*"}
+_KINDS: dict[type[Inline], Mark] = {Bold: "bold", Italic: "italic", Strike: "strike", Spoiler: "spoiler"}
+_TICKS = re.compile("`+")
+# What would end an address, or a table's cell, too early.
+_UNSAFE_IN_ADDRESS = re.compile(r"""[\s()<>\[\]|`"'\\*~]""")
+# What makes another block of a line: a heading, a list, a task, a quote, a fence, an underline or a rule, a table.
+_BLOCK_START = re.compile(
+    r"(?P<before>\d{1,9}(?=[.)](?:\s|$)))?"
+    r"(?P<sign>(?<=\d)[.)]|\#(?=\#{0,5}(?:\s|$))|[-+*](?=\s|$)|\[(?=[ xX]\])|>|`(?=``)|~(?=~~)|=(?==*\s*$)"
+    r"|[-:|](?=[-:|\s]*$)|[*_](?=[*_\s]*$))"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Text of one look. url: of the link that it is in."""
+
+    text: str
+    marks: frozenset[Mark] = frozenset()
+    code: bool = False
+    url: str = ""
+
+    def of(self, text: str) -> Run:
+        """Another text of the same look."""
+        return Run(text, self.marks, self.code, self.url)
+
+
+_PLAIN = Run("")
+
+
+def runs_of(inlines: Inlines, dialect: Dialect, room: int, style: Run = _PLAIN) -> Iterator[Run]:
+    """The nodes as runs, "\\n" alone for a line break. room: units that a link's address may take."""
+    for node in inlines:
+        match node:
+            case Text(text):
+                yield style.of(text)
+            case LineBreak():
+                yield Run("\n")
+            case Code(text):
+                yield replace(style, text=text, code=True)
+            case Link(url, children):
+                yield from _link(url, children, dialect, room, style)
+            case Bold(children) | Italic(children) | Strike(children) | Spoiler(children):
+                kind = _KINDS[type(node)]
+                marks = style.marks | {kind} if _is_written(kind, dialect) else style.marks
+                yield from runs_of(children, dialect, room, replace(style, marks=marks))
+
+
+def _is_written(kind: Mark, dialect: Dialect) -> bool:
+    return {"strike": dialect.strike, "spoiler": dialect.spoiler != ("", "")}.get(kind, True)
+
+
+def _link(url: str, children: Inlines, dialect: Dialect, room: int, style: Run) -> Iterator[Run]:
+    if dialect.measure(write_link("", url, dialect)) <= room:
+        yield from runs_of(children, dialect, room, replace(style, url=url))
+        return
+    yield from runs_of(children, dialect, room, style)
+    if children != (Text(url),):
+        yield Run(f" ({url})")
+
+
+def write_link(label: str, url: str, dialect: Dialect) -> str:
+    """The link in the dialect; label: Markdown already."""
+    url = _UNSAFE_IN_ADDRESS.sub(lambda match: quote(match.group(), safe=""), url)
+    return dialect.link(label, url) if dialect.link else f"[{label}]({url})"
+
+
+def longest_ticks(text: str) -> int:
+    """Length of the longest row of backticks."""
+    return max(map(len, _TICKS.findall(text)), default=0) if "`" in text else 0
+
+
+def write_line(runs: Sequence[Run], dialect: Dialect) -> str:
+    """A line of text that begins no other block, without space at its ends."""
+    text = write_runs(runs, dialect).strip()
+    first = next((run for run in runs if run.text.strip()), None)
+    if first is None or first.marks or first.code or first.url:
+        return text
+    match = _BLOCK_START.match(text)
+    if match is None:
+        return text
+    return text[: match.start("sign")] + dialect.literal(match["sign"]) + text[match.end() :]
+
+
+def write_runs(runs: Sequence[Run], dialect: Dialect) -> str:
+    """The runs as Markdown."""
+    writer = _Writer(dialect)
+    links = [(url, list(group)) for url, group in groupby(_merged(runs), key=lambda run: run.url)]
+    text = ""
+    for index, (url, group) in enumerate(links):
+        if url:
+            text += write_link(writer.marked(group, frozenset(), "[", "]"), url, dialect)
+            continue
+        after = "[" if index + 1 < len(links) else ""
+        text += writer.marked(group, frozenset(), text[-1:], after)
+    return text
+
+
+def _merged(runs: Sequence[Run]) -> Iterator[Run]:
+    for (marks, code, url), group in groupby(runs, key=lambda run: (run.marks, run.code, run.url)):
+        text = "".join(run.text for run in group)
+        if text:
+            yield Run(text, marks, code, url)
+
+
+def _is_sign(char: str) -> bool:
+    """What CommonMark calls punctuation."""
+    return unicodedata.category(char)[0] in "PS"
+
+
+def _may_touch(inside: str, outside: str) -> bool:
+    """Whether a mark between the two is seen as one."""
+    if not inside or inside.isspace():
+        return False
+    return not _is_sign(inside) or not outside or outside.isspace() or _is_sign(outside)
+
+
+class _Writer:
+    def __init__(self, dialect: Dialect) -> None:
+        self._dialect = dialect
+
+    def marked(self, runs: Sequence[Run], done: frozenset[Mark], before: str, after: str) -> str:
+        """done: marks that are around it already. before, after: the characters outside."""
+        text = ""
+        index = 0
+        while index < len(runs):
+            kind, end = _outermost(runs, index, done)
+            if kind is None:
+                text += self._plain(runs[index])
+            else:
+                following = _first(runs[end]) if end < len(runs) else after
+                apart = kind in ("bold", "italic") and text.endswith("*") and not text.endswith("\\*")
+                if apart and not self._dialect.boundary:
+                    # Two rows of stars would be read as one.
+                    text += self.marked(runs[index:end], done | {"bold", "italic"}, text[-1:], following)
+                else:
+                    text += self._dialect.boundary if apart else ""
+                    text += self._wrapped(kind, runs[index:end], done | {kind}, text[-1:] or before, following)
+            index = end
+        return text
+
+    def _wrapped(self, kind: Mark, runs: Sequence[Run], done: frozenset[Mark], before: str, after: str) -> str:
+        opening, closing = self._dialect.spoiler if kind == "spoiler" else (_SIGNS[kind], _SIGNS[kind])
+        lead = tail = ""
+        while True:
+            space, runs, space_behind = _trimmed(runs)
+            lead, tail = lead + space, space_behind + tail
+            if not runs:
+                return lead + tail
+            inner = self.marked(runs, done, opening[-1:], closing[:1])
+            edges = inner.strip("*") if opening[0] == "*" else inner
+            outside = (lead[-1:] or before, tail[:1] or after)
+            if not _may_touch(edges[:1], outside[0]):
+                moved, runs = self._without(runs, 0)
+                lead += moved
+            elif not _may_touch(edges[-1:], outside[1]):
+                moved, runs = self._without(runs, -1)
+                tail = moved + tail
+            else:
+                return lead + self._joined(outside[0]) + opening + inner + closing + self._joined(outside[1]) + tail
+            if not moved:
+                return lead + inner + tail
+
+    def _without(self, runs: Sequence[Run], edge: Literal[0, -1]) -> tuple[str, list[Run]]:
+        """What moves out of a mark at one edge, code or a sign, as Markdown ("" if it is neither), and what is left."""
+        run, left = runs[edge], list(runs)
+        if run.code:
+            left.pop(edge)
+            return self._plain(run), left
+        if not _is_sign(run.text[edge]):
+            return "", left
+        left[edge] = run.of(run.text[:-1] if edge else run.text[1:])
+        return self._dialect.escape(run.text[edge]), left
+
+    def _joined(self, outside: str) -> str:
+        return self._dialect.boundary if outside.isalnum() else ""
+
+    def _plain(self, run: Run) -> str:
+        if not run.code:
+            return self._dialect.escape(run.text)
+        body = self._dialect.escape_code(run.text)
+        fence = "`"
+        while fence in _TICKS.findall(body):
+            fence += "`"
+        if body[:1] == "`" or body[-1:] == "`" or (body[:1] == body[-1:] == " " and body.strip()):
+            body = f" {body} "
+        return fence + body + fence
+
+
+def _outermost(runs: Sequence[Run], index: int, done: frozenset[Mark]) -> tuple[Mark | None, int]:
+    """The mark that reaches furthest from runs[index], and where it ends."""
+    best: Mark | None = None
+    furthest = index + 1
+    for kind in _ORDER:
+        if kind in done or kind not in runs[index].marks:
+            continue
+        end = index + 1
+        while end < len(runs) and kind in runs[end].marks:
+            end += 1
+        if best is None or end > furthest:
+            best, furthest = kind, end
+    return best, furthest
+
+
+def _first(run: Run) -> str:
+    return "`" if run.code else run.text[:1]
+
+
+def _trimmed(runs: Sequence[Run]) -> tuple[str, list[Run], str]:
+    """The space before, the runs without space at their ends, the space behind."""
+    left = list(runs)
+    before = behind = ""
+    while left and not left[0].code:
+        text = left[0].text.lstrip()
+        before += left[0].text[: len(left[0].text) - len(text)]
+        if text:
+            left[0] = left[0].of(text)
+            break
+        left.pop(0)
+    while left and not left[-1].code:
+        text = left[-1].text.rstrip()
+        behind = left[-1].text[len(text) :] + behind
+        if text:
+            left[-1] = left[-1].of(text)
+            break
+        left.pop()
+    return before, left, behind

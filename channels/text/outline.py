@@ -1,0 +1,275 @@
+"""Turns the Markdown tree into lines of a dialect; `page` fills pages with them. Pure; called by `markdown`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from channels.text.blocks import CodeBlock, Heading, ListBlock, Paragraph, Quote, Rule, Table
+from channels.text.marks import Run, runs_of
+from channels.text.page import TableChoice
+from channels.text.pieces import (
+    BEFORE_BLOCK,
+    BEFORE_HEADING,
+    BEFORE_LINE,
+    NOWHERE,
+    Budget,
+    Frame,
+    Leaf,
+    Line,
+    code_lines,
+    text_lines,
+)
+from channels.text.tables import as_code, as_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from channels.text.blocks import Block, Inlines, ListItem
+    from channels.text.dialect import Dialect
+
+_RULE = "─" * 12
+_QUOTE_MARK = "│ "
+_BULLET = "• "
+_LARGEST_NUMBER = 999_999_999
+_DONE, _OPEN = "☑ ", "☐ "
+_PLAIN = Run("")
+_BOLD = Run("", frozenset({"bold"}))
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where a block stands. mark: what each line of text begins with, in a quote that the dialect does not have."""
+
+    frames: tuple[Frame, ...] = ()
+    mark: str = ""
+
+
+def outline(blocks: Sequence[Block], dialect: Dialect, limit: int) -> list[Line | TableChoice]:
+    """The lines of blocks that stand below an empty line."""
+    writer = _Outline(dialect, Budget.of(limit))
+    writer.blocks(blocks, _Place())
+    return writer.lines
+
+
+def verbatim(text: str, dialect: Dialect, limit: int) -> list[Line | TableChoice]:
+    """The lines of a text without any of its Markdown read."""
+    writer = _Outline(dialect, Budget.of(limit))
+    for line in filter(str.strip, text.split("\n")):
+        writer.text([Run(line)], _Place())
+    return writer.lines
+
+
+class _Outline:
+    def __init__(self, dialect: Dialect, budget: Budget) -> None:
+        self.lines: list[Line | TableChoice] = []
+        self._dialect = dialect
+        self._budget = budget
+        self._newlines, self._border = 2, BEFORE_BLOCK
+        # How many frames begin with the next line; what it begins with where there was no room for a frame.
+        self._fresh = 0
+        self._bullet = ""
+        # Whether the list that comes next has other signs than usual, as another list is right above it.
+        self._swapped = False
+
+    def blocks(self, blocks: Sequence[Block], place: _Place) -> None:
+        above: Block | None = None
+        swapped = False
+        for block in blocks:
+            if above is not None:
+                self._part(above, block)
+            self._swapped = swapped = not swapped and _would_join(above, block)
+            before = len(self.lines)
+            self._block(block, place)
+            # What left no trace parts nothing.
+            above = block if len(self.lines) > before else above
+
+    def _part(self, above: Block, below: Block) -> None:
+        """What parts two blocks: an empty line, unless it was written without and is read the same without."""
+        plain_heading = isinstance(below, Heading) or isinstance(above, Heading)
+        close = _may_touch(above, below) and not below.blank_before and (self._dialect.headings or not plain_heading)
+        if isinstance(below, Heading):
+            self._want(1 if close else 2, BEFORE_HEADING)
+        elif isinstance(above, Heading):
+            self._want(1 if close else 2, NOWHERE)
+        else:
+            self._want(1 if close else 2, BEFORE_LINE if close else BEFORE_BLOCK)
+
+    def _want(self, newlines: int, border: int) -> None:
+        self._newlines, self._border = newlines, border
+
+    def _block(self, block: Block, place: _Place) -> None:
+        match block:
+            case Heading(level, inlines):
+                self._heading(level, inlines, place)
+            case Paragraph(inlines):
+                self._leaf(inlines, place)
+            case CodeBlock(language, text):
+                self._code(text, language, place)
+            case ListBlock():
+                self._list(block, place)
+            case Quote(blocks):
+                self._quote(blocks, place)
+            case Table():
+                self._table(block, place)
+            case Rule():
+                self._rule(place)
+
+    def _heading(self, level: int, inlines: Inlines, place: _Place) -> None:
+        if not self._dialect.headings:
+            self._leaf(inlines, place, _BOLD)
+            return
+        runs = [run.of(run.text.replace("\n", " ")) for run in self._runs(inlines)]
+        if any(run.text.strip() for run in runs):
+            self.text(runs, place, "#" * level + " ")
+
+    def _rule(self, place: _Place) -> None:
+        if self._dialect.rules:
+            self._emit([self._line("---", place)])
+        else:
+            self.text([Run(_RULE)], place)
+
+    def _leaf(self, inlines: Inlines, place: _Place, style: Run = _PLAIN) -> None:
+        lines: list[list[Run]] = [[]]
+        for run in self._runs(inlines, style):
+            if run.text == "\n":
+                lines.append([])
+            else:
+                lines[-1].append(run)
+        inked = [runs for runs in lines if any(run.text.strip() for run in runs)]
+        for index, runs in enumerate(inked):
+            if index:
+                self._want(1, BEFORE_LINE)
+            self.text(runs, place)
+
+    def _runs(self, inlines: Inlines, style: Run = _PLAIN) -> Iterator[Run]:
+        return runs_of(inlines, self._dialect, self._budget.address, style)
+
+    def text(self, runs: list[Run], place: _Place, lead: str = "") -> None:
+        mark, self._bullet = place.mark + self._bullet, ""
+        line = replace(self._line("", place), runs=(Run(mark), *runs) if mark else tuple(runs), lead=lead)
+        self._emit(text_lines(line, self._dialect, self._budget))
+
+    def _line(self, text: str, place: _Place, leaf: Leaf | None = None) -> Line:
+        return Line(text, self._newlines, self._border, place.frames, self._fresh, leaf=leaf)
+
+    def _emit(self, lines: Sequence[Line]) -> None:
+        if lines:
+            self.lines += lines
+            self._fresh = 0
+            self._want(1, BEFORE_LINE)
+
+    def _list(self, block: ListBlock, place: _Place) -> None:
+        swapped = self._swapped
+        above: ListItem | None = None
+        for number, item in enumerate(block.items, block.start or 0):
+            if above is not None:
+                close = not item.blank_before and _ends_openly(above)
+                self._want(1 if close else 2, BEFORE_LINE if close else BEFORE_BLOCK)
+            if block.start is None:
+                sign, bullet = "*" if swapped else "-", _BULLET if item.checked is None else ""
+            else:
+                sign = f"{min(number, _LARGEST_NUMBER)}{')' if swapped else '.'}"
+                bullet = f"{number}. "
+            self._item(item, sign, bullet, place)
+            above = item
+
+    def _item(self, item: ListItem, sign: str, bullet: str, place: _Place) -> None:
+        """sign: what makes it an item. bullet: what it begins with where there is no room for one more frame."""
+        task = ""
+        if item.checked is not None and not self._dialect.task_lists:
+            task = _DONE if item.checked else _OPEN
+        elif item.checked is not None:
+            task = "[x] " if item.checked else "[ ] "
+        rest = " " * max(self._dialect.nest, len(sign) + 1)
+        # A code block and the like are placed where the rest is, or their indentation would not be theirs.
+        begin = f"{sign} {task}" if _begins_with_text(item) else sign.ljust(len(rest))
+        inner = self._within(Frame(begin, rest, f"{sign} "), place)
+        if inner is None:
+            self._bullet += bullet + {None: "", True: _DONE, False: _OPEN}[item.checked]
+        else:
+            self._fresh += 1
+        self.blocks(item.blocks, inner or place)
+        self._flush(inner or place)
+
+    def _within(self, frame: Frame, place: _Place) -> _Place | None:
+        """The place within one more frame; None when the frames would take too much of a page."""
+        again = "".join(f"{frame.again or frame.rest}…\n\n{frame.rest}" for frame in (*place.frames, frame))
+        rest = "".join(frame.rest for frame in place.frames)
+        depth = len(place.frames) + 1
+        if self._dialect.measure(again) + depth * self._dialect.measure(rest) > self._budget.frames:
+            return None
+        return replace(place, frames=(*place.frames, frame))
+
+    def _flush(self, place: _Place) -> None:
+        """Give a bullet its own line, when nothing followed that can stand behind it."""
+        if self._bullet:
+            self.text([Run("")], place)
+        elif self._fresh and place.frames:
+            self._emit([self._line("", place)])
+
+    def _quote(self, blocks: Sequence[Block], place: _Place) -> None:
+        inner = self._within(Frame("> ", "> "), place) if self._dialect.quotes else None
+        if inner is None:
+            self.blocks(blocks, replace(place, mark=_QUOTE_MARK))
+        else:
+            self._fresh += 1
+            self.blocks(blocks, inner)
+            self._flush(inner)
+
+    def _code(self, text: str, language: str, place: _Place) -> None:
+        if not text.strip():
+            return
+        if self._bullet:
+            self._flush(place)
+        info = language if self._dialect.measure(language) <= self._budget.head // 2 else ""
+        leaf = Leaf("code", info)
+        for line in text.rstrip().split("\n"):
+            self._emit(code_lines(self._line(line, place, leaf), self._dialect, self._budget))
+
+    def _table(self, table: Table, place: _Place) -> None:
+        if self._bullet:
+            self._flush(place)
+        most = self._dialect.tables
+        start = self._line("", place)
+        code = () if most is None else as_code(table, start, self._dialect, self._budget)
+        native = None if most == 0 else as_rows(table, start, self._dialect, self._budget)
+        if native is None:
+            self._emit(code or as_code(table, start, self._dialect, self._budget))
+        elif most is None:
+            self._emit(native)
+        else:
+            self.lines.append(TableChoice(native, code))
+            self._fresh = 0
+
+
+def _may_touch(above: Block, below: Block) -> bool:
+    """Whether they stay two blocks with no empty line between, for all readers of Markdown."""
+    if isinstance(above, Heading | CodeBlock):
+        return isinstance(below, Heading | CodeBlock | Paragraph | ListBlock | Quote)
+    if isinstance(above, Paragraph):
+        if isinstance(below, ListBlock):
+            return below.start in (None, 1) and _begins_with_text(below.items[0]) and bool(below.items[0].blocks)
+        return isinstance(below, Heading | CodeBlock | Quote)
+    return False
+
+
+def _would_join(above: Block | None, below: Block) -> bool:
+    """Whether two lists would be read as one if their items began with the same sign."""
+    if not isinstance(above, ListBlock) or not isinstance(below, ListBlock):
+        return False
+    return (above.start is None) == (below.start is None)
+
+
+def _ends_openly(item: ListItem) -> bool:
+    """Whether the next item may follow at once."""
+    if not item.blocks:
+        return True
+    last = item.blocks[-1]
+    if isinstance(last, ListBlock):
+        return bool(last.items) and _ends_openly(last.items[-1])
+    return isinstance(last, Paragraph | Heading | CodeBlock)
+
+
+def _begins_with_text(item: ListItem) -> bool:
+    return not item.blocks or isinstance(item.blocks[0], Paragraph)
