@@ -1,0 +1,129 @@
+"""The part of the test client that disturbs: faults, limits, the clock, connections and events."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from tests.simulators.feishu.acting import ActingClient, place_json
+from tests.simulators.feishu.delivery import Disturbance
+from tests.simulators.feishu.faults import Fault
+from tests.simulators.feishu.seen import Place, SeenConnection, SeenEvent
+
+
+class WaitTimeoutError(AssertionError):
+    """What a test waited for did not happen; the text shows what did."""
+
+
+class DisturbingClient(ActingClient):
+    """Makes the platform misbehave for one app."""
+
+    async def fail(
+        self, method: str, fault: Fault, times: int = 1, *, chat: Place | None = None, skip: int = 0
+    ) -> None:
+        """After `skip` calls, the next `times` calls of a method meet this fault.
+
+        method: a name of routes.ROUTES, "auth.token", "ws.endpoint", "ws.connect", "im.resource.get", a family such
+        as "cardkit.*", or "*".
+        """
+        place = None if chat is None else place_json(chat)
+        await self._ask("faults", method=method, fault=fault.to_json(), times=times, skip=skip, chat=place)
+
+    async def clear_faults(self) -> None:
+        """Forget all queued faults of this app."""
+        await self._ask("clear-faults")
+
+    async def release(self) -> None:
+        """Let all calls that `faults.hold` stopped go on."""
+        await self._ask("release")
+
+    async def expire_tokens(self) -> None:
+        """The tenant tokens that were handed out are refused with 99991663 from now on; new ones are good."""
+        await self._ask("tokens")
+
+    async def set_limits(self, **limits: Any) -> None:
+        """Change rate limits (limits.Rates); `enforce=False` makes the simulator only count what exceeds them."""
+        await self._ask("limits", **limits)
+
+    async def refusals(self) -> dict[str, int]:
+        """How many calls the rates refused, or would have: by endpoint, or "chat", "patch", "card"."""
+        return {name: int(count) for name, count in (await self._ask("refusals")).items()}
+
+    async def advance(self, seconds: float) -> None:
+        """Turn the platform's clock forward: tokens, streams, uuids, callbacks and rate windows age."""
+        await self._ask("clock", seconds=seconds)
+
+    async def set_timing(
+        self, *, ack_timeout: float | None = None, retry_delays: Sequence[float] | None = None
+    ) -> None:
+        """Seconds until an event counts as missed (3), and before each repetition (0.3, 0.6, 1.2, 2.4)."""
+        delays = None if retry_delays is None else list(retry_delays)
+        await self._ask("timing", ack_timeout=ack_timeout, retry_delays=delays)
+
+    async def answer_pings(self, *, control: bool = True, protocol: bool = True) -> None:
+        """Whether control pings get their pong, and whether the websocket protocol's own pings do."""
+        await self._ask("configure", pongs=control, ws_pongs=protocol)
+
+    async def wait_connected(
+        self, count: int = 1, *, more: bool = False, pings: int = 0, timeout: float = 10.0
+    ) -> None:
+        """Until the app has exactly `count` open connections (`more`: or more) that sent `pings` control pings."""
+        answer = await self._ask("connected", count=count, more=more, pings=pings, wait=timeout)
+        if not answer["connected"]:
+            raise WaitTimeoutError(f"{answer['links']} connections instead of {count} after {timeout} s")
+
+    async def connections(self, *, live: bool = True) -> list[SeenConnection]:
+        """The app's connections, oldest first; live: only those that the platform takes for open."""
+        seen = [SeenConnection(**connection) for connection in (await self._ask("connections"))["connections"]]
+        return [connection for connection in seen if not (live and connection.closed_at is not None)]
+
+    async def close_connections(self, code: int | None = 1000, *, connection: str | None = None) -> None:
+        """Close with a code; None resets the TCP connections."""
+        await self._ask("close-connections", code=code, connection=connection)
+
+    async def silence(self, silent: bool = True, *, connection: str | None = None) -> None:
+        """Freeze connections: no pong of any kind, nothing read or written, events still go there. False ends it."""
+        await self._ask("silence", silent=silent, connection=connection)
+
+    async def push_config(self, **client_config: int) -> None:
+        """Send a pong with a changed ClientConfig (PingInterval, ReconnectInterval, ...), as the platform may."""
+        await self._ask("configure", client_config=client_config)
+        await self._ask("pong")
+
+    async def send_raw_frame(self, data: bytes) -> None:
+        """Any bytes to all connections, good frames (frames.encode) or not."""
+        await self._ask("frame", hex=data.hex())
+
+    async def hold_events(self, hold: bool = True) -> None:
+        """From now on (or no longer) events wait for `release_events`."""
+        await self._ask("hold", hold=hold)
+
+    async def release_events(self, order: Sequence[int] | None = None) -> int:
+        """Let held events go, in an order of positions (None: as they came); returns how many."""
+        chosen = None if order is None else list(order)
+        return int((await self._ask("release-events", order=chosen))["released"])
+
+    async def disturb(self, kind: Disturbance, times: int = 1, *, skip: int = 0, order: Sequence[int] = ()) -> None:
+        """The next events: "drop" (not sent, so repeated later), "lose" (never sent), "duplicate" (the same frame
+        twice), "duplicate_message" (also under a second event id) or "fragment" (in parts, sent in this order)."""
+        await self._ask("disturb", kind=kind, times=times, skip=skip, order=list(order))
+
+    async def redeliver(self, event_id: str) -> int:
+        """Deliver an event of the past again with the same event_id; the index of this delivery, for `wait_event`."""
+        return int((await self._ask("redeliver", event_id=event_id))["index"])
+
+    async def events(self) -> list[SeenEvent]:
+        """The newest events, in the order in which they were queued."""
+        return [SeenEvent(**event) for event in (await self._ask("events"))["events"]]
+
+    async def wait_event(self, event: str | int, timeout: float = 10.0) -> SeenEvent:
+        """The event of an id (or an index), once it was acked with code 200, given up or lost."""
+        seen = SeenEvent(**await self._ask("delivery", event=event, wait=timeout))
+        if seen.state in ("held", "waiting", "sent"):
+            raise WaitTimeoutError(f"{seen.event_type} {event} is still {seen.state} after {timeout} s: {seen.acks}")
+        return seen
+
+    async def wait_acked(self, event: str | int, timeout: float = 10.0) -> SeenEvent:
+        """The same, and it must have been acked."""
+        seen = await self.wait_event(event, timeout)
+        if seen.state != "acked":
+            raise WaitTimeoutError(f"{seen.event_type} {event} ended {seen.state}: {seen.attempts} {seen.acks}")
+        return seen

@@ -1,0 +1,85 @@
+"""One event on its way to an app, and the data frames that carry it."""
+
+import asyncio
+import json
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+from tests.simulators.feishu.frames import DATA, Frame
+
+if TYPE_CHECKING:
+    from tests.simulators.feishu.state import Chat
+
+Json = dict[str, Any]
+State = Literal["held", "waiting", "sent", "acked", "failed", "lost"]
+
+
+class Link(Protocol):
+    """An open connection as the delivery sees it."""
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def service_id(self) -> int: ...
+    async def send(self, frame: Frame) -> None: ...
+
+
+@dataclass
+class Envelope:
+    """One event on its way. attempts: {link, at, parts}; acks: {link, at, code, biz_rt}; reply: the handler's answer.
+
+    repeats: callbacks of cards come once only, people see an error instead.
+    """
+
+    index: int
+    event_id: str
+    event_type: str
+    payload: Json
+    queued_at: float
+    chat: "Chat | None" = None
+    message_id: str = ""
+    repeats: bool = True
+    state: State = "waiting"
+    attempts: list[Json] = field(default_factory=list)
+    acks: list[Json] = field(default_factory=list)
+    reply: Json | None = None
+    on_ack: Callable[[Json | None], None] | None = None
+    gate: asyncio.Event = field(default_factory=asyncio.Event)
+    answered: asyncio.Event = field(default_factory=asyncio.Event)
+
+    @property
+    def open(self) -> bool:
+        return self.state in ("held", "waiting", "sent")
+
+    def view(self) -> Json:
+        """What tests read."""
+        names = ("index", "event_id", "event_type", "state", "queued_at", "attempts", "acks", "reply", "message_id")
+        return {name: getattr(self, name) for name in names} | {"chat_id": self.chat.chat_id if self.chat else None}
+
+
+def data_frames(envelope: Envelope, link: Link, wire_id: str, parts: int) -> list[Frame]:
+    """The event as data frames; more than one share the message_id and are joined by the client."""
+    payload = json.dumps(envelope.payload).encode()
+    step = -(-len(payload) // parts)
+    return [
+        Frame(
+            DATA,
+            link.service_id,
+            (
+                ("type", "event"),
+                ("message_id", wire_id),
+                ("sum", str(parts)),
+                ("seq", str(part)),
+                ("trace_id", f"trace-{wire_id}"),
+                ("timestamp", str(int(time.time() * 1000))),
+            ),
+            payload[part * step : (part + 1) * step],
+            seq_id=envelope.index,
+            log_id=envelope.index,
+            payload_encoding="utf-8",
+            payload_type="application/json",
+        )
+        for part in range(parts)
+    ]
