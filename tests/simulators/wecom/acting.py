@@ -1,0 +1,180 @@
+"""The part of the test client that acts: people write and press, tests disturb the connection and the answers."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+import httpx
+
+from tests.simulators.wecom.faults import ABORT, Fault
+from tests.simulators.wecom.seen import ALICE, FileSpec, Json, Person, Place, Room, Said, Status
+
+Part = str | FileSpec
+
+
+class SimulatorError(AssertionError):
+    """The simulator refused a test's request, or the bot did what no test allows."""
+
+
+class WaitTimeoutError(AssertionError):
+    """What a test waited for did not happen; the text shows what did."""
+
+
+class ActingClient:
+    """One bot's view of the simulator, without reading."""
+
+    def __init__(self, root: str, http: httpx.AsyncClient, bot: Json) -> None:
+        self.root = root
+        self.bot_id: str = bot["bot"]
+        self.secret: str = bot["secret"]
+        self.name: str = bot["name"]
+        self._http = http
+
+    @property
+    def url(self) -> str:
+        """Where bots connect."""
+        return self.root.replace("http://", "ws://", 1)
+
+    async def ask(self, action: str, **spec: Any) -> Json:
+        """A request to the control side for this bot. Raises SimulatorError."""
+        answer = await self._http.post(f"{self.root}/control/{action}", json={"bot": self.bot_id, **spec})
+        if answer.status_code != httpx.codes.OK:
+            raise SimulatorError(f"{action}: {answer.text}")
+        result: Json = answer.json()
+        return result
+
+    async def says(
+        self,
+        text: str,
+        user: Person = ALICE,
+        room: Room | None = None,
+        *,
+        quote: Part | None = None,
+        mention: bool = True,
+        **more: Any,
+    ) -> Said:
+        """Somebody writes; in a group behind the bot's name, without which nothing would be delivered.
+
+        more: msgid, corpid, extra (fields that are merged into the body).
+        """
+        written = f"@{self.name} {text}" if room is not None and mention else text
+        return await self._say("text", written, user, room, quote=quote, **more)
+
+    async def sends(self, kind: str, file: FileSpec, user: Person = ALICE) -> Said:
+        """Somebody sends an image, a file or a video."""
+        return await self._say(kind, file.to_json(), user, None)
+
+    async def speaks(self, transcript: str, user: Person = ALICE) -> Said:
+        """A voice message, of which bots only get the transcript."""
+        return await self._say("voice", transcript, user, None)
+
+    async def mixes(
+        self, parts: Sequence[Part], user: Person = ALICE, room: Room | None = None, *, quote: Part | None = None
+    ) -> Said:
+        """Somebody writes text with pictures in it."""
+        return await self._say("mixed", [_part(part) for part in parts], user, room, quote=quote)
+
+    async def _say(
+        self, kind: str, content: Any, user: Person, room: Room | None, *, quote: Part | None = None, **more: Any
+    ) -> Said:
+        spec: Json = {"kind": kind, "content": content, "user": user.id, "room": _room(room), **more}
+        if quote is not None:
+            spec["quote"] = _part(quote)
+        return Said(**await self.ask("say", **spec))
+
+    async def enters(self, user: Person = ALICE) -> Said:
+        """Somebody opens the conversation for the first time today."""
+        return Said(**await self.ask("enter", user=user.id))
+
+    async def presses(self, label: str, user: Person = ALICE, room: Room | None = None) -> Said:
+        """Somebody presses the newest button that says this."""
+        return Said(**await self.ask("press", label=label, user=user.id, room=_room(room)))
+
+    async def judges(self, verdict: int, user: Person = ALICE, room: Room | None = None) -> Said:
+        """Feedback: 1 good, 2 bad, 3 taken back."""
+        return Said(**await self.ask("judge", type=verdict, user=user.id, room=_room(room)))
+
+    async def redeliver(self, msgid: str, *, fresh: bool = False) -> None:
+        """A message's callback comes once more, under its old req_id or a fresh one."""
+        await self.ask("redeliver", msgid=msgid, fresh=fresh)
+
+    async def send_frame(self, text: str) -> None:
+        """A raw text frame to the bot."""
+        await self.ask("frame", text=text)
+
+    async def fail(self, command: str, fault: Fault, times: int = 1, *, skip: int = 0) -> None:
+        """After `skip` frames of a command ("*": any), the next `times` ones meet this fault."""
+        await self.ask("faults", command=command, fault=fault.to_json(), times=times, skip=skip)
+
+    async def clear_faults(self) -> None:
+        """Forget all queued faults."""
+        await self.ask("clear-faults")
+
+    async def release(self) -> None:
+        """Ack all frames that `faults.hold` keeps waiting."""
+        await self.ask("release")
+
+    async def configure(self, **settings: Any) -> None:
+        """Change the bot: silent, mute_pings, forget_req_ids, stream_seconds, secret, limits={...}."""
+        await self.ask("configure", settings=settings)
+
+    async def advance(self, seconds: float) -> None:
+        """Turn the platform's clock forward: streams, windows, media and rates age."""
+        await self.ask("clock", seconds=seconds)
+
+    async def close(self, code: int = ABORT) -> None:
+        """Close the bot's connection with a code, or reset it."""
+        await self.ask("close", code=code)
+
+    async def kick(self) -> None:
+        """As if another program had connected with this bot."""
+        await self.ask("kick")
+
+    async def throw_out(self, place: Place) -> None:
+        """The bot may not write there any more."""
+        await self.ask("remove", chat=place.id)
+
+    async def status(self) -> Status:
+        """How the bot's connection stands."""
+        return _status(await self.ask("status"))
+
+    async def wait_connected(self, *, times: int = 1, timeout: float = 20.0) -> Status:
+        """Until the bot has a connection and has subscribed at least so many times."""
+        status = _status(await self.ask("connected", connected=True, times=times, wait=timeout))
+        if not status.connected or status.subscriptions < times:
+            raise WaitTimeoutError(f"not connected after {timeout} s: {status}")
+        return status
+
+    async def wait_disconnected(self, timeout: float = 20.0) -> Status:
+        """Until the bot has no connection."""
+        status = _status(await self.ask("connected", connected=False, times=0, wait=timeout))
+        if status.connected:
+            raise WaitTimeoutError(f"still connected after {timeout} s")
+        return status
+
+    async def open_connections(self) -> int:
+        """How many websockets of the bot are open."""
+        return (await self.status()).sockets
+
+    async def downloads(self, name: str) -> int:
+        """How often the files with this name were fetched."""
+        return int((await self.ask("media", name=name))["hits"])
+
+
+def _status(answer: Json) -> Status:
+    return Status(**{**answer, "closed_codes": tuple(answer["closed_codes"])})
+
+
+def _room(room: Room | None) -> Json | None:
+    return None if room is None else {"id": room.id, "name": room.name}
+
+
+def _part(part: Part) -> Json:
+    if isinstance(part, str):
+        return {"kind": "text", "content": part}
+    return {"kind": "image", "content": part.to_json()}
+
+
+def now() -> float:
+    """The running loop's time in seconds."""
+    return asyncio.get_running_loop().time()

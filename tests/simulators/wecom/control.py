@@ -1,0 +1,239 @@
+"""The control side, /control/...: tests act for people, queue faults, handle the connection, read. JSON in and out.
+
+Long polls take `wait` in seconds. A mistake of the test is a 400 with {"error": ...}.
+"""
+
+import asyncio
+import json
+import time
+from collections.abc import Awaitable, Callable
+
+from aiohttp import web
+
+from tests.simulators.wecom import people
+from tests.simulators.wecom.errors import ControlError
+from tests.simulators.wecom.faults import Fault
+from tests.simulators.wecom.state import Bot, Chat, Json
+from tests.simulators.wecom.view import chat_view
+from tests.simulators.wecom.world import World
+
+Action = Callable[[Json], Awaitable[Json]]
+
+
+def add_routes(app: web.Application, world: World) -> None:
+    """Add all control routes to the application."""
+    for name, action in {**Acting(world).actions(), **Reading(world).actions()}.items():
+        app.router.add_post(f"/control/{name}", _handler(action))
+
+
+def _handler(action: Action) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
+    async def handle(request: web.Request) -> web.StreamResponse:
+        body = await request.read()
+        try:
+            result = await action(json.loads(body) if body else {})
+        except ControlError as mistake:
+            return web.json_response({"error": str(mistake)}, status=400)
+        return web.json_response(result)
+
+    return handle
+
+
+class Acting:
+    """Everything that changes something."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+
+    def actions(self) -> dict[str, Action]:
+        return {
+            "bots": self._register,
+            "say": self._say,
+            "enter": lambda spec: people.enter(self._world, self._bot(spec), spec),
+            "press": lambda spec: people.press(self._world, self._bot(spec), spec),
+            "judge": lambda spec: people.judge(self._world, self._bot(spec), spec),
+            "redeliver": self._redeliver,
+            "frame": self._frame,
+            "configure": self._configure,
+            "faults": self._add_fault,
+            "clear-faults": self._clear_faults,
+            "release": self._release,
+            "close": self._close,
+            "kick": self._kick,
+            "clock": self._clock,
+            "remove": self._remove,
+        }
+
+    def _bot(self, spec: Json) -> Bot:
+        return self._world.bot(str(spec["bot"]))
+
+    async def _register(self, spec: Json) -> Json:
+        self._world.bots[spec["bot"]] = Bot(spec["bot"], spec["secret"], spec["name"])
+        return {}
+
+    async def _say(self, spec: Json) -> Json:
+        return await people.say(self._world, self._bot(spec), spec)
+
+    async def _redeliver(self, spec: Json) -> Json:
+        """The callback of a message once more, under its old req_id or (fresh) a new one."""
+        bot = self._bot(spec)
+        found = [request for request in bot.requests.values() if request.msgid == spec["msgid"]]
+        if not found:
+            raise ControlError(f"no message {spec['msgid']}")
+        request = found[0]
+        if spec.get("fresh"):
+            frame = request.frame
+            return await people.deliver(
+                self._world, bot, request.chat, frame["cmd"], frame["body"], request.kind, request.user
+            )
+        delivered = bot.socket is not None and await bot.socket.send(request.frame)
+        return {"delivered": delivered}
+
+    async def _frame(self, spec: Json) -> Json:
+        """Raw text to the bot's connection."""
+        socket = self._bot(spec).socket
+        if socket is None:
+            raise ControlError("not connected")
+        await socket.ws.send_str(spec["text"])
+        return {}
+
+    async def _configure(self, spec: Json) -> Json:
+        bot = self._bot(spec)
+        for name, value in spec["settings"].items():
+            if name == "limits":
+                bot.limits = bot.limits.changed(value)
+            elif hasattr(bot, name):
+                setattr(bot, name, value)
+            else:
+                raise ControlError(f"unknown setting {name}")
+        return {}
+
+    async def _add_fault(self, spec: Json) -> Json:
+        queue = self._bot(spec).faults
+        queue.add(spec["command"], Fault(**spec["fault"]), times=spec["times"], skip=spec["skip"])
+        return {}
+
+    async def _clear_faults(self, spec: Json) -> Json:
+        self._bot(spec).faults.clear()
+        return {}
+
+    async def _release(self, _spec: Json) -> Json:
+        self._world.released.fire()
+        return {}
+
+    async def _close(self, spec: Json) -> Json:
+        """Close the bot's connection with a code; 0 resets it."""
+        socket = self._bot(spec).socket
+        if socket is None:
+            raise ControlError("not connected")
+        await socket.close(int(spec["code"]))
+        return {}
+
+    async def _kick(self, spec: Json) -> Json:
+        """As if another program had subscribed with this bot."""
+        socket = self._bot(spec).socket
+        if socket is None:
+            raise ControlError("not connected")
+        await socket.kick()
+        return {}
+
+    async def _clock(self, spec: Json) -> Json:
+        self._world.clock.advance(float(spec["seconds"]))
+        return {}
+
+    async def _remove(self, spec: Json) -> Json:
+        """The bot is thrown out of a group, or no longer visible to a person."""
+        bot = self._bot(spec)
+        bot.chats[spec["chat"]].member = False
+        return {}
+
+
+class Reading:
+    """Everything that only looks, or waits."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+
+    def actions(self) -> dict[str, Action]:
+        return {
+            "chat": self._chat,
+            "records": self._records,
+            "connected": self._connected,
+            "status": self._status,
+            "problems": self._problems,
+            "media": self._media,
+            "idle": self._idle,
+            "count": self._count,
+            "lean": self._lean,
+        }
+
+    async def _chat(self, spec: Json) -> Json:
+        """A conversation, once its revision is another than the known one or the time is over."""
+        bot = self._world.bot(str(spec["bot"]))
+        chat = bot.chat(spec["chat"], spec["kind"])
+        if chat.revision == spec.get("revision") and spec.get("wait"):
+            await chat.changed.wait(float(spec["wait"]))
+        return chat_view(chat)
+
+    async def _records(self, spec: Json) -> Json:
+        position, records = await self._world.journal.since(int(spec["after"]), float(spec.get("wait", 0)))
+        return {"position": position, "records": records}
+
+    async def _connected(self, spec: Json) -> Json:
+        """Wait until the bot has subscribed at least `times` times and its connection is (or is not) there."""
+        bot, deadline = self._world.bot(str(spec["bot"])), time.monotonic() + float(spec["wait"])
+        wanted, times = bool(spec["connected"]), int(spec["times"])
+        while (bot.socket is not None) is not wanted or bot.subscriptions < times:
+            remaining = deadline - time.monotonic()
+            if remaining <= 0:
+                break
+            await bot.changed.wait(remaining)
+        return await self._status(spec)
+
+    async def _status(self, spec: Json) -> Json:
+        bot = self._world.bot(str(spec["bot"]))
+        return {
+            "connected": bot.socket is not None,
+            "subscriptions": bot.subscriptions,
+            "kicks": bot.kicks,
+            "closed_codes": bot.closed_codes,
+            "sockets": sum(socket.bot is bot for socket in self._world.sockets),
+            "refused": sum(chat.meter.refused for chat in bot.chats.values()),
+        }
+
+    async def _problems(self, spec: Json) -> Json:
+        """What fails every test; forgotten by being read."""
+        chosen = spec.get("bot")
+        found, self._world.problems = list(self._world.problems), []
+        for bot in [self._world.bot(str(chosen))] if chosen else list(self._world.bots.values()):
+            found += [f"{bot.name}: {problem}" for problem in bot.problems]
+            bot.problems = []
+        return {"problems": found}
+
+    async def _media(self, spec: Json) -> Json:
+        """How often the served files with that name were fetched."""
+        return {"hits": sum(file.hits for file in self._world.served.values() if file.name == spec["name"])}
+
+    async def _idle(self, spec: Json) -> Json:
+        """Wait until nothing happened in the bot's conversations (or in one) for `quiet` seconds."""
+        bot, deadline = self._world.bot(str(spec["bot"])), time.monotonic() + float(spec["wait"])
+        quiet = float(spec["quiet"])
+        while True:
+            chats: list[Chat] = list(bot.chats.values())
+            last = max((c.last_activity for c in chats if spec.get("chat") in (None, c.id)), default=0.0)
+            busy = any(bubble.state == "streaming" for c in chats for bubble in c.bubbles) and not spec.get("streams")
+            rest = last + quiet - time.monotonic()
+            if rest <= 0 and not busy:
+                return {"idle": True}
+            if time.monotonic() >= deadline:
+                return {"idle": False}
+            await asyncio.sleep(max(rest, 0.02))
+
+    async def _count(self, spec: Json) -> Json:
+        """How many of the bot's messages show exactly this text; cheap."""
+        bot = self._world.bot(str(spec["bot"]))
+        bubbles = (bubble for chat in bot.chats.values() for bubble in chat.bubbles)
+        return {"count": sum(not bubble.author and bubble.text == spec["text"] for bubble in bubbles)}
+
+    async def _lean(self, spec: Json) -> Json:
+        self._world.journal.lean = bool(spec["lean"])
+        return {}

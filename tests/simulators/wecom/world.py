@@ -1,0 +1,54 @@
+"""Everything that one simulator process knows: its bots, clock, journal and the files that it serves."""
+
+import base64
+import itertools
+import os
+import uuid
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from tests.simulators.telegram.signals import Signal
+from tests.simulators.wecom.clock import Clock
+from tests.simulators.wecom.errors import ControlError
+from tests.simulators.wecom.journal import Journal
+
+if TYPE_CHECKING:
+    from tests.simulators.wecom.sockets import Socket
+    from tests.simulators.wecom.state import Bot, Json, Served
+
+
+@dataclass
+class World:
+    """origin: the root of the HTTP side, http://host:port."""
+
+    origin: str = ""
+    clock: Clock = field(default_factory=Clock)
+    journal: Journal = field(default_factory=Journal)
+    bots: "dict[str, Bot]" = field(default_factory=dict)
+    served: "dict[str, Served]" = field(default_factory=dict)
+    sockets: "set[Socket]" = field(default_factory=set)
+    released: Signal = field(default_factory=Signal)
+    problems: list[str] = field(default_factory=list)
+    numbers: "itertools.count[int]" = field(default_factory=lambda: itertools.count(1))
+
+    def bot(self, bot_id: str) -> "Bot":
+        """A registered bot. Raises ControlError."""
+        if bot_id not in self.bots:
+            raise ControlError(f"unknown bot {bot_id}")
+        return self.bots[bot_id]
+
+    def serve(self, served: "Served") -> "Json":
+        """Put a file behind a URL; what a callback says of it."""
+        self.served[served.key] = served
+        key = base64.b64encode(served.aes_key).decode().rstrip("=")
+        return {"url": f"{self.origin}/media/{served.key}", "aeskey": key}
+
+
+def new_key() -> bytes:
+    """An AES-256 key."""
+    return os.urandom(32)
+
+
+def new_id(prefix: str) -> str:
+    """An id that nobody can guess."""
+    return f"{prefix}{uuid.uuid4().hex}"
