@@ -12,6 +12,7 @@ import typer
 if TYPE_CHECKING:
     from bot.settings import Settings
 
+EXIT_USAGE = 2
 EXIT_CONFIG = 78
 """EX_CONFIG of sysexits.h: the configuration has to be changed before a restart makes sense."""
 
@@ -161,6 +162,22 @@ def rename_account(
     from bot.maintenance import rename_account as rename
 
     raise typer.Exit(rename(settings, old, new))
+
+
+@app.command()
+def manifest(
+    platform: Annotated[str, typer.Argument(help="The platform's name, as in the config.")],
+    name: Annotated[str, typer.Option("--name", help="What the app is to be called there.")] = "Antler",
+) -> None:
+    """Print the text with which the bot's app is created on a platform, to be pasted there."""
+    from channels.registry import NoManifest, UnknownPlatform
+    from channels.registry import manifest as manifest_of
+
+    try:
+        typer.echo(manifest_of(platform, name))
+    except (UnknownPlatform, NoManifest) as error:
+        typer.echo(f"antler: {error}", err=True)
+        raise typer.Exit(EXIT_USAGE) from None
 
 
 @app.command()

@@ -55,6 +55,15 @@ class AccessRules:
         """Whether a group (`account:chat`) may use the bot."""
         return (group in self.groups or ANYONE in self.groups) and group not in self.blocked
 
+    def listens(self, address: Address, sender: Sender) -> bool:
+        """Whether what is said in that chat is for the bot at all: a DM of somebody who may write, an open group.
+
+        sender: of any message in it.
+        """
+        if address.kind == "dm" or self.operator:
+            return self.may_speak(address, sender)
+        return self.is_open(chat_id(address))
+
     def may_speak(self, address: Address, sender: Sender) -> bool:
         """Whether this sender may use the bot there: a bot never, a channel or an anonymous admin only if listed."""
         if sender.kind == "bot":
@@ -113,8 +122,11 @@ class Decision:
     reason: str
 
 
-def decide(message: Message, rules: AccessRules, is_command: bool) -> Decision:
-    """What becomes of a message. is_command: it names one of our commands, which in a group needs no mention."""
+def decide(message: Message, rules: AccessRules, is_command: bool, goes_on: bool = False) -> Decision:
+    """What becomes of a message. is_command: it names one of our commands, which in a group needs no mention.
+
+    goes_on: it is in a thread in which a conversation with the bot has begun.
+    """
     address = message.address
     if not rules.may_speak(address, message.sender):
         return _refusal(message, rules, message.mention or is_command)
@@ -122,7 +134,7 @@ def decide(message: Message, rules: AccessRules, is_command: bool) -> Decision:
         return Decision(Verdict.ADMIT, "dm")
     if rules.answer == "off":
         return Decision(Verdict.DROP, "answers are off")
-    if message.mention or is_command or rules.answer == "always":
+    if message.mention or is_command or goes_on or rules.answer == "always":
         return Decision(Verdict.ADMIT, "group")
     return Decision(Verdict.CONTEXT, "not addressed")
 

@@ -14,7 +14,7 @@ from bot.store.rows import InboxRow, InboxState
 from channels.message import INBOUND_EVENT
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Sequence
+    from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 
     from bot.store import Store
     from channels.message import InboundEvent
@@ -33,12 +33,25 @@ class Inbound:
     event: InboundEvent
 
 
-class MessageBus:
-    """passes_by: takes an event that is not to be stored (said to others, too many strangers); else False."""
+async def _nothing_to_learn(events: Sequence[InboundEvent]) -> None:
+    return None
 
-    def __init__(self, store: Store, passes_by: Callable[[InboundEvent], bool]) -> None:
+
+class MessageBus:
+    """passes_by: takes an event that is not to be stored (said to others, too many strangers); else False.
+
+    learn: what has to be read from the store before that can be decided; it may raise StoreError.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        passes_by: Callable[[InboundEvent], bool],
+        learn: Callable[[Sequence[InboundEvent]], Awaitable[None]] = _nothing_to_learn,
+    ) -> None:
         self._store = store
         self._passes_by = passes_by
+        self._learn = learn
         self._waiting: asyncio.Queue[Inbound] = asyncio.Queue(WAITING)
         self._accepting: set[asyncio.Task[None]] = set()
 
@@ -48,6 +61,7 @@ class MessageBus:
         A cancelled caller (it waits only so long for the ack) stops nothing: what was committed is handed over all the
         same, for when the platform sends it again it is a duplicate.
         """
+        await self._learn(events)
         kept = [event for event in events if not self._passes_by(event)]
         accepting = asyncio.create_task(self._accept(kept), name="bus:accept")
         self._accepting.add(accepting)

@@ -1,25 +1,40 @@
 """The buttons of runs: on a message that waits, and on an answer that failed. Their ids are derived from the run, so
-that a restarted process shows the same; commands/waiting.py does what they say."""
+that a restarted process shows the same; commands/waiting.py does what they say.
+
+And what stands for buttons on a platform without any: a numbered list, answered by the number (presses.py).
+"""
 
 from __future__ import annotations
 
 import json
+import re
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from bot.store.rows import PromptRow
-from channels.message import Button
+from bot.markdown import plain
+from bot.store import outbox, prompts, runs
+from bot.store.rows import PromptRow, RunState
+from channels.message import OUTBOUND_MESSAGE, Button
 
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from sqlalchemy import Connection
+
     from bot.store.rows import RunRow
     from bot.texts.catalogue import Texts
+    from channels.base import Capabilities, Channel
+    from channels.message import Address, Message, OutboundMessage
 
 WAITING = "waiting"
 RETRY = "retry"
 RUN_NOW, DROP = "now", "drop"
 LIFE = timedelta(days=7)
+LOOKED_BACK = 50
+"""Messages of the bot in a chat among which a number looks for its question."""
+
+_NUMBER = re.compile(r"[1-9][0-9]{0,2}")
 
 
 def question(kind: str, prompt_id: str, conversation: str, options: object, now: datetime) -> PromptRow:
@@ -64,6 +79,64 @@ def chosen(prompt: PromptRow, index: int) -> tuple[str, str]:
     """(what to do, run id) of a pressed button; empty when there is no such option."""
     options = json.loads(prompt.options)
     return tuple(options[index]) if index < len(options) else ("", "")
+
+
+# Without buttons.
+
+
+def as_shown(message: OutboundMessage, caps: Capabilities) -> OutboundMessage:
+    """What a channel is given to show: on a platform without buttons the options are a list below the text."""
+    if caps.buttons or not message.buttons:
+        return message
+    labels = [button.label for row in message.buttons for button in row]
+    options = "\n".join(f"{number}. {plain(label)}" for number, label in enumerate(labels, 1))
+    text = "\n\n".join(part for part in (message.text, plain(message.status), options) if part)
+    return replace(message, text=text, status="", buttons=())
+
+
+def typed_number(text: str) -> int | None:
+    """The number that a message consists of, None for any other."""
+    return int(text) if _NUMBER.fullmatch(text.strip()) else None
+
+
+def may_be_number(message: Message, channel: Channel | None) -> bool:
+    """Whether a message may be the number of an option that stands in its chat. channel: the one it came by."""
+    without = channel is not None and not channel.capabilities.buttons
+    return without and not message.attachments and typed_number(message.text) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One that stands in a chat. data: of its buttons, in the order of their numbers."""
+
+    prompt: PromptRow
+    reply_key: str
+    data: tuple[str, ...]
+
+
+def questions(tx: Connection, conversation: str, address: Address, now: datetime) -> list[Question]:
+    """What a number may answer in a conversation, newest first: questions without an answer yet, up to the last thing
+    that the agent said there, for a number below that is meant for the agent."""
+    found = []
+    for reply_key, body in outbox.newest_replies(tx, address, LOOKED_BACK):
+        run = runs.load(tx, reply_key)
+        data = _data(body, run)
+        prompt = prompts.load(tx, data[0].partition(":")[0]) if data else None
+        if prompt is not None and prompt.conversation == conversation and prompt.answer is None:
+            found += [Question(prompt, reply_key, data)] if prompt.expires_at > now else []
+        if run is not None and run.conversation == conversation and run.started_at is not None:
+            break
+    return found
+
+
+def _data(body: str, run: RunRow | None) -> tuple[str, ...]:
+    """Of the buttons that a reply shows. Only of what is final the body is known; what waits has its own two."""
+    if body:
+        shown = OUTBOUND_MESSAGE.validate_json(body).buttons
+        return tuple(button.data for row in shown for button in row)
+    if run is not None and run.state is RunState.PENDING:
+        return tuple(f"{_waiting_id(run)}:{index}" for index in range(2))
+    return ()
 
 
 def _waiting_id(run: RunRow) -> str:

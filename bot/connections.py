@@ -4,54 +4,99 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
 
 from bot.access.book import policy_of
-from bot.store import accounts
+from bot.store import accounts, inbox
 from bot.texts import LANGUAGES
-from channels.base import ChannelPorts, Command, ConnectionState, Route
+from channels.base import ChannelPorts, Command, ConnectionState, Health, Newest, Route
 from channels.errors import Fatal
 from channels.registry import channel_class
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping, Sequence
 
+    from bot.admission import AccountPolicy
     from bot.patience import PatientStore
     from bot.settings import Settings
     from bot.tasks import Tasks
     from channels.base import BotIdentity, Channel, Clock, Publish
 
+    Load = Callable[[str], Callable[[str, Any, ChannelPorts], Channel]]
+
 log = logging.getLogger(__name__)
 
 RESTART_SECONDS = 10.0
+NEWEST_SINCE = timedelta(days=7)
+NEWEST_CHATS = 200
+UNLOADABLE = (
+    "its adapter cannot be loaded (the log says where): reinstall antler, or take the account out of `channels`"
+)
 
 
 class Connections:
-    """All configured accounts. channels and policies (by the config alone) are read by others, changed only here."""
+    """All configured accounts. channels (those that could be built) and policies (by the config alone) are read by
+    others, changed only here. load: from the registry."""
 
-    def __init__(self, settings: Settings, store: PatientStore, clock: Clock, tasks: Tasks) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        store: PatientStore,
+        clock: Clock,
+        tasks: Tasks,
+        *,
+        load: Load = channel_class,
+    ) -> None:
         self._settings = settings
         self._store = store
         self._clock = clock
         self._tasks = tasks
+        self._load = load
         self.channels: dict[str, Channel] = {}
         self.policies = {account: policy_of(settings, account) for account in settings.channels}
+        self._failures: dict[str, Fatal] = {}
 
-    def open(self, publish: Publish) -> None:
-        """Build every account's channel; nothing connects yet."""
+    @property
+    def health(self) -> Mapping[str, Health]:
+        """The state of every configured account, in the config's order."""
+        return {account: self._health(account) for account in self._settings.channels}
+
+    def _health(self, account: str) -> Health:
+        if account in self.channels:
+            return self.channels[account].health
+        failed = self._failures.get(account)
+        return Health() if failed is None else Health(state=ConnectionState.STOPPED, detail=reason(failed))
+
+    def open(self, publish: Publish, policy: Callable[[str], AccountPolicy]) -> None:
+        """Build every account's channel; nothing connects yet. policy: an account's rules as they are when asked."""
         for account, settings in self._settings.channels.items():
-            ports = ChannelPorts(publish=publish, clock=self._clock, route=self._router(account))
-            channel = channel_class(settings.type)(account, settings.adapter, ports)
+            ports = ChannelPorts(
+                publish=publish,
+                clock=self._clock,
+                route=self._router(account),
+                newest=lambda account=account: self._newest(account, policy),  # type: ignore[misc]  # mypy has no type for a lambda's default
+            )
+            try:
+                channel = self._load(settings.type)(account, settings.adapter, ports)
+            except Exception as error:
+                # A package that is missing, a bug in one adapter: the others must not go down with it.
+                log.exception("%s: its adapter cannot be loaded", account)
+                # Of other errors the text is not told: whatever they hold, it was not written to be read in a chat.
+                what = str(error) if isinstance(error, ImportError) else type(error).__name__
+                self._failures[account] = Fatal(what, UNLOADABLE)
+                continue
             self.channels[account] = channel
-            policy = self.policies[account]
-            rules = replace(policy.access, operator=channel.capabilities.operator)
-            self.policies[account] = replace(policy, access=rules)
+            rules = replace(self.policies[account].access, operator=channel.capabilities.operator)
+            self.policies[account] = replace(self.policies[account], access=rules)
 
     async def receive(self, account: str, hello: Callable[[], None]) -> Fatal | None:
         """Keep one account receiving until its source has ended (None), or only a person can help. Never raises else.
 
         hello: called at each accepted connection.
         """
+        if account in self._failures:
+            return self._failures[account]
         channel = self.channels[account]
 
         async def accepted(identity: BotIdentity) -> None:
@@ -65,8 +110,8 @@ class Connections:
                 return None
             except Fatal as error:
                 channel.health.state = ConnectionState.STOPPED
-                channel.health.detail = f"{error}; {error.hint}"
-                log.error("%s is stopped: %s; %s", account, error, error.hint)
+                channel.health.detail = reason(error)
+                log.error("%s is stopped: %s", account, channel.health.detail)
                 return error
             except Exception:
                 # A bug in one adapter must not take the others down; it stays visible, and is tried again.
@@ -77,7 +122,7 @@ class Connections:
 
     @property
     def all_stopped(self) -> bool:
-        return all(channel.health.state is ConnectionState.STOPPED for channel in self.channels.values())
+        return all(health.state is ConnectionState.STOPPED for health in self.health.values())
 
     async def close(self) -> None:
         for channel in self.channels.values():
@@ -97,12 +142,34 @@ class Connections:
             menu = [Command(name=name, description=text) for name, text in texts.command_menu.items()]
             await channel.publish_commands(menu, None if language == "en" else language)
 
+    async def _newest(self, account: str, policy: Callable[[str], AccountPolicy]) -> Sequence[Newest]:
+        """See ChannelPorts.newest."""
+        since = self._clock.now() - NEWEST_SINCE
+        messages = await self._store.read(lambda tx: inbox.newest_messages(tx, account, since))
+        rules = policy(account).access
+        return [
+            Newest(
+                chat=message.address.chat,
+                topic=message.address.topic,
+                kind=message.address.kind,
+                message_id=message.platform_message_id,
+                sent_at=message.sent_at,
+            )
+            for message in messages
+            if rules.listens(message.address, message.sender)
+        ][:NEWEST_CHATS]
+
     def _router(self, account: str) -> Callable[[str], Route]:
         def route(url: str) -> Route:
             proxy, ca_file = self._settings.account_route(account, url)
             return Route(proxy=proxy, ca_file=ca_file)
 
         return route
+
+
+def reason(error: Fatal) -> str:
+    """Why an account is stopped and what to do about it, for operators."""
+    return f"{error}; {error.hint}"
 
 
 def _rename_hint(conflict: accounts.AccountConflict) -> str:

@@ -16,12 +16,13 @@ from bot.access.admins import Admins
 from bot.access.book import AccessBook
 from bot.access.desk import AccessDesk
 from bot.access.doorkeeper import Doorkeeper
+from bot.access.outages import Outages
 from bot.access.pairing import Claims
 from bot.access.tool import AccessTool
 from bot.admission import Background, FloodGate
 from bot.bus import MessageBus
 from bot.commands import ModelChoice, make_commands
-from bot.connections import Connections
+from bot.connections import Connections, reason
 from bot.control import ControlServer
 from bot.conversations.ports import ConversationPorts
 from bot.delivery import Delivery
@@ -81,12 +82,13 @@ class Gateway:
         responder = Responder(patient, self._delivery, clock, self._conversation_tasks)
         self._book = AccessBook(self._connections.policies)
         self._admins = Admins(self._book, patient, self._delivery)
+        self._outages = Outages(self._admins, lambda: self._connections.health, clock)
         self._claims = Claims(clock)
         desk = AccessDesk(
             self._book,
             self._delivery,
             clock,
-            can_edit=lambda account: channels[account].capabilities.edits,
+            can_edit=lambda account: account in channels and channels[account].capabilities.edits,
             names_group=settings.names_group,
         )
         self._door = Doorkeeper(
@@ -105,7 +107,7 @@ class Gateway:
             version=version("antler"),
             store=patient,
             runs=self._runs,
-            channels=channels,
+            health=lambda: self._connections.health,
             clock=clock,
             waiting=lambda: self._manager.waiting,
         )
@@ -133,8 +135,9 @@ class Gateway:
             background=background,
             flood=FloodGate(clock, settings.limits.messages_per_minute, settings.limits.message_burst),
             clock=clock,
+            store=store,
         )
-        self._bus = MessageBus(store, self._manager.passes_by)
+        self._bus = MessageBus(store, self._manager.gate.passes_by, self._manager.gate.learn)
 
     async def run(self) -> bool:
         """Serve until a signal or the end of the terminal's input; False when something fatal ended it."""
@@ -154,7 +157,7 @@ class Gateway:
     # Start: what is left from the last process first, then the platforms, then the heavy imports.
 
     async def _start(self) -> None:
-        self._connections.open(self._bus.publish)
+        self._connections.open(self._bus.publish, self._book.policy)
         self._book.load(await self._store.read(access.everything))
         claim_notice.show(self._book, self._claims, self._settings.log.format)
         for channel in self._connections.channels.values():
@@ -165,7 +168,7 @@ class Gateway:
         self._tasks.spawn("control", self._control())
         await self._manager.recover()
         await self._bus.replay()
-        for account in self._connections.channels:
+        for account in self._settings.channels:
             self._tasks.spawn(f"channel {account}", self._receive(account))
         self._tasks.spawn("agent", self._warm_up())
         self._tasks.spawn("door", self._door.tidy())
@@ -184,12 +187,19 @@ class Gateway:
             self._terminal = terminal.attach_own(self._consoles[0], owner=only)
 
     async def _receive(self, account: str) -> None:
-        if await self._connections.receive(account, self._connected.set) is None:
+        failed = await self._connections.receive(account, lambda: self._said_hello(account))
+        if failed is None:
             log.info("%s has ended", account)
             await self._idle()
             self._stop.set()
         elif self._connections.all_stopped:
             self._fail("no account is left that could work")
+        else:
+            await self._outages.stopped(account, reason(failed))
+
+    def _said_hello(self, account: str) -> None:
+        self._connected.set()
+        self._tasks.spawn("outages", self._outages.connected(account))
 
     async def _warm_up(self) -> None:
         """Import and build the agent beside the running channels; runs that arrive earlier wait for it."""
@@ -215,7 +225,7 @@ class Gateway:
             summarization=settings.summarization,
             llm=settings.llm,
             model_call_limit=settings.limits.model_calls,
-            database=_checkpoints(settings),
+            database=settings.checkpoints,
             effects=StoreEffectLog(self._patient),
             ledger=StoreRunLedger(self._patient),
             clock=self._clock,
@@ -287,10 +297,3 @@ def _upload_limits(settings: Settings) -> UploadLimits:
 
 def _model_choices(settings: Settings) -> list[ModelChoice]:
     return [ModelChoice(model.name, model.display_name or model.model) for model in settings.models]
-
-
-def _checkpoints(settings: Settings) -> str:
-    """LangGraph's savers keep a file of their own on SQLite, and share the database on PostgreSQL."""
-    if settings.database.url is None:
-        return str(settings.data_dir / "checkpoints.db")
-    return settings.database.url.get_secret_value()

@@ -6,12 +6,14 @@ import logging
 from typing import TYPE_CHECKING
 
 from bot.admission import AccountPolicy as AccountPolicy
-from bot.admission import Decision, OncePer, Verdict, decide
-from bot.commands import Call, CommandLine, parse
+from bot.admission import OncePer, Verdict
+from bot.buttons import may_be_number
+from bot.commands import Call
 from bot.conversations.actors import Conversations
 from bot.conversations.mailbox import Edited, Resume, Task
 from bot.conversations.turns import Spoken
-from bot.identity import chat_id, conversation_key, person_id
+from bot.gate import Gate
+from bot.identity import chat_id, person_id
 from bot.presses import Presses
 from bot.runs.endings import StopReason
 from bot.runs.recovery import left_runs
@@ -37,24 +39,23 @@ if TYPE_CHECKING:
     from bot.access.doorkeeper import Doorkeeper
     from bot.admission import Background, FloodGate
     from bot.bus import Inbound, MessageBus
-    from bot.commands import Commands
+    from bot.commands import CommandLine, Commands
+    from bot.conversations.actor import Conversation
     from bot.conversations.ports import ConversationPorts
     from bot.delivery import Delivery
+    from bot.store import Store
     from bot.store.access import SubjectKind
     from bot.store.rows import RunRow
     from channels.base import Channel, Clock
-    from channels.message import Address, InboundEvent
 
 log = logging.getLogger(__name__)
 
 ONCE_A_MINUTE = 60.0
-OPENS_GROUPS = "allow"
-"""The one command that an admin may use where nobody is let in yet."""
 
 
 class ChannelManager:
     """desk: its book is asked for each event, so that what changes counts from the next message on. door: takes those
-    who are not let in."""
+    who are not let in. gate: decides, before an event is stored and after."""
 
     def __init__(
         self,
@@ -68,6 +69,7 @@ class ChannelManager:
         background: Background,
         flood: FloodGate,
         clock: Clock,
+        store: Store,
     ) -> None:
         self._ports = ports
         self._delivery = delivery
@@ -79,44 +81,17 @@ class ChannelManager:
         self._background = background
         self._flood = flood
         self._told_too_fast = OncePer(clock, ONCE_A_MINUTE)
+        self.gate = Gate(
+            book=desk.book,
+            door=door,
+            commands=commands,
+            channels=channels,
+            background=background,
+            store=store,
+        )
         self._conversations = Conversations(ports)
         self._presses = Presses(ports, commands, desk.book, self._conversations, channels)
         desk.on_shut_out = self._shut_out
-
-    # Before the inbox.
-
-    def passes_by(self, event: InboundEvent) -> bool:
-        """Whether an event is not even stored: said to others in an allowed group (kept in memory as background), or
-        one of more strangers than may cost anything."""
-        match event:
-            case Message():
-                return self._message_passes_by(event)
-            case MessageEdited(message=about) | (ButtonPressed() | MembershipChanged() as about):
-                known = self._policies(event.account).access.may_speak(about.address, about.sender)
-                return not known and self._door.turns_away(event.account)
-            case _:
-                return False
-
-    def _message_passes_by(self, message: Message) -> bool:
-        decision, policy = self._decide(message), self._policies(message.account)
-        if decision.verdict is Verdict.ADMIT or self._door.has_code(message):
-            return False
-        if decision.verdict is not Verdict.CONTEXT:
-            return self._door.turns_away(message.account)
-        if policy.group_context:
-            self._background.add(self._key(message.address, message.sender), message)
-        return True
-
-    def _decide(self, message: Message) -> Decision:
-        rules, line = self._policies(message.account).access, self._command(message)
-        decision = decide(message, rules, line is not None)
-        opens = line is not None and line.name == OPENS_GROUPS and message.sender.kind == "user"
-        if opens and message.address.kind == "group" and decision.verdict is not Verdict.ADMIT:
-            person = person_id(message.account, message.sender.id)
-            return Decision(Verdict.ADMIT, "an admin") if rules.is_admin(person) else decision
-        return decision
-
-    # After the inbox.
 
     async def serve(self, bus: MessageBus) -> None:
         """Handle committed events, for ever."""
@@ -172,24 +147,51 @@ class ChannelManager:
 
     async def _message(self, event_id: int, message: Message) -> None:
         policy = self._policies(message.account)
-        line, decision = self._command(message), self._decide(message)
+        line, decision = self.gate.command(message), self.gate.decide(message)
         person = person_id(message.account, message.sender.id)
         language = language_of(policy.locale, message.sender.locale, message.text)
         if await self._door.takes_code(event_id, message, line, decision):
             return
-        if decision.verdict is Verdict.ADMIT and not self._flood.passes(person):
+        admitted = decision.verdict is Verdict.ADMIT
+        unsure = decision.verdict is Verdict.CONTEXT and self.gate.threads.goes_on(message) is None
+        if admitted:
+            self.gate.threads.begin(message)
+        if admitted and not self._flood.passes(person):
             await self._too_fast(event_id, message, person, language)
-        elif decision.verdict is Verdict.ADMIT and line is not None:
+        elif admitted and line is not None:
             self._command_called(event_id, message, line, language)
-        elif decision.verdict is Verdict.ADMIT:
+        elif admitted or unsure:
             spoken = Spoken(event_id, message, language, policy.access.is_admin(person), policy.turns)
-            self._conversations.of(self._key(message.address, message.sender)).post(spoken)
+            self._spoken(spoken, sure=not unsure)
         elif decision.verdict is Verdict.GREET:
             await self._door.greet(event_id, message, decision)
         elif decision.verdict is Verdict.INTRODUCE:
             await self._door.introduce(event_id, message, decision.reason)
         else:
             self._ports.responder.settle_soon(event_id, decision.reason)
+
+    def _spoken(self, spoken: Spoken, *, sure: bool) -> None:
+        """sure: else it was let in because its conversation had begun, as an earlier process knew or as was forgotten
+        since; the conversation itself finds out, so that nobody else waits for it."""
+
+        async def hear(actor: Conversation) -> None:
+            if not sure and await actor.stored() is None:
+                await self._ports.responder.settle([spoken.id], "not addressed")
+            elif not await self._presses.number(actor, spoken):
+                await self._said(actor, spoken)
+
+        conversation = self._conversations.of(self.gate.key(spoken.message.address, spoken.message.sender))
+        channel = self._channels.get(spoken.message.account)
+        plain = sure and not may_be_number(spoken.message, channel)
+        conversation.post(spoken if plain else Task(spoken.id, hear))
+
+    async def _said(self, actor: Conversation, spoken: Spoken) -> None:
+        """To the agent, unless an admin was let in only to answer the question of /allow."""
+        message = spoken.message
+        if self._policies(message.account).access.may_speak(message.address, message.sender):
+            await actor.hear(spoken)
+        else:
+            await self._ports.responder.settle([spoken.id], "unknown group")
 
     async def _too_fast(self, event_id: int, message: Message, person: str, language: str) -> None:
         if self._told_too_fast.first(person):
@@ -207,18 +209,6 @@ class ChannelManager:
             reason=reason,
         )
 
-    def _command(self, message: Message) -> CommandLine | None:
-        """The command meant for us; another bot's, and an unknown one that a group says to nobody, is not."""
-        line = parse(message.text)
-        if line is None or message.attachments:
-            return None
-        if line.bot is not None:
-            identity = self._channels[message.account].identity if message.account in self._channels else None
-            if identity is None:  # not connected yet: the adapter knew, when the message came
-                return line if message.mention else None
-            return line if line.bot.lower() == identity.username.lower() else None
-        return line if message.mention or self._commands.knows(line.name) else None
-
     def _command_called(self, event_id: int, message: Message, line: CommandLine, language: str) -> None:
         person = person_id(message.account, message.sender.id)
         policy = self._policies(message.account)
@@ -231,14 +221,19 @@ class ChannelManager:
             is_admin=policy.access.is_admin(person),
             may_control=policy.access.may_control(message.address, person),
         )
-        conversation = self._conversations.of(self._key(message.address, message.sender))
-        conversation.post(Task(event_id, lambda actor: self._commands.handle(actor, call)))
+
+        async def handle(actor: Conversation) -> None:
+            if message.continues:
+                await actor.row(message)  # a thread's conversation begins with a command as well
+            await self._commands.handle(actor, call)
+
+        self._conversations.of(self.gate.key(message.address, message.sender)).post(Task(event_id, handle))
 
     async def _edited(self, event_id: int, edit: MessageEdited) -> None:
         message = edit.message
         if not self._policies(message.account).access.may_speak(message.address, message.sender):
             return await self._ports.responder.settle([event_id], "edit by a stranger")
-        conversation = self._conversations.standing(self._key(message.address, message.sender))
+        conversation = self._conversations.standing(self.gate.key(message.address, message.sender))
         if conversation is None:
             return await self._ports.responder.settle([event_id], "edited after its turn began")
         conversation.post(Edited(event_id, message))
@@ -260,6 +255,7 @@ class ChannelManager:
         if change is not None:
             change.committed()
         self._conversations.move(account, old_chat, new_chat)
+        self.gate.threads.forget()
         log.warning("%s: chat %s is now %s; put the new id into the config", account, old_chat, new_chat)
 
     def _shut_out(self, kind: SubjectKind, subject: str) -> None:
@@ -270,6 +266,3 @@ class ChannelManager:
         if kind == "person":
             self._background.forget(subject)
         self._conversations.expel(kind, subject)
-
-    def _key(self, address: Address, sender: Sender) -> str:
-        return conversation_key(address, sender, self._policies(address.account).group_scope)

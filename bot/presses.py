@@ -1,14 +1,19 @@
-"""Presses: what becomes of a pressed button: whose question it answers, and who may. For the manager."""
+"""Presses: what becomes of a pressed button, or of a number typed instead: whose question it answers, and who may.
+
+For the manager.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from bot.buttons import may_be_number, questions, typed_number
 from bot.commands import Press
 from bot.conversations.mailbox import Task
 from bot.identity import conversation_key, person_id
 from bot.store import outbox, prompts
 from bot.texts import language_of, texts_for
+from channels.message import OutboundMessage
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -17,10 +22,12 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from bot.access.book import AccessBook
+    from bot.buttons import Question
     from bot.commands import Commands
     from bot.conversations.actor import Conversation
     from bot.conversations.actors import Conversations
     from bot.conversations.ports import ConversationPorts
+    from bot.conversations.turns import Spoken
     from bot.store.rows import PromptRow
     from channels.base import Channel
     from channels.message import ButtonPressed
@@ -58,7 +65,6 @@ class Presses:
         pressed = Press(
             event_id=event_id,
             address=press.address,
-            event=press,
             option=int(option),
             reply_key=reply_key,
             person=person,
@@ -71,6 +77,49 @@ class Presses:
             self._acknowledge(press, await self._commands.pressed(actor, prompt, pressed))
 
         self._conversations.of(prompt.conversation).post(Task(event_id, answer))
+
+    # Where there are no buttons.
+
+    async def number(self, actor: Conversation, spoken: Spoken) -> bool:
+        """Take a number as the answer to the newest open question that is its writer's to answer. False where there is
+        none, or no such option: then it is said to the agent."""
+        message, now = spoken.message, self._ports.clock.now()
+        number = typed_number(message.text)
+        if number is None or not may_be_number(message, self._channels.get(message.account)):
+            return False
+        for question in await self._ports.store.read(lambda tx: questions(tx, actor.key, message.address, now)):
+            presses = [self._typed(spoken, question, data) for data in question.data]
+            open_ones = [press for press in presses if await self._commands.open_to(actor, question.prompt, press)]
+            if not open_ones:
+                continue
+            if number > len(presses) or presses[number - 1] not in open_ones:
+                return False
+            await self._tell(spoken, await self._commands.pressed(actor, question.prompt, presses[number - 1]))
+            return True
+        return False
+
+    def _typed(self, spoken: Spoken, question: Question, data: str) -> Press:
+        message = spoken.message
+        person = person_id(message.account, message.sender.id)
+        rules = self._book.policy(message.account).access
+        return Press(
+            event_id=spoken.id,
+            address=message.address,
+            option=int(data.partition(":")[2]),
+            reply_key=question.reply_key,
+            person=person,
+            language=spoken.language,
+            is_admin=rules.is_admin(person),
+            may_control=rules.may_control(message.address, person),
+        )
+
+    async def _tell(self, spoken: Spoken, text: str) -> None:
+        """What a button would answer shortly is a message here."""
+        if text:
+            message, answer = spoken.message, OutboundMessage(text=text, final=True)
+            await self._ports.responder.tell(
+                f"event:{spoken.id}", message.address, message.platform_message_id, answer, also=lambda tx: None
+            )
 
     def _acknowledge(self, press: ButtonPressed, text: str) -> None:
         """Answer the button itself. Nobody waits for it: a slow platform must not hold up other conversations."""

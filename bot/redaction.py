@@ -23,8 +23,11 @@ SIGN = 6
 class Redactor:
     """Replaces each known secret, also URL-quoted, in base64 and escaped as in JSON, by a mark.
 
-    longest: of all forms, in characters.
+    longest: of all forms, in characters. sign: how many characters at a text's end may be a secret's beginning that
+    `without_beginning` leaves.
     """
+
+    sign = SIGN - 1
 
     def __init__(self, secrets: Iterable[str]) -> None:
         forms = sorted({form for secret in secrets if len(secret) >= SHORTEST for form in _forms(secret)}, key=len)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from bot.markdown import plain
 from channels.base import ConnectionState
 
 if TYPE_CHECKING:
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from bot.runs.manager import RunManager
     from bot.store.rows import ConversationRow
     from bot.texts.catalogue import Texts
-    from channels.base import Channel, Clock, Health
+    from channels.base import Clock, Health
 
 from bot.store import usage
 
@@ -45,20 +46,20 @@ class StatusPage:
         version: str,
         store: PatientStore,
         runs: RunManager,
-        channels: Mapping[str, Channel],
+        health: Callable[[], Mapping[str, Health]],
         clock: Clock,
         waiting: Callable[[], int],
     ) -> None:
         self._version = version
         self._store = store
         self._runs = runs
-        self._channels = channels
+        self._health = health
         self._clock = clock
         self._waiting = waiting
         self._began = clock.monotonic()
 
     def connections(self) -> list[Connection]:
-        return [self._connection(account, channel.health) for account, channel in self._channels.items()]
+        return [self._connection(account, health) for account, health in self._health().items()]
 
     def _connection(self, account: str, health: Health) -> Connection:
         silence = None if health.last_sign is None else max(0.0, self._clock.monotonic() - health.last_sign)
@@ -91,14 +92,14 @@ class StatusPage:
         }
 
     async def for_chat(self, conversation: Conversation, row: ConversationRow, model: str, texts: Texts) -> str:
-        """Markdown for one conversation: its own connection in full, the others in a word each."""
+        """Markdown for one conversation: its own connection in full, the others in a word each, why one is stopped."""
         say = texts.status
         uptime = texts.duration(self._clock.monotonic() - self._began)
         lines = [say["title"].format(version=self._version, uptime=uptime)]
         own = next((c for c in self.connections() if c.account == row.account), None)
         if own is not None:
             lines += self._connection_lines(own, texts)
-        others = [f"{c.account} {say[c.state]}" for c in self.connections() if c.account != row.account]
+        others = [_in_a_word(c, texts) for c in self.connections() if c.account != row.account]
         lines.append(say["model"].format(model=model))
         lines.append(await self._thread_line(row, texts))
         lines.append(self._run_line(conversation, texts))
@@ -129,3 +130,8 @@ class StatusPage:
         step = active.view.status or texts.status["step"].format(calls=calls)
         age = texts.duration(self._clock.monotonic() - active.began)
         return texts.status["running"].format(age=age, step=step)
+
+
+def _in_a_word(connection: Connection, texts: Texts) -> str:
+    word = f"{connection.account} {texts.status[connection.state]}"
+    return f"{word} ({plain(connection.detail)})" if connection.state == ConnectionState.STOPPED else word

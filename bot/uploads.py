@@ -8,7 +8,7 @@ import logging
 import os
 import re
 import secrets
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, TypeVar
 
 from channels.errors import AttachmentFailed, ChannelError, Temporary
@@ -72,6 +72,9 @@ class Uploads:
                 await _in_thread(sink.open)
                 sink.check(attachment.size or 0)
                 await self._download(channel, attachment, sink)
+                if attachment.name is None and sink.told is not None:
+                    name = display_name(replace(attachment, name=sink.told))
+                    await _in_thread(sink.rename, f"{secrets.token_hex(4)}-{name}")
                 kept = True
                 mime_type = attachment.mime_type or "application/octet-stream"
                 return InputFile(path=sink.path, name=name, mime_type=mime_type, size=sink.size)
@@ -114,6 +117,7 @@ class _FileSink:
         self.path = folder / name
         self.size = 0
         self.exceeded: Problem | None = None
+        self.told: str | None = None
         self._limits = limits
         self._room = limits.thread
         self._folder: int | None = None
@@ -140,6 +144,14 @@ class _FileSink:
         self.check(self.size)
         if self._fd is not None:
             await _in_thread(_write_all, self._fd, chunk)
+
+    def called(self, name: str) -> None:
+        """NamedSink: only the download told it."""
+        self.told = name
+
+    def rename(self, name: str) -> None:
+        os.rename(self.path.name, name, src_dir_fd=self._folder, dst_dir_fd=self._folder)
+        self.path = self.path.with_name(name)
 
     def restart(self) -> None:
         if self._fd is not None:

@@ -7,15 +7,17 @@ line in `registry.py` and one parameter in the contract test.
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from channels.message import (
     Address,
     Attachment,
     ButtonPressed,
+    ChatKind,
     ChatMigrated,
     MembershipChanged,
     Message,
@@ -55,6 +57,8 @@ class Capabilities:
     preview_dm: in a DM, `preview` can show the growing reply without a message, until `send` puts the real one there.
     preview_ttl: seconds after which a preview fades unless it is shown again.
     operator: only who controls this machine can write here (its terminal), so access lists do not apply.
+    replies_to_message: an answer can only be given to a certain message, so `send` and `open_stream` are told it in a
+    DM as well, where nothing is quoted otherwise.
     """
 
     edits: bool
@@ -72,15 +76,23 @@ class Capabilities:
     preview_dm: bool = False
     preview_ttl: float = 20.0
     operator: bool = False
+    replies_to_message: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rate:
-    """The budget of one account: calls per second over all chats, per chat, and sends plus edits a minute per group."""
+    """The budget of one account.
+
+    per_second: calls over all chats. per_chat_*: calls in any one chat; per_group_per_minute: in one group.
+    edits_per_minute: edits over all chats, where a platform counts them apart.
+    """
 
     per_second: float
     per_chat_per_second: float
     per_group_per_minute: float
+    per_chat_per_minute: float = math.inf
+    per_chat_per_hour: float = math.inf
+    edits_per_minute: float = math.inf
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +178,16 @@ class Sink(Protocol):
     async def write(self, chunk: bytes) -> None: ...
 
 
+@runtime_checkable
+class NamedSink(Sink, Protocol):
+    """A sink that also wants to know what the file is called, where only its download tells.
+
+    `called` comes before the bytes, at each try of a download; the name is as untrusted as `Attachment.name`.
+    """
+
+    def called(self, name: str) -> None: ...
+
+
 class LiveReply(Protocol):
     """An open append-only stream: the live form of the first part of `layout(message)`; later parts are sent after it.
 
@@ -180,13 +202,32 @@ class LiveReply(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Newest:
+    """The newest message of one chat that the gateway has stored; topic is None outside threads."""
+
+    chat: str
+    topic: str | None
+    kind: ChatKind
+    message_id: str
+    sent_at: datetime
+
+
+async def _nothing_stored() -> Sequence[Newest]:
+    return ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ChannelPorts:
-    """What an adapter is handed. route: resolves the network settings for a URL of this account."""
+    """What an adapter is handed. route: resolves the network settings for a URL of this account.
+
+    newest: what was stored last of each chat (and thread) that is let in, for fetching what was said meanwhile.
+    """
 
     publish: Publish
     clock: Clock
     route: Callable[[str], Route]
     log: logging.Logger = field(default_factory=lambda: logging.getLogger("channels"))
+    newest: Callable[[], Awaitable[Sequence[Newest]]] = _nothing_stored
 
 
 Hello = Callable[[BotIdentity], Awaitable[None]]

@@ -86,6 +86,8 @@ class Message(Event):
 
     mention: the bot is addressed (named, replied to, or a command is meant for it); in a DM always True.
     text: as typed, the mention of the bot removed, newlines as \\n.
+    continues: it is in a thread of its own (`address.topic`), in which a conversation goes on without naming the bot
+    once it has begun; False where the operator does not want that, and outside threads.
     bundle_key: equal for events that the platform cut from one message (an album, a long paste), else None.
     chat_title: of a group, untrusted text for show.
     """
@@ -97,6 +99,7 @@ class Message(Event):
     mention: bool
     reply_to: Quote | None = None
     attachments: tuple[Attachment, ...] = ()
+    continues: bool = False
     bundle_key: str | None = None
     chat_title: str = ""
     type: Literal["message"] = "message"

@@ -19,14 +19,26 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Platform:
-    """config: "module:Class" of its pydantic settings; channel: "module:Class" called as (account, config, ports)."""
+    """config: "module:Class" of its pydantic settings; channel: "module:Class" called as (account, config, ports).
+
+    manifest: "module:function" that makes the text (app name -> text) with which an app is created on the platform, ""
+    where there is no such thing.
+    """
 
     config: str
     channel: str
+    manifest: str = ""
 
 
 PLATFORMS = {
     "telegram": Platform("channels.telegram.config:TelegramConfig", "channels.telegram.channel:TelegramChannel"),
+    "slack": Platform(
+        "channels.slack.config:SlackConfig",
+        "channels.slack.channel:SlackChannel",
+        manifest="channels.slack.manifest:manifest",
+    ),
+    "feishu": Platform("channels.feishu.config:FeishuConfig", "channels.feishu.channel:FeishuChannel"),
+    "wecom": Platform("channels.wecom.config:WecomConfig", "channels.wecom.channel:WecomChannel"),
     "console": Platform("channels.console.config:ConsoleConfig", "channels.console.channel:ConsoleChannel"),
 }
 
@@ -36,6 +48,15 @@ class UnknownPlatform(LookupError):
 
     def __init__(self, name: str) -> None:
         super().__init__(f"unknown platform {name!r}; known are {', '.join(sorted(PLATFORMS))}")
+        self.name = name
+
+
+class NoManifest(LookupError):
+    """The platform needs no text to create an app with."""
+
+    def __init__(self, name: str) -> None:
+        with_one = ", ".join(sorted(name for name, platform in PLATFORMS.items() if platform.manifest))
+        super().__init__(f"{name} has no app manifest; only {with_one} does")
         self.name = name
 
 
@@ -55,6 +76,15 @@ def channel_class(platform: str) -> Callable[[str, Any, ChannelPorts], Channel]:
     """The adapter of a platform; imports its SDK. Raises UnknownPlatform."""
     found: Any = _load(_platform(platform).channel)
     return found  # type: ignore[no-any-return]  # as above
+
+
+def manifest(platform: str, app: str) -> str:
+    """The text with which an app of that name is created on the platform. Raises UnknownPlatform, NoManifest."""
+    path = _platform(platform).manifest
+    if not path:
+        raise NoManifest(platform)
+    make: Callable[[str], str] = _load(path)
+    return make(app)
 
 
 def _platform(name: str) -> Platform:

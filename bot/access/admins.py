@@ -25,16 +25,19 @@ class Admins:
         self._store = store
         self._delivery = delivery
 
-    async def tell(self, account: str, key: str, text: Callable[[Texts], str]) -> None:
+    async def tell(self, account: str, key: str, text: Callable[[Texts], str]) -> int:
         """Tell each admin of the account whom the bot may write to: who claimed it, or ever talked to it in private.
 
-        key: of this piece of news; the same one again is no second message.
+        key: of this piece of news; the same one again is no second message. Returns how many there are.
         """
+        told = 0
         for admin in self._book.admins(account):
             address = await self._address(admin)
             if address is not None:
                 message = OutboundMessage(text=text(texts_for(self._language(account, admin))), final=True)
                 await self._store.until_available(partial(self._delivery.say, f"{key}:{admin}", address, None, message))
+                told += 1
+        return told
 
     async def _address(self, admin: str) -> Address | None:
         row = self._book.row("person", admin)

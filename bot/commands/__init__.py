@@ -1,8 +1,8 @@
 """What people type with a slash, and the buttons that it shows. One file per group of commands; make.py lists them."""
 
-from bot.commands.line import Call, CommandLine, Press, parse
+from bot.commands.line import Call, CommandLine, Press, meant_for_us, parse
 from bot.commands.make import make_commands
 from bot.commands.models import ModelChoice
 from bot.commands.table import Commands
 
-__all__ = ["Call", "CommandLine", "Commands", "ModelChoice", "Press", "make_commands", "parse"]
+__all__ = ["Call", "CommandLine", "Commands", "ModelChoice", "Press", "make_commands", "meant_for_us", "parse"]

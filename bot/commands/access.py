@@ -11,6 +11,7 @@ from bot.access import pairing
 from bot.access.changes import AccessRefused, clean_name
 from bot.access.listing import entries
 from bot.access.pairing import Tries
+from bot.commands.group import ButtonKind
 from bot.commands.line import inline
 from bot.identity import chat_id
 from bot.store import prompts
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from bot.access.changes import Change
     from bot.access.desk import AccessDesk
     from bot.access.listing import Entry
-    from bot.commands.group import Answers, ButtonHandler, CommandHandler
+    from bot.commands.group import Answers, CommandHandler
     from bot.commands.line import Call, Press
     from bot.conversations.actor import Conversation
     from bot.store.access import SubjectKind
@@ -53,7 +54,7 @@ class AccessCommands:
             "disallow": self._disallow,
             "access": self._access,
         }
-        self.buttons: Mapping[str, ButtonHandler] = {GROUP_PROMPT: self._decided}
+        self.buttons: Mapping[str, ButtonKind] = {GROUP_PROMPT: ButtonKind(self._decided, self._open_to)}
 
     async def _pair(self, conversation: Conversation, call: Call) -> None:
         texts = call.texts
@@ -110,10 +111,13 @@ class AccessCommands:
         question = OutboundMessage(text=ask, buttons=(buttons,), final=True)
         await self._answers.show(call, question, "/allow", also=lambda tx: prompts.create(tx, prompt))
 
+    async def _open_to(self, conversation: Conversation, prompt: PromptRow, press: Press) -> bool:
+        return prompt.who == press.person and press.is_admin
+
     async def _decided(self, conversation: Conversation, prompt: PromptRow, press: Press) -> str:
         """A button of /allow, which only the admin who asked may press."""
         texts = press.texts
-        if prompt.who != press.person or not press.is_admin:
+        if not await self._open_to(conversation, prompt, press):
             await self._answers.nothing(press.event_id, "not allowed")
             return texts.not_yours
         asked, now = json.loads(prompt.options), self._clock.now()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from channels.message import OutboundMessage
@@ -21,6 +22,18 @@ CommandHandler = Callable[["Conversation", "Call"], Awaitable[None]]
 ButtonHandler = Callable[["Conversation", "PromptRow", "Press"], Awaitable[str]]
 """Does what a button says, settles its event, and returns the button's short answer."""
 
+ButtonRule = Callable[["Conversation", "PromptRow", "Press"], Awaitable[bool]]
+"""Whether a button still means something, and that person may press it. Changes nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class ButtonKind:
+    """What a kind of question does. open_to is asked where options are answered by their number, for one that answers
+    nothing is a message like any other."""
+
+    pressed: ButtonHandler
+    open_to: ButtonRule
+
 
 class CommandGroup(Protocol):
     """commands: by name. buttons: by the kind of the prompt that shows them."""
@@ -28,7 +41,7 @@ class CommandGroup(Protocol):
     @property
     def commands(self) -> Mapping[str, CommandHandler]: ...
     @property
-    def buttons(self) -> Mapping[str, ButtonHandler]: ...
+    def buttons(self) -> Mapping[str, ButtonKind]: ...
 
 
 class Answers:

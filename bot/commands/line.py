@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 from bot.texts import texts_for
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from bot.texts.catalogue import Texts
-    from channels.message import Address, ButtonPressed, Message
+    from channels.message import Address, Message
 
 _LINE = re.compile(r"/([A-Za-z][\w-]{0,31})(?:@(\S+))?(?:\s+(.*))?", re.DOTALL)
 
@@ -32,6 +34,21 @@ def parse(text: str) -> CommandLine | None:
     return CommandLine(match[1].lower(), match[2], (match[3] or "").strip())
 
 
+def meant_for_us(message: Message, username: str | None, knows: Callable[[str], bool]) -> CommandLine | None:
+    """The command that a message gives the bot; another bot's, and an unknown one that a group says to nobody, is none.
+
+    username: the bot's, None while it is not connected. knows: whether we have a command of that name.
+    """
+    line = parse(message.text)
+    if line is None or message.attachments:
+        return None
+    if line.bot is None:
+        return line if message.mention or knows(line.name) else None
+    if username is None:  # the adapter knew, when the message came
+        return line if message.mention else None
+    return line if line.bot.lower() == username.lower() else None
+
+
 @dataclass(frozen=True, slots=True)
 class Call:
     """One use of a command. person: who typed it; may_control: whether /new and /models are theirs to use here."""
@@ -51,11 +68,11 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Press:
-    """A press of one of our buttons. option: its index; reply_key: of the message that has the button."""
+    """A press of one of our buttons, or the typed number of an option. option: its index; reply_key: of the message
+    that has the button."""
 
     event_id: int
     address: Address
-    event: ButtonPressed
     option: int
     reply_key: str
     language: str

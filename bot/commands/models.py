@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from bot.commands.group import ButtonKind
 from bot.commands.line import inline
 from bot.store import conversations, prompts
 from bot.store.rows import PromptRow
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection
 
-    from bot.commands.group import Answers, ButtonHandler, CommandHandler
+    from bot.commands.group import Answers, CommandHandler
     from bot.commands.line import Call, Press
     from bot.conversations.actor import Conversation
     from bot.texts.catalogue import Texts
@@ -45,7 +46,7 @@ class ModelCommands:
         self._default = models[0].name
         self._clock = clock
         self.commands: Mapping[str, CommandHandler] = {"models": self._show}
-        self.buttons: Mapping[str, ButtonHandler] = {MODEL_PROMPT: self._pressed}
+        self.buttons: Mapping[str, ButtonKind] = {MODEL_PROMPT: ButtonKind(self._pressed, self._open_to)}
 
     async def _show(self, conversation: Conversation, call: Call) -> None:
         row = await conversation.row(call.message)
@@ -94,6 +95,9 @@ class ModelCommands:
         text = "\n".join(lines) + "\n\n" + texts.models_hint
         return OutboundMessage(text=text, buttons=buttons, final=True), lambda tx: prompts.create(tx, prompt)
 
+    async def _open_to(self, conversation: Conversation, prompt: PromptRow, press: Press) -> bool:
+        return press.may_control
+
     async def _pressed(self, conversation: Conversation, prompt: PromptRow, press: Press) -> str:
         """Switch, and show the list anew in the same message."""
         if not press.may_control:
@@ -113,7 +117,7 @@ class ModelCommands:
 
         await self._answers.change(press, message, "model button", also)
         conversation.forget_row()
-        return name
+        return press.texts.model_switched.format(model=name).replace("`", "")
 
 
 def _option(prompt: PromptRow, index: int) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from bot.commands.group import Answers, ButtonHandler, CommandGroup, CommandHandler
+    from bot.commands.group import Answers, ButtonKind, CommandGroup, CommandHandler
     from bot.commands.line import Call, Press
     from bot.conversations.actor import Conversation
     from bot.store.rows import PromptRow
@@ -18,7 +18,7 @@ class Commands:
     def __init__(self, answers: Answers, groups: Sequence[CommandGroup]) -> None:
         self._answers = answers
         self._commands: dict[str, CommandHandler] = {}
-        self._buttons: dict[str, ButtonHandler] = {}
+        self._buttons: dict[str, ButtonKind] = {}
         for group in groups:
             self._commands.update(group.commands)
             self._buttons.update(group.buttons)
@@ -31,12 +31,17 @@ class Commands:
 
     async def pressed(self, conversation: Conversation, prompt: PromptRow, press: Press) -> str:
         """Do what a button says; returns the button's short answer."""
-        handler = self._buttons.get(prompt.kind)
-        if handler is None:
+        kind = self._buttons.get(prompt.kind)
+        if kind is None:
             # Made by another version of Antler.
             await self._answers.nothing(press.event_id, "unknown button")
             return press.texts.button_expired
-        return await handler(conversation, prompt, press)
+        return await kind.pressed(conversation, prompt, press)
+
+    async def open_to(self, conversation: Conversation, prompt: PromptRow, press: Press) -> bool:
+        """Whether the press would count."""
+        kind = self._buttons.get(prompt.kind)
+        return kind is not None and await kind.open_to(conversation, prompt, press)
 
     async def _unknown(self, conversation: Conversation, call: Call) -> None:
         text = call.texts.unknown_command.format(command=f"`/{call.line.name}`")

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection
 
-    from bot.commands.group import Answers, ButtonHandler, CommandHandler
+    from bot.commands.group import Answers, ButtonKind, CommandHandler
     from bot.commands.line import Call
     from bot.conversations.actor import Conversation
     from bot.status import StatusPage
@@ -41,7 +41,7 @@ class TalkCommands:
             "whoami": self._whoami,
             "help": self._help,
         }
-        self.buttons: Mapping[str, ButtonHandler] = {}
+        self.buttons: Mapping[str, ButtonKind] = {}
 
     async def _new(self, conversation: Conversation, call: Call) -> None:
         if not call.may_control:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from pydantic import ValidationError
 
 from bot.buttons import DROP, RETRY, RUN_NOW, WAITING, chosen, question
+from bot.commands.group import ButtonKind
 from bot.commands.line import inline
 from bot.store import prompts
 from channels.message import Button, OutboundMessage
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
 
-    from bot.commands.group import Answers, ButtonHandler, CommandHandler
+    from bot.commands.group import Answers, CommandHandler
     from bot.commands.line import Call, Press
     from bot.conversations.actor import Conversation
     from bot.store.rows import PromptRow, RunRow
@@ -37,10 +38,10 @@ class WaitingCommands:
         self._answers = answers
         self._clock = clock
         self.commands: Mapping[str, CommandHandler] = {"queue": self._queue, "retry": self._retry}
-        self.buttons: Mapping[str, ButtonHandler] = {
-            WAITING: self._pressed,
-            QUEUE: self._pressed_in_list,
-            RETRY: self._pressed_retry,
+        self.buttons: Mapping[str, ButtonKind] = {
+            WAITING: ButtonKind(self._pressed, self._waits),
+            QUEUE: ButtonKind(self._pressed_in_list, self._waits),
+            RETRY: ButtonKind(self._pressed_retry, self._failed_last),
         }
 
     # What waits.
@@ -61,6 +62,10 @@ class WaitingCommands:
         dropped = await conversation.drop_waiting(sentence, whose)
         text = call.texts.queue_cleared.format(count=dropped) if dropped else call.texts.queue_none_yours
         await self._answers.say(call, text, "/queue")
+
+    async def _waits(self, conversation: Conversation, prompt: PromptRow, press: Press) -> bool:
+        waiting = conversation.line.find(chosen(prompt, press.option)[1])
+        return waiting is not None and (press.is_admin or waiting.row.speaker == press.person)
 
     async def _pressed(self, conversation: Conversation, prompt: PromptRow, press: Press) -> str:
         """On the message of what waits: what was done shows there by itself."""
@@ -130,6 +135,14 @@ class WaitingCommands:
         refusal = await self._again(conversation, call.event_id, call.person, call.is_admin, call.texts)
         if refusal is not None:
             await self._answers.say(call, refusal, "/retry")
+
+    async def _failed_last(self, conversation: Conversation, prompt: PromptRow, press: Press) -> bool:
+        last = None if conversation.busy else await conversation.last_run()
+        return (
+            last is not None
+            and last.run_id == chosen(prompt, press.option)[1]
+            and (press.is_admin or last.speaker == press.person)
+        )
 
     async def _pressed_retry(self, conversation: Conversation, prompt: PromptRow, press: Press) -> str:
         _, run_id = chosen(prompt, press.option)

@@ -108,7 +108,7 @@ class Conversation:
     async def _dispatch(self, item: Item) -> None:
         match item:
             case Spoken():
-                await self._spoken(item)
+                await self.hear(item)
             case Edited():
                 await self._edited(item)
             case Task():
@@ -124,7 +124,8 @@ class Conversation:
 
     # Messages become turns, turns become runs.
 
-    async def _spoken(self, spoken: Spoken) -> None:
+    async def hear(self, spoken: Spoken) -> None:
+        """A message for the agent. Only within the conversation's own order."""
         if self._arrivals.joins(spoken):
             return
         ports = self._ports

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, cast
 
 from bot.delivery.failures import Failures, pause
 from bot.delivery.places import Places
+from bot.delivery.plan import Edit
 from bot.delivery.reply import Outcome, Reply
-from bot.delivery.scheduler import Scheduler
+from bot.delivery.scheduler import Made, Scheduler
 from bot.delivery.sender import Sender
 from bot.store.errors import StoreUnavailable
 from channels.errors import ChannelError, ChatGone, ChatMoved, Fatal
@@ -173,31 +174,33 @@ class Account:
         assert self._scheduler is not None
         strain = self._scheduler.strain(reply.chat)
         return max(
-            reply.usual_interval(self._caps) * strain, self._scheduler.budget.edit_interval(len(self._streaming))
+            reply.usual_interval(self._caps) * strain,
+            self._scheduler.draft_interval(reply.chat),
+            self._scheduler.budget.draft_interval(len(self._streaming), edits=reply.live is None),
         )
 
-    async def _perform(self, job: Job, line: ChatLine) -> bool:
+    async def _perform(self, job: Job, line: ChatLine) -> Made:
         """The scheduler's grant: one call."""
         reply = cast("Reply", job)
         assert self._sender is not None
         assert self._caps is not None
         previews = self._caps.preview_dm and not reply.group and not line.preview_refused
-        called = True
         try:
-            called = await self._sender.advance(reply, previews)
+            made = await self._sender.advance(reply, previews)
         except ChannelError as error:
+            made = Made.EDIT if isinstance(reply.doing, Edit) else Made.CALL
             await self._failed(reply, line, error)
         except StoreUnavailable as error:
             log.error("reply %s waits for the database: %s", reply.key, error)
             self._wait_again(reply)
-            called = False
+            made = Made.NOTHING
         if reply.settled:
             self.forget(reply)
         else:
             self._hold_back(reply, line)
             self.changed(reply)
         self._around.progressed()
-        return called
+        return made
 
     def _hold_back(self, reply: Reply, line: ChatLine) -> None:
         """While a reply is in trouble, what was said later in the chat waits; but not for ever."""

@@ -56,6 +56,14 @@ class Window:
         allowed = max(1, int(self._limit * share))
         return now if len(self._stamps) < allowed else self._stamps[-allowed] + self._seconds
 
+    def spread(self, now: float, share: float) -> float:
+        """Seconds between two calls with which what is left of the share lasts until the oldest call is out of the
+        window; 0 while more than half is left."""
+        used, allowed = self.used(now), max(1, int(self._limit * share))
+        if used * 2 <= allowed or used >= allowed:
+            return 0.0
+        return (self._stamps[0] + self._seconds - now) / (allowed - used)
+
     def take(self, now: float) -> None:
         self._stamps.append(now)
 
@@ -67,6 +75,10 @@ class Window:
     def used(self, now: float) -> int:
         self._forget(now)
         return len(self._stamps)
+
+    def empty_at(self, now: float) -> float:
+        """When the last call that was taken is out of it."""
+        return self._stamps[-1] + self._seconds if self.used(now) else now
 
     def _forget(self, now: float) -> None:
         while self._stamps and self._stamps[0] + self._seconds <= now:
@@ -154,35 +166,44 @@ class Bucket:
         self._at = now
 
 
-class ChatBudget:
-    """One chat's calls: a bucket, in groups also a minute's window, and the pause that a platform asked for."""
+MINUTE, HOUR = 60.0, 3600.0
 
-    __slots__ = ("_bucket", "_minute", "blocked_until", "strain")
+
+class ChatBudget:
+    """One chat's calls: a bucket, the windows of a minute and an hour, and the pause that a platform asked for."""
+
+    __slots__ = ("_bucket", "_windows", "blocked_until", "strain")
 
     def __init__(self, rate: Rate, group: bool, now: float) -> None:
         self._bucket = Bucket(rate.per_chat_per_second, max(1.0, min(BURST, rate.per_chat_per_second * BURST)), now)
-        per_minute = rate.per_group_per_minute
-        self._minute = Window(max(1, int(per_minute)), 60.0) if group and math.isfinite(per_minute) else None
+        per_minute = min(rate.per_chat_per_minute, rate.per_group_per_minute if group else math.inf)
+        limits = ((per_minute, MINUTE), (rate.per_chat_per_hour, HOUR))
+        self._windows = tuple(Window(max(1, int(most)), length) for most, length in limits if math.isfinite(most))
         self.blocked_until = -math.inf
         self.strain = 1.0
         """How much wider than usual edits are spaced: doubled by a 429, eased by each call that passes."""
 
     def ready_at(self, now: float, priority: Priority) -> float:
         ready = max(self._bucket.ready_at(now), self.blocked_until)
-        # A typing action is no message, so it does not count against the minute's messages.
-        if self._minute is not None and priority is not Priority.TYPING:
-            ready = max(ready, self._minute.ready_at(now, SHARE[priority]))
-        return ready
+        return max((ready, *(window.ready_at(now, SHARE[priority]) for window in self._counting(priority))))
 
     def take(self, now: float, priority: Priority) -> None:
         self._bucket.take(now)
-        if self._minute is not None and priority is not Priority.TYPING:
-            self._minute.take(now)
+        for window in self._counting(priority):
+            window.take(now)
 
     def give_back(self, priority: Priority) -> None:
         self._bucket.give_back()
-        if self._minute is not None and priority is not Priority.TYPING:
-            self._minute.give_back()
+        for window in self._counting(priority):
+            window.give_back()
+
+    def _counting(self, priority: Priority) -> tuple[Window, ...]:
+        """A typing action is no message, so it does not count against a window's messages."""
+        return () if priority is Priority.TYPING else self._windows
+
+    def draft_interval(self, now: float) -> float:
+        """Seconds between two drafts so that a growing answer gets slower, but never stands still for long."""
+        return max((window.spread(now, DRAFT_SHARE) for window in self._windows), default=0.0)
 
     def refuse(self, now: float, seconds: float) -> None:
         """A 429: nothing goes to this chat for `seconds`, and edits come at half the pace afterwards."""
@@ -200,19 +221,22 @@ class ChatBudget:
         """When this budget holds nothing worth remembering."""
         fresh = max(self._bucket.full_at(now), self.blocked_until)
         if self.strain > 1:
-            fresh = max(fresh, now + 60)
-        return max(fresh, now + 60) if self._minute is not None and self._minute.used(now) else fresh
+            fresh = max(fresh, now + MINUTE)
+        return max((fresh, *(window.empty_at(now) for window in self._windows)))
 
 
 class AccountBudget:
-    """All calls of one account."""
+    """All calls of one account; edits of standing messages also by themselves, where the platform counts them apart."""
 
-    __slots__ = ("_rate", "_window")
+    __slots__ = ("_edits", "_edits_per_minute", "_rate", "_window")
 
     def __init__(self, rate: Rate) -> None:
         self._rate = rate.per_second
+        self._edits_per_minute = rate.edits_per_minute
         limit = max(1, int(self._rate)) if math.isfinite(self._rate) else 0
         self._window = Flights(limit, limit / self._rate) if limit else None
+        edits = rate.edits_per_minute
+        self._edits = Window(max(1, int(edits)), MINUTE) if math.isfinite(edits) else None
 
     def ready_at(self, now: float, priority: Priority) -> float:
         return now if self._window is None else self._window.ready_at(now, SHARE[priority])
@@ -237,6 +261,23 @@ class AccountBudget:
     def per_second(self) -> float:
         return self._rate
 
-    def edit_interval(self, streaming: int) -> float:
-        """Seconds between two edits of one reply so that `streaming` replies together stay within the drafts' share."""
-        return streaming / (self._rate * DRAFT_SHARE)
+    def edit_ready_at(self, now: float, priority: Priority) -> float:
+        """The earliest time for one more edit of a standing message."""
+        return now if self._edits is None else self._edits.ready_at(now, SHARE[priority])
+
+    def take_edit(self, now: float) -> None:
+        if self._edits is not None:
+            self._edits.take(now)
+
+    def give_edit_back(self) -> None:
+        """The call that was taken for an edit was none."""
+        if self._edits is not None:
+            self._edits.give_back()
+
+    def draft_interval(self, streaming: int, edits: bool) -> float:
+        """Seconds between two drafts of one reply so that `streaming` replies together stay within the drafts' share.
+
+        edits: they are edits of a standing message.
+        """
+        every = streaming / (self._rate * DRAFT_SHARE)
+        return max(every, streaming * MINUTE / (self._edits_per_minute * DRAFT_SHARE)) if edits else every

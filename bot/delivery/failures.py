@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import logging
 import random
-import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from bot.buttons import as_shown
 from bot.delivery.plan import Delete, Edit, Find, FinishStream, Preview, Send, ShowStream
 from bot.delivery.reply import Outcome
+from bot.markdown import plain
 from channels.errors import MessageGone, OutcomeUnknown, Permanent, RateLimited, Temporary
 
 if TYPE_CHECKING:
@@ -24,19 +25,10 @@ log = logging.getLogger(__name__)
 FIRST_PAUSE = 0.5
 LONGEST_PAUSE = 60.0
 
-PUNCTUATION = re.compile(r"([!-/:-@\[-`{-~])")
-INDENTATION = re.compile(r"^[ \t]+", re.MULTILINE)
-
 
 def pause(attempts: int) -> float:
     """Seconds before the next try: doubling, at most a minute, with jitter so that many do not come at once."""
     return min(LONGEST_PAUSE, FIRST_PAUSE * 2.0 ** min(attempts - 1, 10)) * random.uniform(0.5, 1.0)
-
-
-def plain(text: str) -> str:
-    """Markdown that shows `text` as it is: all ASCII punctuation escaped (CommonMark 2.4), no indentation left."""
-    visible = INDENTATION.sub(lambda found: "\u00a0" * len(found.group()), text)
-    return PUNCTUATION.sub(r"\\\1", visible)
 
 
 class Failures:
@@ -62,6 +54,9 @@ class Failures:
                 step.state.gone()
             case MessageGone() if isinstance(step, Send) and not reply.unanchored:
                 reply.unanchored = True
+            case Permanent() if isinstance(step, Send) and step.live:
+                log.info("reply %s cannot be streamed: %s", reply.key, error)
+                reply.live_over = True
             case Permanent() if isinstance(step, ShowStream | FinishStream):
                 log.warning("reply %s: its stream ended early: %s", reply.key, error)
                 reply.break_stream()
@@ -116,7 +111,8 @@ class Failures:
         """The final with less that a platform could refuse; None when nothing is left to leave out."""
         message = reply.wanted
         assert message is not None
-        if message.files and part >= len(self._channel.layout(replace(message, files=()))):
+        textual = as_shown(replace(message, files=()), self._channel.capabilities)
+        if message.files and part >= len(self._channel.layout(textual)):
             reply.degraded = Outcome.WITHOUT_FILES
             return replace(message, files=())
         if not reply.plain and message.text:

@@ -136,6 +136,7 @@ class Journal:
             state.final_shown = row.final and row.message_id is not None and row.sent_rev >= row.desired_rev
             state.crashed = row.message_id is None and (row.reply_key, row.part) in self._left
             reply.rev = max(reply.rev, row.desired_rev)
+            reply.reply_to = reply.reply_to or row.reply_to
         if reply.wanted is None and rows and rows[0].final and rows[0].body:
             reply.wanted = OUTBOUND_MESSAGE.validate_json(rows[0].body)
             reply.dirty = True

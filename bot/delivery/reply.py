@@ -87,6 +87,8 @@ class Reply:
         self.view: tuple[OutboundMessage, View] | None = None
         """What `wanted` looks like, kept until either changes."""
         self.doing: Step | None = None
+        self.more = False
+        """What is to come next is known to be a further message."""
         self._changed = changed
         self._settled = asyncio.Event()
 
@@ -97,6 +99,11 @@ class Reply:
     @property
     def group(self) -> bool:
         return self.address.kind != "dm"
+
+    @property
+    def edits(self) -> bool:
+        """Its next call changes a message that stands, by all that is known."""
+        return self.live is None and not self.more and bool(self.message_ids)
 
     @property
     def final(self) -> bool:
@@ -139,6 +146,7 @@ class Reply:
         if self.final or self.settled or self.suspended:
             return
         self.wanted = message
+        self.more = False
         if not self.dirty:
             self.dirty = True
             self._changed(self)
@@ -157,6 +165,7 @@ class Reply:
         if self.wanted != message:
             self.rev += 1
         self.wanted = message
+        self.more = False
         self.final_since = now
         self.dirty = True
         self.retry_at = min(self.retry_at, now) if self.attempts == 0 else self.retry_at

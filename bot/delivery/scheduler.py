@@ -10,6 +10,7 @@ import asyncio
 import heapq
 import math
 from dataclasses import dataclass, field
+from enum import IntEnum
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
@@ -26,8 +27,19 @@ LEASE_RECHECK = 1.0
 """Seconds between two looks at a lease that is not ours."""
 
 
+class Made(IntEnum):
+    """What a grant was used for. EDIT: a change of a standing message."""
+
+    NOTHING = 0
+    CALL = 1
+    EDIT = 2
+
+
 class Job(Protocol):
-    """Something that wants to make calls, one at a time. order: of creation, decides between equals."""
+    """Something that wants to make calls, one at a time. order: of creation, decides between equals.
+
+    edits: by all that is known now, its next call will be an edit of a standing message.
+    """
 
     @property
     def chat(self) -> str: ...
@@ -35,6 +47,8 @@ class Job(Protocol):
     def group(self) -> bool: ...
     @property
     def order(self) -> int: ...
+    @property
+    def edits(self) -> bool: ...
 
 
 @dataclass(slots=True, eq=False)
@@ -70,7 +84,7 @@ class ChatLine:
 
 
 class Scheduler:
-    """perform: makes a job's call, returns whether the platform was called. failed: told of a job whose call raised.
+    """perform: makes a job's call, returns which. failed: told of a job whose call raised.
 
     allowed: whether anything may be sent at all (the lease).
     """
@@ -80,7 +94,7 @@ class Scheduler:
         name: str,
         rate: Rate,
         clock: Clock,
-        perform: Callable[[Job, ChatLine], Awaitable[bool]],
+        perform: Callable[[Job, ChatLine], Awaitable[Made]],
         failed: Callable[[Job], None],
         allowed: Callable[[], bool],
     ) -> None:
@@ -128,6 +142,11 @@ class Scheduler:
         """How much wider than usual the edits in a chat should be spaced."""
         line = self._chats.get(chat)
         return 1.0 if line is None else line.budget.strain
+
+    def draft_interval(self, chat: str) -> float:
+        """See ChatBudget.draft_interval."""
+        line = self._chats.get(chat)
+        return 0.0 if line is None else line.budget.draft_interval(self._clock.monotonic())
 
     async def _run(self) -> None:
         while True:
@@ -204,15 +223,20 @@ class Scheduler:
             else:
                 heapq.heappush(self._paused, (fresh, self._next(), line.version, line))
             return
-        at = line.budget.ready_at(now, head.priority)
+        at = self._ready_at(line, head, now)
         if at <= now:
             heapq.heappush(self._ready, (head.rank, self._next(), line.version, line))
         else:
             heapq.heappush(self._paused, (at, self._next(), line.version, line))
 
+    def _ready_at(self, line: ChatLine, head: Ticket, now: float) -> float:
+        """When the chat, and the budget of edits if it is to be one, allow the call. All others wait for no edit."""
+        at = line.budget.ready_at(now, head.priority)
+        return max(at, self.budget.edit_ready_at(now, head.priority)) if head.job.edits else at
+
     def _grant(self, line: ChatLine, now: float) -> None:
         head = line.head()
-        if head is None or line.budget.ready_at(now, head.priority) > now:
+        if head is None or self._ready_at(line, head, now) > now:
             self._place(line, now)
             return
         heapq.heappop(line.waiting)
@@ -222,19 +246,27 @@ class Scheduler:
         line.version += 1
         line.budget.take(now, head.priority)
         self.budget.take(now)
-        task = self._tasks.spawn(f"call:{line.name}", self._call(head, line))
+        expected = Made.EDIT if head.job.edits else Made.CALL
+        if expected is Made.EDIT:
+            self.budget.take_edit(now)
+        task = self._tasks.spawn(f"call:{line.name}", self._call(head, line, expected))
         task.add_done_callback(partial(self._called, head.job, line))
 
-    async def _call(self, ticket: Ticket, line: ChatLine) -> None:
-        called = True
+    async def _call(self, ticket: Ticket, line: ChatLine, expected: Made) -> None:
+        made = expected
         try:
-            called = await self._perform(ticket.job, line)
+            made = await self._perform(ticket.job, line)
         finally:
-            if called:
-                self.budget.land(self._clock.monotonic())
+            now = self._clock.monotonic()
+            if made:
+                self.budget.land(now)
             else:
                 line.budget.give_back(ticket.priority)
                 self.budget.give_back()
+            if made is Made.EDIT and expected is not Made.EDIT:
+                self.budget.take_edit(now)
+            elif made is not Made.EDIT and expected is Made.EDIT:
+                self.budget.give_edit_back()
 
     def _called(self, job: Job, line: ChatLine, task: asyncio.Task[None]) -> None:
         line.busy = False

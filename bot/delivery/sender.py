@@ -7,10 +7,12 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from bot.buttons import as_shown
 from bot.delivery.parts import Live
 from bot.delivery.plan import Delete, Edit, Find, FinishStream, Preview, Seal, Send, ShowStream, View, next_step
 from bot.delivery.redaction import redact_message
 from bot.delivery.reply import TYPING_INTERVAL
+from bot.delivery.scheduler import Made
 from channels.base import Probe
 from channels.errors import OutcomeUnknown
 
@@ -52,8 +54,8 @@ class Sender:
         self._redact = redact
         self._lease_valid = lease_valid
 
-    async def advance(self, reply: Reply, previews: bool) -> bool:
-        """Make the reply's next call; returns whether the platform was called.
+    async def advance(self, reply: Reply, previews: bool) -> Made:
+        """Make the reply's next call; returns which.
 
         Raises ChannelError with the step in `reply.doing`, and StoreError before anything was sent.
         """
@@ -62,19 +64,22 @@ class Sender:
         step = self._plan(reply, previews)
         if step is None:
             await self._up_to_date(reply)
-            return await self._typing(reply)
+            return Made.CALL if await self._typing(reply) else Made.NOTHING
         if not self._may_call(reply, step):
-            return False
+            return Made.NOTHING
         reply.doing = step
         called = await self._make(reply, step)
         reply.doing = None
-        if called:
-            reply.attempts = 0
-            if self._plan(reply, previews) is None:
-                await self._up_to_date(reply)
-            else:
-                reply.dirty = True
-        return called
+        if not called:
+            return Made.NOTHING
+        reply.attempts = 0
+        following = self._plan(reply, previews)
+        reply.more = isinstance(following, Send)
+        if following is None:
+            await self._up_to_date(reply)
+        else:
+            reply.dirty = True
+        return Made.EDIT if isinstance(step, Edit) else Made.CALL
 
     def _plan(self, reply: Reply, previews: bool) -> Step | None:
         """The next step that is a call; messages that must stay as they are get sealed on the way."""
@@ -92,9 +97,10 @@ class Sender:
             message = redact_message(reply.wanted, self._redact)
             own = message.text
             if self._caps.append_only_stream and not (self._caps.edits and reply.live_over):
-                hold = 0 if message.final or message.buttons else self._redact.longest
+                hold = 0 if message.final or message.buttons else self._redact.sign
                 message = replace(message, text=reply.growing.grow(message.text, hold))
-            reply.view = (reply.wanted, View(message, self._channel.layout(message), message.text == own))
+            parts = self._channel.layout(as_shown(message, self._caps))
+            reply.view = (reply.wanted, View(message, parts, message.text == own))
         return reply.view[1]
 
     async def _up_to_date(self, reply: Reply) -> None:
@@ -162,7 +168,8 @@ class Sender:
             if not self._lease_valid():
                 reply.retry_at = self._clock.monotonic() + LEASE_RETRY
                 return False
-        answered = self._answered(reply) if state.index == 0 else None
+        first = state.index == 0 or (step.live and self._caps.replies_to_message)
+        answered = self._answered(reply) if first else None
         if step.live:
             await self._open_stream(reply, state, answered)
         else:
@@ -184,7 +191,7 @@ class Sender:
 
     async def _finish_stream(self, reply: Reply, step: FinishStream) -> None:
         rev, whole, state = reply.rev, self._view(reply).whole, step.live.part
-        await step.live.stream.finish(step.message)
+        await step.live.stream.finish(as_shown(step.message, self._caps))
         reply.end_stream(step.part, self._caps.edits)
         if step.message.final and whole:
             await self._journal.shown(reply, state, rev)
@@ -238,10 +245,11 @@ class Sender:
         await self._channel.typing(reply.address)
         return True
 
-    @staticmethod
-    def _answered(reply: Reply) -> str | None:
-        """The message to answer visibly. Between two people it is plain what is answered, and quoting it is noise."""
+    def _answered(self, reply: Reply) -> str | None:
+        """The message to answer visibly. Between two people it is plain what is answered, and quoting it is noise:
+        there it is only told where nothing could be answered without it."""
         wanted = None if reply.wanted is None else reply.wanted.reply_to
-        if reply.unanchored or (wanted is None and reply.address.kind == "dm"):
+        quiet = reply.address.kind == "dm" and not self._caps.replies_to_message
+        if reply.unanchored or (wanted is None and quiet):
             return None
         return reply.reply_to if wanted is None else wanted

@@ -154,8 +154,8 @@ class Delivery:
         return self.finished(reply_key, address, reply_to, message)
 
     async def drained(self) -> None:
-        """Wait until every final is shown or given up, or the delivery is closed."""
-        while not self._closed and any(reply.final for reply in self._replies()):
+        """Wait until every final is shown or given up, or the delivery is closed; not for accounts that cannot send."""
+        while not self._closed and self._undelivered():
             self._progress.clear()
             await self._progress.wait()
 
@@ -185,6 +185,10 @@ class Delivery:
     def _unfinished(self) -> bool:
         """Something is left that could be shown now."""
         return any(account.unfinished for account in self._accounts.values())
+
+    def _undelivered(self) -> bool:
+        able = (account for account in self._accounts.values() if not account.stopped)
+        return any(reply.final for account in able for reply in account.replies.values())
 
     def _replies(self) -> list[Reply]:
         return [reply for account in self._accounts.values() for reply in account.replies.values()]

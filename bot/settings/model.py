@@ -142,6 +142,13 @@ class Settings(BaseSettings):
             return f"sqlite:///{self.data_dir / 'antler.db'}"
         return "postgresql+psycopg://" + self.database.url.get_secret_value().partition("://")[2]
 
+    @property
+    def checkpoints(self) -> str:
+        """Where the agent's checkpoints are: in a file of their own on SQLite, on PostgreSQL in the same database."""
+        if self.database.url is None:
+            return str(self.data_dir / "checkpoints.db")
+        return self.database.url.get_secret_value()
+
     def access_for(self, account: str) -> AccessSettings:
         """The access rules of an account: its own where it has any, else the general ones, key by key."""
         return _overlay(self.access, self.channels[account].access)

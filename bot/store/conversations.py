@@ -10,10 +10,11 @@ from sqlalchemy import bindparam, select, update
 from bot.store.errors import StoreError
 from bot.store.rekey import migrate_chat as migrate_chat
 from bot.store.rows import ConversationRow
-from bot.store.sql import insert
+from bot.store.sql import chunks, insert
 from bot.store.tables import conversations, threads
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from datetime import datetime
 
     from sqlalchemy import Connection
@@ -38,6 +39,12 @@ def load(tx: Connection, key: str) -> ConversationRow | None:
     return ConversationRow(
         key=row.key, account=row.account, owner=row.owner, thread_id=row.thread_id, model=row.model, title=row.title
     )
+
+
+def known(tx: Connection, keys: Iterable[str]) -> set[str]:
+    """Those of the keys that belong to a conversation."""
+    found = (tx.scalars(select(conversations.c.key).where(conversations.c.key.in_(part))) for part in chunks(keys))
+    return {key for part in found for key in part}
 
 
 def direct(tx: Connection, person: str) -> ConversationRow | None:

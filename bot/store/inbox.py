@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import bindparam, delete, select, update
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     AnyEvent = Message | MessageEdited | ButtonPressed | ChatMigrated | MembershipChanged | Unparsed
 
 Key = tuple[str, str]
+SCANNED = 10_000
 COLUMNS = (inbox.c.id, inbox.c.account, inbox.c.event, inbox.c.received_at, inbox.c.state)
 # Built once: making a statement costs more than running it.
 THESE = inbox.c.id.in_(bindparam("ids", expanding=True))
@@ -118,6 +120,28 @@ def newest_ids(tx: Connection, account: str, limit: int) -> list[tuple[str, str]
         .limit(limit)
     )
     return [(chat, message_id) for chat, message_id in tx.execute(query)]
+
+
+def newest_messages(tx: Connection, account: str, since: datetime) -> list[Message]:
+    """The newest message of each chat and topic that was received since then, newest first.
+
+    Looks at the newest SCANNED messages, so that an account with a very long history costs no more than that.
+    """
+    query = (
+        select(inbox.c.event)
+        .where(inbox.c.account == account, inbox.c.platform_message_id.is_not(None), inbox.c.received_at >= since)
+        .order_by(inbox.c.id.desc())
+        .limit(SCANNED)
+    )
+    found: dict[tuple[str, str | None], Message] = {}
+    for event in tx.scalars(query, execution_options={"yield_per": 500}):
+        address = json.loads(event)["address"]
+        place = address["chat"], address["topic"]
+        if place not in found:
+            message = INBOUND_EVENT.validate_json(event)
+            assert isinstance(message, Message)
+            found[place] = message
+    return list(found.values())
 
 
 def replace_event(tx: Connection, row_id: int, event: AnyEvent) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import bindparam, case, delete, select, update
+from sqlalchemy import bindparam, case, delete, func, select, update
 
 from bot.store.bulk import Bulk
 from bot.store.rows import OutboxRow
@@ -177,6 +177,26 @@ def reply_of(tx: Connection, account: str, chat: str, message_id: str) -> str | 
     """The reply that a platform message of ours belongs to."""
     ours = (outbox.c.account == account) & (outbox.c.chat == chat) & (outbox.c.message_id == message_id)
     return tx.scalar(select(outbox.c.reply_key).where(ours).limit(1))
+
+
+def newest_replies(tx: Connection, address: Address, limit: int) -> list[tuple[str, str]]:
+    """(reply key, body) of the replies that stand in a chat's topic, the newest first; the body of a draft is empty."""
+    place = (
+        (outbox.c.account == address.account)
+        & (outbox.c.chat == address.chat)
+        & outbox.c.topic.is_not_distinct_from(address.topic)
+    )
+    # Its newest message tells where a reply stands.
+    sent = select(outbox.c.reply_key, func.max(outbox.c.created_at).label("at"))
+    sent_at = sent.where(place, outbox.c.message_id.is_not(None)).group_by(outbox.c.reply_key).subquery()
+    query = (
+        select(outbox.c.reply_key, outbox.c.body)
+        .join(sent_at, sent_at.c.reply_key == outbox.c.reply_key)
+        .where(outbox.c.part == 0)
+        .order_by(sent_at.c.at.desc())
+        .limit(limit)
+    )
+    return [(reply_key, body) for reply_key, body in tx.execute(query)]
 
 
 def prune(tx: Connection, before: datetime, limit: int = 5000) -> int:

@@ -60,7 +60,8 @@ class Texts:
     code_in_group: str
     group_unknown: str
 
-    # Access: what administrators read.
+    # What administrators read, of accounts and of access.
+    account_stopped_admin: str  # {account} {reason}
     pair_usage: str
     paired: str  # {name} {person}
     group_asked_admin: str  # {title} {group} {name} {person}

@@ -92,6 +92,10 @@ EN = Texts(
     code_limit="Too many wrong codes: I look at none for the next ten minutes.",
     code_in_group="Codes belong in a private chat with me. One that is written here is void.",
     group_unknown="I may not talk here yet. An administrator can let me: /allow",
+    account_stopped_admin=(
+        "⚠️ The account `{account}` has stopped and cannot go on by itself:\n\n{reason}\n\n"
+        "The others go on. After the change, restart antler."
+    ),
     pair_usage="Type the code that the person got from me: `/pair ABCD-EFGH-JKLM`.",
     paired="✅ `{name}` (`{person}`) may talk to me now and has been told. To take it back: `/access revoke {person}`.",
     group_asked_admin=(

@@ -86,6 +86,9 @@ ZH = Texts(
     code_limit="错误的码太多，十分钟内不再检查。",
     code_in_group="码只能在与我的私聊中使用。写在这里的码已作废。",
     group_unknown="我还不能在这里说话。管理员可以用 /allow 允许我。",
+    account_stopped_admin=(
+        "⚠️ 账号 `{account}` 已停止，且无法自行恢复：\n\n{reason}\n\n其他账号照常运行。修改之后请重启 antler。"
+    ),
     pair_usage="请输入对方从我这里得到的配对码：`/pair ABCD-EFGH-JKLM`。",
     paired="✅ `{name}`（`{person}`）现在可以和我对话，我已通知对方。如需收回：`/access revoke {person}`。",
     group_asked_admin=(

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 from channels.base import BotIdentity, Capabilities, ConnectionState, Health, Rate, TextUnit
 from channels.console import outbound
-from channels.console.frames import Line, Note, Removed, Shown, Typing
+from channels.console.frames import Line, Removed, Shown, Typing
 from channels.console.inbound import parse
 from channels.console.outbound import FilePart, TextPart
-from channels.console.screen import Entry, Screen
+from channels.console.screen import Screen
 from channels.errors import AttachmentFailed, ChannelError, MessageGone, Rejected, Temporary
 from channels.message import Address
 from channels.text.sanitize import one_line
@@ -36,7 +36,7 @@ CAPABILITIES = Capabilities(
     edits=True,
     append_only_stream=False,
     stream_ttl=None,
-    buttons=True,
+    buttons=False,
     files=True,
     typing=True,
     text_unit=TextUnit.CHARACTERS,
@@ -163,9 +163,8 @@ class ConsoleChannel:
 
     async def _publish(self, session: Session, line: Line) -> None:
         address = Address(account=self._account, chat=session.chat)
-        choices = self._screen(session.chat).choices()
         self._health.last_inbound = self._ports.clock.monotonic()
-        await self._ports.publish([parse(session.link.session, line, address, choices, self._ports.clock.now())])
+        await self._ports.publish([parse(session.link.session, line, address, self._ports.clock.now())])
 
     async def close(self) -> None:
         for session in self._sessions.values():
@@ -212,8 +211,7 @@ class ConsoleChannel:
         self._show(address, Typing())
 
     async def acknowledge(self, press: ButtonPressed, text: str = "") -> None:
-        if text:
-            self._show(press.address, Note(text=one_line(text)))
+        """Never needed: a terminal has no buttons."""
 
     async def publish_commands(self, commands: Sequence[Command], locale: str | None) -> None:
         """A terminal has no menu; /help lists them."""
@@ -223,16 +221,14 @@ class ConsoleChannel:
 
     async def _put(self, address: Address, message_id: str, part: Part) -> None:
         match part:
-            case TextPart(text=text, status=status, buttons=buttons, final=final):
-                labels = tuple(one_line(button.label) for button in buttons)
-                shown = Shown(message_id=message_id, text=text, status=status, buttons=labels, final=final)
-                entry = Entry(shown, buttons)
+            case TextPart(text=text, status=status, final=final):
+                shown = Shown(message_id=message_id, text=text, status=status, final=final)
             case FilePart(file=file):
                 copy = await asyncio.to_thread(_export, file, self._config.export_dir / message_id)
-                entry = Entry(Shown(message_id=message_id, file=one_line(str(copy)), final=True))
+                shown = Shown(message_id=message_id, file=one_line(str(copy)), final=True)
             case _:
                 raise Rejected(f"a part of another channel: {type(part).__name__}")
-        self._screen(address.chat).put(entry, seen=self._show(address, entry.shown))
+        self._screen(address.chat).put(shown, seen=self._show(address, shown))
         self._health.last_outbound = self._ports.clock.monotonic()
 
     def _show(self, address: Address, frame: Frame) -> bool:

@@ -30,14 +30,13 @@ class End:
 class Shown:
     """The whole state of one message, new or changed. All texts are safe to print.
 
-    text: Markdown. status: one plain line below it. buttons: the labels, answered by their number from 1.
+    text: Markdown. status: one plain line below it.
     file: the path of a copy for the person, None for a text. final: it will not grow any more.
     """
 
     message_id: str
     text: str = ""
     status: str = ""
-    buttons: tuple[str, ...] = ()
     file: str | None = None
     final: bool = False
     type: Literal["shown"] = "shown"
@@ -58,17 +57,9 @@ class Typing:
     type: Literal["typing"] = "typing"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Note:
-    """A short remark that is no message, such as what a pressed button did."""
-
-    text: str
-    type: Literal["note"] = "note"
-
-
 Input = Line | End
-Frame = Shown | Removed | Typing | Note
+Frame = Shown | Removed | Typing
 INPUT: TypeAdapter[Line | End] = TypeAdapter(Annotated[Line | End, Field(discriminator="type")])
-FRAME: TypeAdapter[Shown | Removed | Typing | Note] = TypeAdapter(
-    Annotated[Shown | Removed | Typing | Note, Field(discriminator="type")]
+FRAME: TypeAdapter[Shown | Removed | Typing] = TypeAdapter(
+    Annotated[Shown | Removed | Typing, Field(discriminator="type")]
 )

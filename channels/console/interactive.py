@@ -14,7 +14,7 @@ from prompt_toolkit import PromptSession
 from prompt_toolkit.formatted_text import ANSI
 from rich.text import Text
 
-from channels.console.frames import End, Note, Shown
+from channels.console.frames import End, Shown
 from channels.console.rendering import render, rendered
 from channels.console.transcript import Entry, Transcript
 from channels.text.sanitize import sanitize
@@ -97,9 +97,7 @@ class InteractiveTerminal:
     async def _show(self) -> None:
         while (frame := await self._link.receive()) is not None:
             ready = self._transcript.apply(frame)
-            if isinstance(ready, Note):
-                self._print(rendered(Text(ready.text, style="dim"), self._width()))
-            elif ready is not None:
+            if ready is not None:
                 self._print(render(ready, self._width()) + "\n")
                 self._transcript.remember(ready)
             self._session.app.invalidate()

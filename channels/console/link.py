@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
 import uuid
 from collections import OrderedDict, deque
 from typing import TYPE_CHECKING, Protocol
@@ -94,7 +93,6 @@ class _Frames:
         self._items: OrderedDict[Hashable, Frame] = OrderedDict()
         self._ready = asyncio.Event()
         self._closed = False
-        self._count = itertools.count()
 
     def put(self, frame: Frame) -> bool:
         key = self._key(frame)
@@ -110,8 +108,6 @@ class _Frames:
                 return message_id
             case Typing():
                 return Typing
-            case _:
-                return next(self._count)
 
     async def get(self) -> Frame | None:
         while not self._items:

@@ -6,7 +6,7 @@ import asyncio
 import io
 from typing import TYPE_CHECKING
 
-from channels.console.frames import End, Note, Shown
+from channels.console.frames import End, Shown
 from channels.console.stdin import read_lines
 from channels.console.transcript import Entry, Transcript
 
@@ -49,9 +49,7 @@ class PlainTerminal:
     async def _show(self) -> None:
         while (frame := await self._link.receive()) is not None:
             ready = self._transcript.apply(frame)
-            if isinstance(ready, Note):
-                self._print(NAME, f"({ready.text})")
-            elif ready is not None:
+            if ready is not None:
                 again = " (corrected)" if self._transcript.was_printed(ready.message_id) else ""
                 self._print(NAME + again, body(ready))
                 self._transcript.remember(ready)
@@ -66,8 +64,8 @@ class PlainTerminal:
 
 
 def body(shown: Shown) -> str:
-    """The message as lines: its text, its status, its buttons by number."""
+    """The message as lines: its text, its status."""
     if shown.file is not None:
         return f"[file] {shown.file}"
-    lines = [shown.text.rstrip(), shown.status, *(f"  {n}. {label}" for n, label in enumerate(shown.buttons, 1))]
+    lines = [shown.text.rstrip(), shown.status]
     return "\n".join(line for line in lines if line)

@@ -29,7 +29,6 @@ def render(shown: Shown, width: int) -> str:
         parts.append(Text(f"[file] {shown.file}", style="bold"))
     if shown.text:
         parts.append(_markdown(shown))
-    parts.extend(Text(f"  {number}. {label}", style="cyan") for number, label in enumerate(shown.buttons, 1))
     if shown.status:
         parts.append(Text(shown.status, style="dim italic"))
     return rendered(Group(*parts), width)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from channels.console.frames import Line, Note, Removed, Shown, Typing
+from channels.console.frames import Line, Removed, Shown, Typing
 
 if TYPE_CHECKING:
     from channels.console.frames import Frame
@@ -31,7 +31,7 @@ class Transcript:
         """The person entered something, which will be answered."""
         self._awaiting = True
 
-    def apply(self, frame: Frame) -> Shown | Note | None:
+    def apply(self, frame: Frame) -> Shown | None:
         """Take a frame in; returns what is to be printed now."""
         match frame:
             case Typing():
@@ -42,8 +42,6 @@ class Transcript:
                 self.growing[frame.message_id] = frame
             case Shown():
                 return self._final(frame)
-            case Note():
-                return frame
         return None
 
     def was_printed(self, message_id: str) -> bool:
@@ -60,8 +58,9 @@ class Transcript:
     def _final(self, shown: Shown) -> Shown | None:
         self.growing.pop(shown.message_id, None)
         self._awaiting = False
-        if self._printed.get(shown.message_id) == (shown.text, shown.status):
-            return None  # only its buttons changed
+        text, status = self._printed.get(shown.message_id, (None, ""))
+        if text is not None and text.startswith(shown.text) and status == shown.status:
+            return None  # nothing changed, or what was below it has been settled: its options
         return shown
 
 

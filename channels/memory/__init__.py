@@ -7,8 +7,10 @@ from channels.memory.channel import MemoryChannel
 from channels.memory.platform import (
     APPEND_ONLY,
     FULL,
+    NO_BUTTONS,
     NO_EDIT,
     NO_IDEMPOTENCY,
+    REPLIES,
     SEARCHED,
     Bubble,
     Call,
@@ -19,8 +21,10 @@ from channels.memory.platform import (
 __all__ = [
     "APPEND_ONLY",
     "FULL",
+    "NO_BUTTONS",
     "NO_EDIT",
     "NO_IDEMPOTENCY",
+    "REPLIES",
     "SEARCHED",
     "Bubble",
     "Call",

@@ -21,6 +21,7 @@ class MemoryMode:
     """What the platform can do. stream_ttl: seconds a stream may stay open. previews: ephemeral drafts in DMs.
 
     findable: `find` can tell where a lost send went; adopts: it is also asked for drafts of an earlier process.
+    replies: an answer can only be given to a certain message. buttons: without them a message's are left out.
     """
 
     edits: bool = True
@@ -29,6 +30,8 @@ class MemoryMode:
     findable: bool = True
     adopts: bool = True
     previews: bool = False
+    buttons: bool = True
+    replies: bool = False
     typing: bool = True
     stream_ttl: float | None = None
     max_unit: int = 4000
@@ -39,7 +42,7 @@ class MemoryMode:
             edits=self.edits,
             append_only_stream=self.append_only,
             stream_ttl=self.stream_ttl,
-            buttons=True,
+            buttons=self.buttons,
             files=True,
             typing=self.typing,
             text_unit=TextUnit.CHARACTERS,
@@ -47,6 +50,7 @@ class MemoryMode:
             idempotent_send=self.idempotent,
             findable_after_crash=self.findable and self.adopts,
             preview_dm=self.previews,
+            replies_to_message=self.replies,
         )
 
 
@@ -56,6 +60,8 @@ NO_EDIT = MemoryMode(edits=False)
 NO_IDEMPOTENCY = MemoryMode(idempotent=False, findable=False)
 SEARCHED = MemoryMode(idempotent=False)
 """A send cannot be repeated, but looked for."""
+NO_BUTTONS = MemoryMode(buttons=False)
+REPLIES = MemoryMode(replies=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +113,7 @@ def layout(message: OutboundMessage, mode: MemoryMode) -> tuple[MemoryPart, ...]
     if message.status or (message.buttons and not pieces):
         pieces = _with_status(pieces, message.status, mode.max_unit)
     parts = [MemoryPart(index, piece) for index, piece in enumerate(pieces)]
-    if parts and message.buttons:
+    if parts and message.buttons and mode.buttons:
         parts[-1] = replace(parts[-1], buttons=message.buttons)
     parts += [MemoryPart(len(parts) + number, file.name, (), file) for number, file in enumerate(message.files)]
     return tuple(parts)

@@ -203,7 +203,7 @@ class Core:
             version="1.2.3",
             store=patient,
             runs=self.runs,
-            channels=self.channels,
+            health=lambda: {account: channel.health for account, channel in self.channels.items()},
             clock=self.clock,
             waiting=lambda: self.manager.waiting,
         )
@@ -238,8 +238,9 @@ class Core:
             background=background,
             flood=FloodGate(self.clock),
             clock=self.clock,
+            store=self.store,
         )
-        self.bus = MessageBus(self.store, self.manager.passes_by)
+        self.bus = MessageBus(self.store, self.manager.gate.passes_by, self.manager.gate.learn)
         self.clock.busy = self._at_work
         for account in self.accounts:
             self._connect(account)
@@ -323,6 +324,8 @@ class Core:
         bundle: str | None = None,
         attachments: tuple[Attachment, ...] = (),
         reply_to: Quote | None = None,
+        topic: str | None = None,
+        continues: bool = False,
         kind: Any = "user",
         name: str = "Ann",
         keys: tuple[str, ...] | None = None,
@@ -333,11 +336,12 @@ class Core:
             dedupe_keys=(f"u:{number}",) if keys is None else keys,
             sent_at=self.clock.now(),
             received_at=self.clock.now(),
-            address=Address(account=account, chat=chat or person, kind="group" if chat else "dm"),
+            address=Address(account=account, chat=chat or person, topic=topic, kind="group" if chat else "dm"),
             platform_message_id=f"p{number}",
             sender=Sender(id=person, display_name=name, kind=kind),
             text=text,
             mention=mention,
+            continues=continues,
             attachments=attachments,
             reply_to=reply_to,
             bundle_key=bundle,
@@ -415,6 +419,7 @@ async def core(
     queue_total: int = 2000,
     uploads: UploadLimits = UploadLimits(1000, 3000),  # noqa: B008  # frozen
     accounts: tuple[str, ...] = ("memory",),
+    mode: MemoryMode = FULL,
     **policy: Any,
 ) -> AsyncIterator[Core]:
     made = Core(
@@ -426,6 +431,7 @@ async def core(
         queue_limit,
         uploads,
         accounts,
+        mode,
         queue_total=queue_total,
     )
     await made.start()

@@ -73,3 +73,19 @@ def test_version_imports_neither_settings_nor_agent() -> None:
     name, modules = done.stdout.splitlines()
     assert name.startswith("antler ")
     assert modules == "[]"
+
+
+def test_manifest_prints_what_a_platform_wants_pasted(tmp_path: Path) -> None:
+    done = antler("manifest", "slack", "--name", "Buddy", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "name: Buddy" in done.stdout
+    assert "display_name: Antler" in antler("manifest", "slack", cwd=tmp_path).stdout
+
+
+def test_manifest_says_where_there_is_none(tmp_path: Path) -> None:
+    done = antler("manifest", "console", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "antler: console has no app manifest; only slack does\n"
+    done = antler("manifest", "carrier-pigeon", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("antler: unknown platform 'carrier-pigeon'; known are console, feishu")

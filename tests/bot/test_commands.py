@@ -177,7 +177,7 @@ async def test_models_switch_for_this_conversation_by_name_and_by_button(tmp_pat
         assert [row[0].label for row in listed.part.buttons] == ["main", "● other"]
         await c.press(listed.message_id, listed.part.buttons[0][0].data)
         await c.clock.advance(2)
-        assert c.channel.acknowledged[-1][1] == "main"
+        assert c.channel.acknowledged[-1][1] == "This conversation now uses main."
         assert [row[0].label for row in c.channel.chats[ANN][-1].part.buttons] == ["● main", "other"]
         await c.say("c")
         await c.answered()
@@ -209,7 +209,7 @@ async def test_a_button_is_used_once_by_who_may_where_it_was_shown(tmp_path: Pat
             await c.press(message_id, pressed, person, chat)
             assert c.channel.acknowledged[-1][1] == answer, (pressed, person)
         await c.press(listed.message_id, data, ANN, "g")
-        assert c.channel.acknowledged[-1][1] == "other"
+        assert c.channel.acknowledged[-1][1] == "This conversation now uses other."
         await c.press(listed.message_id, data, ANN, "g")
         assert c.channel.acknowledged[-1][1] == expired
 

@@ -51,7 +51,7 @@ def test_every_problem_is_told_at_once(tmp_path: Path) -> None:
         ),
         "channels.four.type": "11: names no platform; did you mean telegram?",
         "channels.five.token": "12: is still the example's placeholder; put your own value there, or remove the line",
-        "channels.six": "13: the id names no platform; add type: one of console, telegram",
+        "channels.six": "13: the id names no platform; add type: one of console, feishu, slack, telegram, wecom",
         "channels.Seven": "14: an account id should match [a-z0-9][a-z0-9_-]{0,31}; write it as seven",
     }
 

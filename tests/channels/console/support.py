@@ -10,17 +10,16 @@ from bot.clock import SystemClock
 from channels.base import ChannelPorts, Route
 from channels.console.channel import ConsoleChannel
 from channels.console.config import ConsoleConfig
-from channels.message import Address, Button, ButtonPressed, Message, OutboundFile, OutboundMessage
+from channels.message import Address, Message, OutboundFile, OutboundMessage
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
     from channels.base import BotIdentity, Publish
-    from channels.message import ChatMigrated, MembershipChanged, MessageEdited, Unparsed
+    from channels.message import ButtonPressed, ChatMigrated, MembershipChanged, MessageEdited, Unparsed
 
 HOME = Address(account="console", chat="terminal")
-MENU = ((Button(label="Small", data="size:s"), Button(label="Large", data="size:l")),)
 
 
 def make_channel(folder: Path, publish: Publish) -> ConsoleChannel:
@@ -34,14 +33,14 @@ async def hello(identity: BotIdentity) -> None:
 
 
 class SmallGateway:
-    """Answers each message, streaming: "slow" until /stop, "menu" with buttons, "file" with a file, others by an echo.
+    """Answers each message, streaming: "slow" until /stop, "file" with a file, others by an echo.
 
     events: all that was published, in order; `wait_for` waits for so many.
     """
 
     def __init__(self, folder: Path) -> None:
         self.channel = make_channel(folder, self.publish)
-        self.events: list[Message | ButtonPressed] = []
+        self.events: list[Message] = []
         self._folder = folder
         self._grown = asyncio.Condition()
         self._stopped = asyncio.Event()
@@ -52,7 +51,7 @@ class SmallGateway:
         events: Sequence[Message | MessageEdited | ButtonPressed | ChatMigrated | MembershipChanged | Unparsed],
     ) -> None:
         for event in events:
-            assert isinstance(event, Message | ButtonPressed)
+            assert isinstance(event, Message)
             task = asyncio.create_task(self._answer(event))
             self._answers.add(task)
             task.add_done_callback(self._answers.discard)
@@ -60,7 +59,7 @@ class SmallGateway:
                 self.events.append(event)
                 self._grown.notify_all()
 
-    async def wait_for(self, count: int) -> list[Message | ButtonPressed]:
+    async def wait_for(self, count: int) -> list[Message]:
         """The events once there are so many. Raises TimeoutError."""
         async with asyncio.timeout(5), self._grown:
             await self._grown.wait_for(lambda: len(self.events) >= count)
@@ -71,17 +70,11 @@ class SmallGateway:
         while self._answers:
             await asyncio.gather(*self._answers)
 
-    async def _answer(self, event: Message | ButtonPressed) -> None:
-        if isinstance(event, ButtonPressed):
-            await self.channel.acknowledge(event, "noted")
-            await self.say(event.address, f"pressed {event.data}")
-            return
+    async def _answer(self, event: Message) -> None:
         match event.text:
             case "/stop":
                 self._stopped.set()
                 await self.say(event.address, "Stopping.")
-            case "menu":
-                await self.say(event.address, "Which size?", OutboundMessage(buttons=MENU))
             case "file":
                 path = self._folder / "made"
                 path.write_text("content")
@@ -97,9 +90,7 @@ class SmallGateway:
         key = uuid.uuid4().hex
         (draft,) = self.channel.layout(OutboundMessage(text=text[: len(text) // 2], status="working"))
         message_id = await self.channel.send(address, draft, key)
-        first, *more = self.channel.layout(
-            OutboundMessage(text=text, buttons=extra.buttons, files=extra.files, final=True)
-        )
+        first, *more = self.channel.layout(OutboundMessage(text=text, files=extra.files, final=True))
         await self.channel.edit(address, message_id, first)
         for part in more:
             await self.channel.send(address, part, f"{key}:{part.index}")

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from channels.base import ConnectionState, TextUnit
-from channels.console.frames import End, Frame, Line, Note, Removed, Shown, Typing
+from channels.console.frames import End, Frame, Line, Removed, Shown, Typing
 from channels.console.link import MAX_FRAMES, TerminalLink, link_pair
 from channels.console.outbound import MAX_UNIT
 from channels.console.socket_link import MAX_LINE, SocketConsoleLink, SocketTerminalLink
 from channels.errors import MessageGone, Rejected
-from channels.message import Address, Button, ButtonPressed, Message, OutboundFile, OutboundMessage
+from channels.message import Address, Message, OutboundFile, OutboundMessage
 from tests.channels.console.support import HOME, SmallGateway, hello, make_channel
 
 if TYPE_CHECKING:
@@ -77,44 +77,6 @@ async def test_run_returns_at_the_owners_end_and_close_lets_the_last_frames_thro
     await gateway.channel.close()
     finals = [frame.text for frame in await rest(terminal) if isinstance(frame, Shown) and frame.final]
     assert finals == ["You said: **m1**", "You said: **m2**", "You said: **m3**"]
-
-
-async def test_a_number_presses_a_button_of_the_newest_message_only(tmp_path: Path) -> None:
-    gateway = SmallGateway(tmp_path)
-    near, terminal = link_pair()
-    gateway.channel.attach(near, owner=True)
-    running = asyncio.create_task(gateway.channel.run(hello))
-    await terminal.send(line(1, "menu"))
-    menu = await until_final(terminal)
-    assert menu.buttons == ("Small", "Large")
-    await terminal.send(line(2, "3"))  # there is no third button: a message
-    assert (await until_final(terminal)).text == "You said: **3**"
-    await terminal.send(line(3, "1"))  # the menu is not the newest any more
-    assert (await until_final(terminal)).text == "You said: **1**"
-    await terminal.send(line(4, "menu"))
-    menu = await until_final(terminal)
-    await terminal.send(line(5, " 2 "))
-    assert (await until_final(terminal)).text == "pressed size:l"
-    press = gateway.events[-1]
-    assert isinstance(press, ButtonPressed)
-    assert (press.platform_message_id, press.data) == (menu.message_id, "size:l")
-    running.cancel()
-    await asyncio.gather(running, return_exceptions=True)
-
-
-async def test_a_press_is_acknowledged_by_a_note(tmp_path: Path) -> None:
-    gateway = SmallGateway(tmp_path)
-    near, terminal = link_pair()
-    gateway.channel.attach(near, owner=True)
-    for number, text in enumerate(("menu", "1"), 1):
-        await terminal.send(line(number, text))
-        running = asyncio.create_task(gateway.channel.run(hello))
-        await gateway.wait_for(number)
-        await gateway.drain()
-        running.cancel()
-        await asyncio.gather(running, return_exceptions=True)
-    await gateway.channel.close()
-    assert Note(text="noted") in await rest(terminal)
 
 
 async def ignore(events: Sequence[object]) -> None:
@@ -207,8 +169,8 @@ async def test_an_unpublished_line_is_published_by_the_next_run(tmp_path: Path) 
 
 async def test_a_terminal_that_does_not_read_is_bounded(tmp_path: Path) -> None:
     near, terminal = link_pair()
-    assert all(near.show(Note(text=str(n))) for n in range(MAX_FRAMES))
-    assert not near.show(Note(text="one too many"))
+    assert all(near.show(Shown(message_id=str(n))) for n in range(MAX_FRAMES))
+    assert not near.show(Shown(message_id="one too many"))
     near.close()
     assert len(await rest(terminal)) == MAX_FRAMES
 
@@ -235,8 +197,7 @@ async def test_files_are_copied_under_a_safe_name(tmp_path: Path) -> None:
 
 def test_everything_shown_is_safe_to_print(tmp_path: Path) -> None:
     nasty = "a\x1b]0;title\x07b\x9b31mc\x00\ud83dd\u202ee"
-    button = Button(label=nasty, data="x")
-    (part,) = make_channel(tmp_path, ignore).layout(OutboundMessage(text=nasty, status=nasty, buttons=((button,),)))
+    (part,) = make_channel(tmp_path, ignore).layout(OutboundMessage(text=nasty, status=nasty))
     shown = f"{part.text}{part.status}"  # type: ignore[attr-defined]
     assert not any(char < " " or "\x7f" <= char <= "\x9f" or char == "\u202e" for char in shown)
     shown.encode()

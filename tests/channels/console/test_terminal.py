@@ -37,14 +37,8 @@ def in_pipes(folder: Path, text: bytes) -> str:
 
 
 def test_a_transcript_in_pipes(tmp_path: Path) -> None:
-    assert in_pipes(tmp_path, b"hello\n\n/status\nmenu\nlast without newline") == (
-        "antler: You said: **hello**\n"
-        "antler: You said: **/status**\n"
-        "antler:\n"
-        "Which size?\n"
-        "  1. Small\n"
-        "  2. Large\n"
-        "antler: You said: **last without newline**\n"
+    assert in_pipes(tmp_path, b"hello\n\n/status\nlast without newline") == (
+        "antler: You said: **hello**\nantler: You said: **/status**\nantler: You said: **last without newline**\n"
     )
 
 
@@ -107,11 +101,6 @@ async def test_a_conversation_at_a_terminal(screen: PseudoTerminal) -> None:
     screen.type(b"hello\r")
     await screen.see("You said: ")
     assert b"**" not in screen.output  # rendered, not quoted
-    screen.type(b"menu\r")
-    await screen.see("2. Large")
-    screen.type(b"2\r")
-    await screen.see("pressed size:l")
-    await screen.see("noted")
     screen.type(b"\x04")  # Ctrl-D
     assert await asyncio.wait_for(screen.process.wait(), 10) == 0
 

@@ -95,6 +95,7 @@ RULES: dict[str, Rule] = {
     "conversations.open": Rule(3, "im:write"),
     "conversations.replies": Rule(3, by_kind=HISTORY_BY_KIND),
     "files.completeUploadExternal": Rule(4, "files:write"),
+    "files.delete": Rule(3, "files:write"),
     "files.getUploadURLExternal": Rule(4, "files:write"),
     "files.info": Rule(4, "files:read"),
     "files.upload": Rule(2, "files:write"),

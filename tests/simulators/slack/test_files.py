@@ -111,6 +111,16 @@ class TestUploads:
             await web.files_upload_v2(channel=said.channel, filename="a", content="a")
         assert await slack.bot_messages(ALICE) == []
 
+    async def test_an_app_removes_its_own_files_only(self, slack: SlackSimulator, web: AsyncWebClient) -> None:
+        said = await slack.user_says("one please", files=[FileSpec("theirs.txt", content=b"x")])
+        sent = await web.files_upload_v2(channel=said.channel, filename="a.txt", content="a")
+        await web.files_delete(file=sent["files"][0]["id"])
+        assert await slack.bot_messages(ALICE) == []
+        with pytest.raises(SlackApiError, match="file_not_found"):
+            await web.files_delete(file=sent["files"][0]["id"])
+        with pytest.raises(SlackApiError, match="cant_delete_file"):
+            await web.files_delete(file=said.message["files"][0]["id"])
+
     async def test_a_multipart_upload_works_too(self, slack: SlackSimulator, web: AsyncWebClient) -> None:
         announced = await web.files_getUploadURLExternal(filename="a.txt", length=3)
         async with httpx.AsyncClient(trust_env=False) as http:

@@ -5,7 +5,7 @@ from typing import Any
 from tests.simulators.slack.calls import Call
 from tests.simulators.slack.errors import SlackError, invalid_arguments
 from tests.simulators.slack.files import StoredFile
-from tests.simulators.slack.posting import post, thread_root, writable
+from tests.simulators.slack.posting import post, remove, thread_root, writable
 from tests.simulators.slack.state import Channel, Installation, Json
 from tests.simulators.slack.world import World
 
@@ -78,6 +78,22 @@ def info(world: World, install: Installation, call: Call) -> Any:
     return {"file": {**stored.to_json(world.origin), "shares": shares}, "comments": []}
 
 
+def delete(world: World, install: Installation, call: Call) -> Any:
+    """files.delete: a file of its own; it goes away wherever it was shared."""
+    stored = world.files.get(call.required("file"), install.workspace.team_id)
+    if stored is None or not stored.completed:
+        raise SlackError("file_not_found")
+    if stored.user != install.bot_user_id:
+        raise SlackError("cant_delete_file")
+    for channel_id, timestamps in stored.shares.items():
+        channel = install.workspace.channels[channel_id]
+        for ts in timestamps:
+            if (message := channel.visible(ts)) is not None:
+                remove(world, channel, message)
+    del world.files.files[stored.id]
+    return {}
+
+
 def old_upload(world: World, install: Installation, call: Call) -> Any:
     """files.upload is gone."""
     raise SlackError("method_deprecated")
@@ -85,6 +101,7 @@ def old_upload(world: World, install: Installation, call: Call) -> Any:
 
 METHODS = {
     "files.completeUploadExternal": complete_upload,
+    "files.delete": delete,
     "files.getUploadURLExternal": get_upload_url,
     "files.info": info,
     "files.upload": old_upload,

@@ -1,0 +1,14 @@
+"""Markdown that shows a text as it is, for what was not written as Markdown. For delivery, buttons and notices."""
+
+from __future__ import annotations
+
+import re
+
+PUNCTUATION = re.compile(r"([!-/:-@\[-`{-~])")
+INDENTATION = re.compile(r"^[ \t]+", re.MULTILINE)
+
+
+def plain(text: str) -> str:
+    """Markdown that shows `text` as it is: all ASCII punctuation escaped (CommonMark 2.4), no indentation left."""
+    visible = INDENTATION.sub(lambda found: "\u00a0" * len(found.group()), text)
+    return PUNCTUATION.sub(r"\\\1", visible)

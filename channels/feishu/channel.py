@@ -1,0 +1,201 @@
+"""One Feishu or Lark app as a `channels.base.Channel`: wires settings, API, receiving and sending."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from typing import TYPE_CHECKING
+
+from channels.base import BotIdentity, Capabilities, ConnectionState, Health, LiveReply, Part, Rate, TextUnit
+from channels.errors import AttachmentFailed, MessageGone, OutcomeUnknown, Rejected
+from channels.feishu import outbound
+from channels.feishu.api import FeishuApi
+from channels.feishu.ids import MessageId
+from channels.feishu.inbound import Me, Reader
+from channels.feishu.lookup import Lookup
+from channels.feishu.places import Anchors
+from channels.feishu.receipts import Receipts
+from channels.feishu.receiving import Receiver, Toasts
+from channels.feishu.sending import Messenger
+from channels.feishu.socket import Socket
+from channels.feishu.supervision import Supervisor
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from channels.base import ChannelPorts, Command, Hello, Probe, Sink
+    from channels.feishu.config import FeishuConfig
+    from channels.message import Address, Attachment, ButtonPressed, OutboundMessage
+
+
+class FeishuChannel:
+    """See `channels.base.Channel`."""
+
+    def __init__(self, account: str, config: FeishuConfig, ports: ChannelPorts) -> None:
+        self._account = account
+        self._config = config
+        self._ports = ports
+        self._api = FeishuApi(account, config, ports.route, ports.clock)
+        self._health = Health()
+        self._identity: BotIdentity | None = None
+        self._anchors = Anchors()
+        self._toasts = Toasts()
+        self._lookup = Lookup(self._api, ports.clock, ports.log, account)
+        self._receipts = Receipts(self._api, self._anchors, config.receipt, ports.log, account)
+        self._messenger = Messenger(self._api, ports.clock, self._anchors, ports.log, account)
+
+    @property
+    def account(self) -> str:
+        return self._account
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return Capabilities(
+            edits=True,
+            append_only_stream=False,
+            stream_ttl=None,
+            buttons=True,
+            files=True,
+            typing=bool(self._config.receipt),
+            text_unit=TextUnit.JSON_BYTES,
+            max_unit=outbound.PAGE_UNITS,
+            idempotent_send=True,
+            findable_after_crash=False,
+            edit_interval_dm=0.5,
+            edit_interval_group=0.5,
+        )
+
+    @property
+    def rate(self) -> Rate:
+        rate = self._config.rate
+        return Rate(
+            per_second=rate.per_second,
+            per_chat_per_second=rate.per_chat_per_second,
+            per_group_per_minute=rate.per_group_per_minute,
+            edits_per_minute=rate.edits_per_minute,
+        )
+
+    @property
+    def health(self) -> Health:
+        return self._health
+
+    @property
+    def identity(self) -> BotIdentity | None:
+        return self._identity
+
+    async def run(self, hello: Hello) -> None:
+        """Receive until cancelled. Raises Fatal, and what `hello` raises."""
+        supervisor = Supervisor(self._health, self._ports.clock, self._ports.log, self._account)
+
+        def alive() -> None:
+            self._health.last_sign = self._ports.clock.monotonic()
+            if self._health.state is not ConnectionState.CONNECTED:
+                supervisor.connected()
+
+        try:
+            me = await supervisor.keep(self._who_am_i)
+            self._identity = BotIdentity(platform="feishu", bot_id=me.app_id, username=me.name)
+            await hello(self._identity)
+            for newest in await self._ports.newest():
+                self._anchors.see(newest.chat, newest.topic, newest.message_id)
+            reader = Reader(self._account, me, self._config.thread_follow)
+            receiver = Receiver(reader, self._lookup, self._anchors, self._toasts, self._ports, self._health)
+            socket = Socket(self._api, receiver.handle, alive, self._ports.log, self._account)
+            while True:
+                await supervisor.keep(socket.serve)
+        finally:
+            self._health.state = ConnectionState.STOPPED
+
+    async def _who_am_i(self) -> Me:
+        bot = await self._api.bot_info()
+        self._health.last_sign = self._ports.clock.monotonic()
+        return Me(app_id=self._config.app_id, open_id=bot["open_id"], name=str(bot.get("app_name") or ""))
+
+    async def close(self) -> None:
+        await self._api.close()
+
+    def layout(self, message: OutboundMessage) -> tuple[Part, ...]:
+        return outbound.layout(message)
+
+    async def send(self, address: Address, part: Part, idem_key: str, reply_to: str | None = None) -> str:
+        """Send one part. Repeated within the hour with the same key it is the same message (the platform's uuid)."""
+        message_id = await self._messenger.send(address, _feishu(part), idem_key, reply_to)
+        self._health.last_outbound = self._ports.clock.monotonic()
+        self._lookup.learn_chat(address.chat, direct=address.kind == "dm")
+        self._lookup.learn_topic(MessageId.parse(message_id).native, address.topic)
+        if self._config.receipt:
+            await self._receipts.clear(address)
+        return message_id
+
+    async def edit(self, address: Address, message_id: str, part: Part) -> None:
+        await self._messenger.edit(message_id, _feishu(part))
+        self._health.last_outbound = self._ports.clock.monotonic()
+
+    async def preview(self, address: Address, part: Part, idem_key: str) -> None:
+        raise Rejected("Feishu shows no previews")
+
+    async def delete(self, address: Address, message_id: str) -> None:
+        with contextlib.suppress(MessageGone):
+            await self._messenger.delete(message_id)
+
+    async def find(self, address: Address, part: Part, probe: Probe) -> str | None:
+        """Never needed: a repeated send gives back the message of the first one."""
+        raise OutcomeUnknown("Feishu's messages are not looked for; the send is repeated")
+
+    def newest(self, address: Address) -> str | None:
+        return None
+
+    def recall(self, known: Iterable[tuple[str, str]]) -> None:
+        """Not needed: nothing is looked for."""
+
+    async def fetch(self, attachment: Attachment, sink: Sink) -> None:
+        """Stream the file; at most `max_download_mb`, whatever size was declared."""
+        message_id, key, kind = _reference(attachment)
+        most = int(self._config.max_download_mb * 1024 * 1024)
+        await self._api.download(message_id, key, kind, _Capped(sink, most))
+
+    async def typing(self, address: Address) -> None:
+        if self._config.receipt:
+            await self._receipts.show(address)
+
+    async def acknowledge(self, press: ButtonPressed, text: str = "") -> None:
+        """The platform shows it if it comes within its three seconds."""
+        self._toasts.show(press.callback_id, text)
+
+    async def publish_commands(self, commands: Sequence[Command], locale: str | None) -> None:
+        """The platform's bot menu is made in its console only."""
+
+    async def open_stream(self, address: Address, idem_key: str, reply_to: str | None) -> LiveReply:
+        raise Rejected("Feishu has no append-only streams")
+
+
+class _Capped:
+    """Passes bytes on until there are too many: no size is declared."""
+
+    def __init__(self, sink: Sink, most: int) -> None:
+        self._sink = sink
+        self._left = most
+
+    async def write(self, chunk: bytes) -> None:
+        self._left -= len(chunk)
+        if self._left < 0:
+            raise AttachmentFailed("the file is over the cap (max_download_mb)", "too_large")
+        await self._sink.write(chunk)
+
+
+def _feishu(part: Part) -> outbound.FeishuPart:
+    if not isinstance(part, outbound.FeishuPart):
+        raise Rejected(f"a part of another platform: {type(part).__name__}")
+    return part
+
+
+def _reference(attachment: Attachment) -> tuple[str, str, str]:
+    """Raises AttachmentFailed("gone") when it is not one of ours."""
+    try:
+        found = json.loads(attachment.ref)
+    except ValueError:
+        found = None
+    match found:
+        case {"message_id": str(message_id), "key": str(key), "type": "image" | "file" as kind}:
+            return message_id, key, str(kind)
+    raise AttachmentFailed("the attachment's reference is not one of Feishu's", "gone")

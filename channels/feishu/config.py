@@ -1,0 +1,86 @@
+"""What an operator may set for a Feishu or Lark app; imports no SDK. Built by the settings, read by the adapter."""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import urlsplit
+
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator
+
+DOMAINS = {"feishu": "https://open.feishu.cn", "lark": "https://open.larksuite.com"}
+"""China's platform, and the international one. An app exists on one of them only."""
+_APP_ID = re.compile(r"cli_[A-Za-z0-9_-]{4,60}")
+_EMOJI = re.compile(r"[A-Za-z0-9_]{0,60}")
+
+
+class FeishuRate(BaseModel):
+    """What the open platform tolerates for long; one group's five a second are for all its bots."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
+
+    per_second: float = Field(default=40.0, gt=0, description="Calls a second of the whole app")
+    per_chat_per_second: float = Field(default=5.0, gt=0, description="Calls a second in one chat")
+    per_group_per_minute: float = Field(default=200.0, gt=0, description="Messages and edits a minute in one group")
+    edits_per_minute: float = Field(default=800.0, gt=0, description="Edits a minute of the whole app")
+
+
+class FeishuConfig(BaseModel):
+    """One self-built app. domain: "feishu", "lark" or the root URL of a private deployment."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
+
+    app_id: str = Field(description="From Credentials & Basic Info in the developer console, such as cli_a1b2c3...")
+    app_secret: SecretStr = Field(description="From the same page; one running program per app")
+    domain: str = Field(default="feishu", description="feishu (China), lark (international), or a root URL")
+    rate: FeishuRate = FeishuRate()
+    thread_follow: bool = Field(
+        default=True, description="In a thread, go on without being mentioned once a conversation has begun"
+    )
+    receipt: str = Field(
+        default="", description='Reaction on a message until its answer begins, such as "Typing" or "OnIt"; "": none'
+    )
+    max_download_mb: float = Field(default=50.0, gt=0, le=100, description="Larger attachments are refused")
+
+    @field_validator("app_id")
+    @classmethod
+    def _app_id_form(cls, app_id: str) -> str:
+        if not _APP_ID.fullmatch(app_id.strip()):
+            raise ValueError('not an app id: it begins with "cli_"')
+        return app_id.strip()
+
+    @field_validator("app_secret")
+    @classmethod
+    def _secret_form(cls, secret: SecretStr) -> SecretStr:
+        value = secret.get_secret_value().strip()
+        if not value or not value.isascii() or not value.isprintable() or " " in value:
+            raise ValueError("not an app secret: expected letters and digits without spaces")
+        return SecretStr(value)
+
+    @field_validator("domain")
+    @classmethod
+    def _domain_form(cls, domain: str) -> str:
+        if domain in DOMAINS:
+            return domain
+        parts = urlsplit(domain)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise ValueError("expected feishu, lark, or a root URL with its scheme")
+        if parts.query or parts.fragment or parts.path.strip("/"):
+            raise ValueError("is a root: it takes no path, no query and no fragment")
+        return domain.rstrip("/")
+
+    @field_validator("receipt")
+    @classmethod
+    def _receipt_form(cls, receipt: str) -> str:
+        if not _EMOJI.fullmatch(receipt):
+            raise ValueError('not a reaction: expected its name in the API, such as "Typing", "OnIt" or "THUMBSUP"')
+        return receipt
+
+    @property
+    def root(self) -> str:
+        """The open platform's root URL, without a slash at its end."""
+        return DOMAINS.get(self.domain, self.domain)
+
+    @staticmethod
+    def names_group(native_id: str) -> bool:
+        """Whether an id is a chat's (oc_...) and not a person's, whose open_id begins with ou_."""
+        return native_id.startswith("oc_")

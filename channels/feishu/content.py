@@ -1,0 +1,241 @@
+"""What a message says, as Markdown, and the files that hang on it. Pure; called by inbound.py.
+
+Sources: the platform's "message content" page.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from channels.message import Attachment, AttachmentKind
+from channels.text import sanitize
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from channels.feishu.schema import RawMention
+
+_KEY = re.compile(r"@_user_[0-9]+|@_all")
+_CLOSING = ",.;:!?)"
+_AFTER_NAME = " \t,:;"
+_FENCE = re.compile(r"`{3,}")
+_STYLES = (("bold", "**"), ("italic", "*"), ("lineThrough", "~~"))
+_LONGEST_CARD = 4000
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """Who the keys in a text stand for; `own` are the bot's."""
+
+    by_key: Mapping[str, str] = field(default_factory=dict)
+    own: frozenset[str] = frozenset()
+
+    @staticmethod
+    def of(mentions: Sequence[RawMention], bot: str) -> Names:
+        """bot: its open_id. Who mentions all mentions nobody."""
+        named = {mention.key: mention.name for mention in mentions if mention.key and mention.key != "@_all"}
+        return Names(named, frozenset(mention.key for mention in mentions if bot and mention.id.open_id == bot))
+
+    def name(self, key: str) -> str:
+        return "@all" if key == "@_all" else f"@{' '.join(self.by_key.get(key, '').split()) or 'somebody'}"
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """text: without the bot's own name. named: the bot's name stood in it."""
+
+    text: str
+    files: tuple[Attachment, ...] = ()
+    named: bool = False
+
+
+def read_content(kind: str, raw: str, names: Names, message_id: str) -> Content | None:
+    """The content of a message of that type; None when it says nothing to an agent (a sticker, a shared card).
+
+    Raises ValueError when it is not what the platform documents.
+    """
+    if kind == "merge_forward":
+        return Content("[forwarded messages]")
+    if kind not in _READERS and kind != "interactive":
+        return None
+    try:
+        fields = json.loads(raw)
+    except RecursionError as error:
+        raise ValueError("its content is nested too deeply") from error
+    if not isinstance(fields, dict):
+        raise ValueError("its content is not an object")
+    if kind == "interactive":
+        return Content(_card_text(fields))
+    content: Content = _READERS[kind](fields, names, message_id)
+    return content
+
+
+def without_names(text: str, names: Names) -> str:
+    """The text with names instead of keys, and without the bot's own; no orphaned blank or comma where that was."""
+    kept, position = "", 0
+    cut = False
+    for found in _KEY.finditer(text):
+        kept = _joined(kept, text[position : found.start()], cut)
+        cut = found[0] in names.own
+        if not cut:
+            kept += names.name(found[0])
+        position = found.end()
+    return _joined(kept, text[position:], cut).strip(" ") if names.own else kept + text[position:]
+
+
+def _joined(kept: str, piece: str, cut: bool) -> str:
+    if cut and (not kept or kept.isspace()):
+        return piece.lstrip(_AFTER_NAME)
+    if cut and kept[-1:] in (" ", "\n") and piece[:1] == " ":
+        piece = piece[1:]
+    elif cut and kept[-1:] == " " and piece[:1] in _CLOSING and piece:
+        kept = kept[:-1]
+    return kept + piece
+
+
+def _text(fields: Mapping[str, Any], names: Names, message_id: str) -> Content:
+    said = _string(fields, "text")
+    return Content(without_names(said, names), named=_named(said, names))
+
+
+def _post(fields: Mapping[str, Any], names: Names, message_id: str) -> Content:
+    post = _one_locale(fields)
+    named = False
+    lines: list[str] = []
+    files: list[Attachment] = []
+    for paragraph in _list(post.get("content")):
+        said = ""
+        for node in _list(paragraph):
+            if not isinstance(node, dict):
+                continue
+            named = named or (node.get("tag") == "at" and str(node.get("user_id")) in names.own)
+            said += _node(node)
+            files += _node_files(node, message_id)
+        lines.append(said)
+    title = _string(post, "title").strip()
+    body = without_names("\n".join(lines).strip("\n"), names)
+    text = f"# {without_names(title, names)}\n\n{body}".rstrip() if title else body
+    return Content(text, tuple(files), named or _named(title, names))
+
+
+def _one_locale(fields: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Received posts have one form; fetched ones may still be keyed by locale, or wrapped."""
+    if "content" in fields or "title" in fields:
+        return fields
+    inner = fields.get("post", fields)
+    first: Any = next(iter(inner.values()), None) if isinstance(inner, dict) else None
+    return first if isinstance(first, dict) else {}
+
+
+def _node(node: Mapping[str, Any]) -> str:
+    """One piece of a post as Markdown."""
+    match node.get("tag"):
+        case "text":
+            return _styled(_string(node, "text"), node.get("style"))
+        case "a":
+            text, href = _string(node, "text"), _string(node, "href")
+            return f"[{text}]({href})" if text and text != href else href
+        case "at":
+            return _string(node, "user_id") if _KEY.fullmatch(_string(node, "user_id")) else _other_name(node)
+        case "emotion":
+            return f":{_string(node, 'emoji_type')}:"
+        case "code_block":
+            return _code(_string(node, "text"), _string(node, "language"))
+        case "hr":
+            return "\n---\n"
+        case "md":
+            return _string(node, "text")
+    return ""
+
+
+def _other_name(node: Mapping[str, Any]) -> str:
+    if _string(node, "user_id") == "all":
+        return "@all"
+    return f"@{_string(node, 'user_name') or 'somebody'}"
+
+
+def _styled(text: str, style: object) -> str:
+    if not isinstance(style, list) or not text.strip():
+        return text
+    marks = [mark for name, mark in _STYLES if name in style]
+    inner = text.strip()
+    start = text[: len(text) - len(text.lstrip())]
+    end = text[len(text.rstrip()) :]
+    return f"{start}{''.join(marks)}{inner}{''.join(reversed(marks))}{end}"
+
+
+def _code(text: str, language: str) -> str:
+    longest = max((len(run) for run in _FENCE.findall(text)), default=2)
+    fence = "`" * (longest + 1)
+    word = language.split()[0].lower() if language.split() else ""
+    return f"\n{fence}{word}\n{text.rstrip(chr(10))}\n{fence}\n"
+
+
+def _node_files(node: Mapping[str, Any], message_id: str) -> Iterable[Attachment]:
+    if node.get("tag") == "img":
+        return _files(message_id, _string(node, "image_key"), "image", None)
+    if node.get("tag") == "media":
+        return _files(message_id, _string(node, "file_key"), "video", None)
+    return ()
+
+
+def _image(fields: Mapping[str, Any], names: Names, message_id: str) -> Content:
+    return Content("", _files(message_id, _string(fields, "image_key"), "image", None))
+
+
+def _file(fields: Mapping[str, Any], names: Names, message_id: str) -> Content:
+    return Content("", _files(message_id, _string(fields, "file_key"), "file", _string(fields, "file_name")))
+
+
+def _audio(fields: Mapping[str, Any], names: Names, message_id: str) -> Content:
+    return Content("", _files(message_id, _string(fields, "file_key"), "voice", None))
+
+
+def _media(fields: Mapping[str, Any], names: Names, message_id: str) -> Content:
+    return Content("", _files(message_id, _string(fields, "file_key"), "video", _string(fields, "file_name")))
+
+
+_READERS = {"text": _text, "post": _post, "image": _image, "file": _file, "audio": _audio, "media": _media}
+_MIME_TYPES: dict[AttachmentKind, str] = {"voice": "audio/ogg", "video": "video/mp4"}
+
+
+def _files(message_id: str, key: str, kind: AttachmentKind, name: str | None) -> tuple[Attachment, ...]:
+    if not key:
+        raise ValueError("its content names no file")
+    ref = json.dumps({"message_id": message_id, "key": key, "type": "image" if kind == "image" else "file"})
+    return (Attachment(ref=ref, kind=kind, name=name or None, mime_type=_MIME_TYPES.get(kind)),)
+
+
+def _card_text(card: Any) -> str:
+    """The words of a card in reading order; what the platform gives of it is lossy anyway."""
+    words: list[str] = []
+
+    def walk(value: Any) -> None:
+        if isinstance(value, dict):
+            for key, inner in value.items():
+                if isinstance(inner, str) and key in ("text", "content", "title"):
+                    words.append(inner)
+                else:
+                    walk(inner)
+        elif isinstance(value, list):
+            for inner in value:
+                walk(inner)
+
+    walk(card)
+    return "\n".join(word for word in words if word.strip())[:_LONGEST_CARD]
+
+
+def _named(text: str, names: Names) -> bool:
+    return any(found in names.own for found in _KEY.findall(text))
+
+
+def _list(value: object) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _string(fields: Mapping[str, Any], key: str) -> str:
+    value = fields.get(key)
+    return sanitize(value) if isinstance(value, str) else ""

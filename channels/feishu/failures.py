@@ -1,0 +1,155 @@
+"""What a refusal of the open platform means for the caller: every answer but code 0 becomes a ChannelError. Pure.
+
+Called by api.py. Codes: the "server error codes" page of the platform.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from channels.errors import (
+    ChannelError,
+    ChatGone,
+    Fatal,
+    MessageGone,
+    OutcomeUnknown,
+    RateLimited,
+    Rejected,
+    Temporary,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+TOKEN_STALE = frozenset({99991661, 99991663, 99991664, 99991668})
+MISSING_SCOPE = 99991672
+TABLES = 11310
+"""Too many tables in one card; comes inside a 230099."""
+SEQUENCE = 300317
+STREAMING_CLOSED = frozenset({300309, 200850})
+ELEMENT_MISSING = 300313
+
+_RATE = frozenset({99991400, 230020, 11232, 11233})
+_CREDENTIAL = frozenset({10003, 10012, 10013, 10014, 10015, 99991543})
+_BOT_OFF = frozenset({230006, 11205})
+_IP_DENIED = 99991401
+_CHAT_GONE = frozenset({230002, 230013, 230027, 230035, 232009, 232010})
+_MESSAGE_GONE = frozenset({230011, 230031, 230054, 230071, 230072, 230075, 230110, 231003, 200740, 200750, 300311})
+"""Recalled, unknown, or not to be edited any more (too old, too often); the last three are card entities."""
+_BUSY = frozenset({1, 2200, 230049, 1000040343})
+_DEFAULT_RETRY = 1.0
+_SCOPES = re.compile(r"\[([a-z0-9_:., -]+)\]")
+_INNER = re.compile(r"ErrCode:\s*([0-9]{2,9})")
+
+
+class Refused(Rejected):
+    """code: the platform's; of a refused card the inner one, which tells more."""
+
+    def __init__(self, message: str, code: int) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class StaleToken(Temporary):
+    """The access token is not valid any more: get a new one and repeat once."""
+
+
+class MissingScope(Fatal):
+    """scopes: any one of which would allow the call."""
+
+    def __init__(self, message: str, scopes: tuple[str, ...], account: str) -> None:
+        names = ", ".join(scopes) if scopes else "that the message names"
+        super().__init__(
+            message,
+            f"add one of the scopes {names} to the app of account {account} in its console, and publish a version",
+        )
+        self.scopes = scopes
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """An answer but success. status: HTTP; code: the body's, the status where the body has none."""
+
+    status: int
+    code: int
+    message: str
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+def read_refusal(status: int, payload: bytes, headers: Mapping[str, str]) -> Refusal | None:
+    """Read what can be read (a load balancer answers in HTML); None when it is a success."""
+    try:
+        answer = json.loads(payload)
+    except (ValueError, RecursionError):
+        answer = None
+    fields = answer if isinstance(answer, dict) else {}
+    code, said = fields.get("code"), fields.get("msg")
+    message = said if isinstance(said, str) else ""
+    if isinstance(code, int):
+        return None if code == 0 and status < 400 else Refusal(status, code or status, message, headers)
+    return Refusal(status, status, message or "not an answer of the platform", headers)
+
+
+def sorted_out(what: str, refusal: Refusal, repeatable: bool, account: str) -> ChannelError:
+    """The error to raise. repeatable: doing the call twice does no harm; account: for the hint to the operator."""
+    text = f"{what}: {refusal.message or 'no message'} ({refusal.code})"
+    code = refusal.code
+    if code in _RATE or refusal.status == 429:
+        return RateLimited(text, _retry_after(refusal))
+    if code in TOKEN_STALE:
+        return StaleToken(text)
+    fatal = _fatal(text, refusal, account)
+    if fatal is not None:
+        return fatal
+    if code in _CHAT_GONE:
+        return ChatGone(text)
+    if code in _MESSAGE_GONE or (code == 230001 and "message_id" in refusal.message):
+        return MessageGone(text)
+    if refusal.status in (407, 408) or code in _BUSY or refusal.status >= 500 or 300 <= refusal.status < 400:
+        certain = repeatable or refusal.status in (407, 408) or refusal.status < 400
+        return Temporary(text) if certain else OutcomeUnknown(text)
+    if refusal.status == code and 200 <= refusal.status < 300:
+        return Temporary(text) if repeatable else OutcomeUnknown(text)
+    return Refused(text, _inner(refusal))
+
+
+def bad_credential(text: str, account: str) -> Fatal:
+    return Fatal(
+        text,
+        f"set channels.{account}.app_id and app_secret to what Credentials & Basic Info shows, and check domain "
+        "(feishu or lark: an app exists on one of them only)",
+    )
+
+
+def _fatal(text: str, refusal: Refusal, account: str) -> Fatal | None:
+    if refusal.code == MISSING_SCOPE:
+        return MissingScope(text, _scopes(refusal.message), account)
+    if refusal.code in _CREDENTIAL:
+        return bad_credential(text, account)
+    if refusal.code in _BOT_OFF:
+        return Fatal(text, f"add the bot capability to the app of account {account} and publish a version")
+    if refusal.code == _IP_DENIED:
+        return Fatal(text, f"add this machine's address to the IP allow list of the app of account {account}")
+    return None
+
+
+def _scopes(message: str) -> tuple[str, ...]:
+    found = _SCOPES.search(message)
+    return tuple(name.strip() for name in found[1].split(",") if name.strip()) if found else ()
+
+
+def _inner(refusal: Refusal) -> int:
+    found = _INNER.search(refusal.message)
+    return int(found[1]) if found else refusal.code
+
+
+def _retry_after(refusal: Refusal) -> float:
+    """Seconds until the limit is lifted; without a header a moment, which delivery lengthens when it was too short."""
+    for name in ("x-ogw-ratelimit-reset", "retry-after"):
+        said = refusal.headers.get(name, "")
+        if said.isascii() and said.isdecimal() and int(said) > 0:
+            return min(float(said), 3600.0)
+    return _DEFAULT_RETRY

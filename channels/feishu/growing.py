@@ -1,0 +1,161 @@
+"""Card entities that grow in place (CardKit): their text streams, and they end as plain cards. For sending.py.
+
+Every operation on a card has a number above the last one's. The numbers come from the clock, so that a later process
+goes on above an earlier one's without knowing them: fifths of a second since 2026, an int32 until 2039.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from channels.errors import OutcomeUnknown
+from channels.feishu import cards
+from channels.feishu.failures import ELEMENT_MISSING, SEQUENCE, STREAMING_CLOSED, TABLES, Refused
+from channels.feishu.outbound import tables_as_code
+
+if TYPE_CHECKING:
+    from channels.base import Clock
+    from channels.feishu.api import FeishuApi
+    from channels.feishu.outbound import FeishuPart
+
+RENEW_SECONDS = 540.0
+"""The platform ends streaming ten minutes after it was switched on."""
+TICKS_PER_SECOND = 5
+_EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
+_JUMP = 3_000
+"""Ticks to go ahead when another process numbered its operations by a clock ahead of ours: ten minutes, then more."""
+_TRIES = 4
+_REMEMBERED = 5_000
+
+
+@dataclass(slots=True)
+class Growing:
+    """What is known of one entity. text, status: of its elements while it streams, None when not known.
+
+    streaming_since: monotonic time at which streaming was switched on last.
+    """
+
+    card_id: str
+    text: str | None = None
+    status: str | None = None
+    streaming_since: float = 0.0
+    sequence: int = 0
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+
+class GrowingCards:
+    """Of one account. Bounded: a forgotten card is written whole at its next change."""
+
+    def __init__(self, api: FeishuApi, clock: Clock) -> None:
+        self._api = api
+        self._clock = clock
+        self._known: OrderedDict[str, Growing] = OrderedDict()
+
+    async def create(self, part: FeishuPart) -> tuple[str, float]:
+        """A new entity that streams: its card_id, and when it was made in the platform's time (unix seconds)."""
+        data = {"type": "card_json", "data": cards.card(part, streams=True)}
+        answer, made = await self._api.dated_call("POST", "cardkit/v1/cards", json=data)
+        card_id = (answer.get("data") or {}).get("card_id")
+        if not isinstance(card_id, str) or not card_id:
+            raise OutcomeUnknown("the answer to a card's creation names no card")
+        known = self._card(card_id)
+        known.text, known.status = part.text, part.status
+        known.streaming_since = self._clock.monotonic()
+        return card_id, made
+
+    async def show(self, card_id: str, part: FeishuPart) -> None:
+        """Make the card look like `part`; one change of a card at a time."""
+        card = self._card(card_id)
+        async with card.lock:
+            try:
+                await self._show(card, part)
+            except Refused as error:
+                if error.code != TABLES:
+                    raise
+                await self._show(card, replace(part, text=tables_as_code(part.text)))
+
+    async def _show(self, card: Growing, part: FeishuPart) -> None:
+        if not part.growing:
+            await self._write(card, part, streams=False)
+            await self._settings(card, part, streams=False)
+            card.text = card.status = None
+        elif card.text is None or card.status is None:
+            await self._write(card, part, streams=True)
+        else:
+            if self._clock.monotonic() - card.streaming_since > RENEW_SECONDS:
+                await self._settings(card, part, streams=True)
+            await self._grow(card, part)
+
+    async def _grow(self, card: Growing, part: FeishuPart) -> None:
+        try:
+            await self._contents(card, part)
+        except Refused as error:
+            if error.code in STREAMING_CLOSED:
+                await self._reopen(card, part)
+            elif error.code == ELEMENT_MISSING:
+                await self._write(card, part, streams=True)
+            else:
+                raise
+
+    async def _reopen(self, card: Growing, part: FeishuPart) -> None:
+        await self._settings(card, part, streams=True)
+        card.text, card.status = card.text or "", card.status or ""
+        try:
+            await self._contents(card, part)
+        except Refused as error:
+            if error.code not in (*STREAMING_CLOSED, ELEMENT_MISSING):
+                raise
+            await self._write(card, part, streams=True)
+
+    async def _contents(self, card: Growing, part: FeishuPart) -> None:
+        """Stream what changed. A call that failed leaves the element unknown: it is sent again next time."""
+        if part.text != card.text:
+            card.text = None
+            await self._content(card, cards.TEXT, part.text)
+            card.text = part.text
+        if part.status != card.status:
+            card.status = None
+            await self._content(card, cards.STATUS, part.status)
+            card.status = part.status
+
+    async def _content(self, card: Growing, element: str, text: str) -> None:
+        await self._operate(card, "PUT", f"elements/{element}/content", {"content": text or cards.NOTHING})
+
+    async def _write(self, card: Growing, part: FeishuPart, *, streams: bool) -> None:
+        card.text = card.status = None
+        whole = {"type": "card_json", "data": cards.card(part, streams=streams, card_id=card.card_id)}
+        await self._operate(card, "PUT", "", {"card": whole})
+        if streams:
+            card.text, card.status = part.text, part.status
+            card.streaming_since = self._clock.monotonic()
+
+    async def _settings(self, card: Growing, part: FeishuPart, *, streams: bool) -> None:
+        await self._operate(card, "PATCH", "settings", {"settings": cards.settings(part, streams=streams)})
+        if streams:
+            card.streaming_since = self._clock.monotonic()
+
+    async def _operate(self, card: Growing, method: str, what: str, body: dict[str, Any]) -> None:
+        path = f"cardkit/v1/cards/{card.card_id}" + (f"/{what}" if what else "")
+        for attempt in range(_TRIES):
+            card.sequence = max(card.sequence + 1, self._ticks())
+            try:
+                await self._api.call(method, path, json={**body, "sequence": card.sequence})
+                return
+            except Refused as error:
+                if error.code != SEQUENCE or attempt == _TRIES - 1:
+                    raise
+                card.sequence += _JUMP * 10**attempt
+
+    def _ticks(self) -> int:
+        return int((self._clock.now() - _EPOCH).total_seconds() * TICKS_PER_SECOND)
+
+    def _card(self, card_id: str) -> Growing:
+        known = self._known.setdefault(card_id, Growing(card_id))
+        self._known.move_to_end(card_id)
+        while len(self._known) > _REMEMBERED:
+            self._known.popitem(last=False)
+        return known

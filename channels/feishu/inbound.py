@@ -1,0 +1,224 @@
+"""Raw event -> event of the port. Pure: all it knows is in its arguments. Called by receiving.py for every event.
+
+Sources: the platform's pages of the events named below.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from pydantic import ValidationError
+
+from channels.feishu.content import Content, Names, read_content
+from channels.feishu.ids import MessageId
+from channels.feishu.lookup import Chat, Context
+from channels.feishu.schema import RawEnvelope, RawMembership, RawPressed, RawReceived
+from channels.message import Address, ButtonPressed, MembershipChanged, Message, Quote, Sender, Unparsed
+from channels.text import one_line, sanitize
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from channels.feishu.schema import RawHeader, RawItem, RawMessage
+
+MESSAGE = "im.message.receive_v1"
+PRESSED = "card.action.trigger"
+ADDED = "im.chat.member.bot.added_v1"
+DELETED = "im.chat.member.bot.deleted_v1"
+_LONGEST_QUOTE = 4000
+_LONGEST_CHILD = 2000
+
+Found = Message | ButtonPressed | MembershipChanged | Unparsed
+Body = RawReceived | RawPressed | RawMembership
+
+
+@dataclass(frozen=True, slots=True)
+class Me:
+    """The bot itself. open_id: what people mention; app_id: what it sends as."""
+
+    app_id: str
+    open_id: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """An event whose form was checked."""
+
+    header: RawHeader
+    body: Body
+
+
+def parse(raw: Mapping[str, Any]) -> Event | None:
+    """The event, None when it says nothing to us. Raises pydantic's ValidationError, a ValueError."""
+    envelope = RawEnvelope.model_validate(raw)
+    match envelope.header.event_type:
+        case "im.message.receive_v1":
+            return Event(envelope.header, RawReceived.model_validate(envelope.event))
+        case "card.action.trigger":
+            return Event(envelope.header, RawPressed.model_validate(envelope.event))
+        case "im.chat.member.bot.added_v1" | "im.chat.member.bot.deleted_v1":
+            return Event(envelope.header, RawMembership.model_validate(envelope.event))
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """Turns the events of one account into those of the port. thread_follow: see FeishuConfig."""
+
+    account: str
+    me: Me
+    thread_follow: bool = True
+
+    def read(self, event: Event, context: Context, now: datetime) -> Found | None:
+        """None when it says nothing to us. Raises ValueError when a message's content cannot be read."""
+        match event.body:
+            case RawReceived():
+                return self._message(event.header, event.body, context, now)
+            case RawPressed():
+                return self._pressed(event.header, event.body, context, now)
+            case RawMembership():
+                return self._membership(event.header, event.body, context, now)
+
+    def unparsed(self, payload: bytes, error: Exception, now: datetime) -> Unparsed:
+        """What could not be read, kept as it came."""
+        text = payload.decode("utf-8", "replace").replace("\0", "")
+        return Unparsed(
+            account=self.account,
+            dedupe_keys=(f"x:{hashlib.sha256(payload).hexdigest()[:32]}",),
+            sent_at=now,
+            received_at=now,
+            raw=text,
+            error=_why(error),
+        )
+
+    def _message(self, header: RawHeader, body: RawReceived, context: Context, now: datetime) -> Message | None:
+        raw = body.message
+        sender = body.sender.sender_id.open_id
+        if not sender or sender == self.me.open_id:
+            return None
+        content = read_content(raw.message_type, raw.content, Names.of(raw.mentions, self.me.open_id), raw.message_id)
+        if content is None:
+            return None
+        if raw.message_type == "merge_forward":
+            content = replace(content, text=self._forwarded(context))
+        address = self._address(raw)
+        quote = None if context.quoted is None else self._quote(context.quoted, context.names)
+        mention = address.kind == "dm" or content.named or (quote is not None and quote.from_bot)
+        return Message(
+            account=self.account,
+            dedupe_keys=(f"e:{header.event_id}", f"m:{raw.message_id}"),
+            sent_at=_time(raw.create_time, now),
+            received_at=now,
+            address=address,
+            platform_message_id=raw.message_id,
+            sender=Sender(
+                id=sender,
+                display_name=one_line(context.names.get(sender, "")),
+                kind="user" if body.sender.sender_type == "user" else "bot",
+            ),
+            text=sanitize(content.text),
+            mention=mention,
+            reply_to=quote,
+            attachments=content.files,
+            continues=self.thread_follow and address.topic is not None and address.kind == "group",
+            chat_title=one_line(context.chat.title) if context.chat is not None else "",
+        )
+
+    def _address(self, raw: RawMessage) -> Address:
+        return Address(
+            account=self.account,
+            chat=raw.chat_id,
+            topic=raw.thread_id or None,
+            kind="dm" if raw.chat_type == "p2p" else "group",
+        )
+
+    def _quote(self, item: RawItem, names: Mapping[str, str]) -> Quote:
+        from_bot = item.sender.sender_type == "app" and item.sender.id == self.me.app_id
+        author = self.me.name if from_bot else names.get(item.sender.id, "")
+        return Quote(
+            message_id=item.message_id,
+            text=sanitize(self._said(item).text)[:_LONGEST_QUOTE],
+            author=one_line(author),
+            from_bot=from_bot,
+        )
+
+    def _forwarded(self, context: Context) -> str:
+        """The messages of a bundle, one after the other; the bot's name in them calls nobody."""
+        lines = []
+        for item in context.children:
+            said = self._said(item)
+            text = said.text or (f"[{item.msg_type}]" if said.files or item.msg_type else "")
+            author = one_line(context.names.get(item.sender.id, "")) or "somebody"
+            lines.append(f"{author}: {text[:_LONGEST_CHILD]}")
+        return "\n".join(["[forwarded messages]", *lines])
+
+    def _said(self, item: RawItem) -> Content:
+        """What a fetched message says; one that cannot be read says nothing."""
+        names = Names({mention.key: mention.name for mention in item.mentions})
+        try:
+            return read_content(item.msg_type, item.body.content, names, item.message_id) or Content("")
+        except ValueError:
+            return Content("")
+
+    def _pressed(self, header: RawHeader, body: RawPressed, context: Context, now: datetime) -> ButtonPressed | None:
+        value = body.action.value
+        data = value.get("data") if isinstance(value, dict) else None
+        if not isinstance(data, str) or not body.operator.open_id:
+            return None
+        card_id = value.get("card")
+        known = isinstance(card_id, str) and card_id.isalnum()
+        message_id = MessageId(body.context.open_message_id, card_id=card_id if known else "")
+        chat = context.chat or Chat()
+        return ButtonPressed(
+            account=self.account,
+            dedupe_keys=(f"e:{header.event_id}",),
+            sent_at=_time(header.create_time, now),
+            received_at=now,
+            address=Address(
+                account=self.account,
+                chat=body.context.open_chat_id,
+                topic=context.topic,
+                kind="dm" if chat.direct else "group",
+            ),
+            platform_message_id=str(message_id),
+            sender=Sender(
+                id=body.operator.open_id, display_name=one_line(context.names.get(body.operator.open_id, ""))
+            ),
+            data=sanitize(data),
+            callback_id=header.event_id,
+        )
+
+    def _membership(self, header: RawHeader, body: RawMembership, context: Context, now: datetime) -> MembershipChanged:
+        person = body.operator_id.open_id
+        return MembershipChanged(
+            account=self.account,
+            dedupe_keys=(f"e:{header.event_id}",),
+            sent_at=_time(header.create_time, now),
+            received_at=now,
+            address=Address(account=self.account, chat=body.chat_id, kind="group"),
+            sender=Sender(id=person, display_name=one_line(context.names.get(person, ""))),
+            present=header.event_type == ADDED,
+            chat_title=one_line(body.name),
+        )
+
+
+def _time(milliseconds: int, now: datetime) -> datetime:
+    """The platform's time; ours where it says none. Raises ValueError for a date beyond time."""
+    if not milliseconds:
+        return now
+    try:
+        return datetime.fromtimestamp(milliseconds / 1000, UTC)
+    except (OverflowError, OSError) as error:
+        raise ValueError("its date is beyond time") from error
+
+
+def _why(error: Exception) -> str:
+    """What could not be read, without the value: that is in `raw`."""
+    if not isinstance(error, ValidationError):
+        return f"{type(error).__name__}: {error}"[:500]
+    places = [f"{'.'.join(str(step) for step in line['loc'])}: {line['msg']}" for line in error.errors()]
+    return "; ".join(places)[:500]

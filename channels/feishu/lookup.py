@@ -1,0 +1,208 @@
+"""What an event does not say itself and a reader needs: names, titles, the quoted message, what was forwarded.
+
+Asked of the platform before an event is read, in a bounded time: what does not come in time is left out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import quote
+
+from pydantic import ValidationError
+
+from channels.errors import ChannelError
+from channels.feishu.failures import MissingScope
+from channels.feishu.places import message_path
+from channels.feishu.schema import RawItem
+
+if TYPE_CHECKING:
+    import logging
+    from collections.abc import Awaitable, Callable, Mapping
+
+    from channels.base import Clock
+    from channels.feishu.api import FeishuApi
+    from channels.feishu.schema import RawMessage
+
+PATIENCE = 1.2
+"""Seconds for all questions of one event: the platform wants its acknowledgement within three."""
+_MOST_CHILDREN = 100
+_MOST_NAMES = 20
+"""Authors of one forwarded bundle whose names are asked for."""
+_KEPT_SECONDS = 3600.0
+_RETRY_SECONDS = 300.0
+_REMEMBERED = 10_000
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chat:
+    """title: of a group. direct: one person and the bot."""
+
+    title: str = ""
+    direct: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context:
+    """names: open_id -> display name, of those who were asked about. chat: None when it is not known.
+
+    quoted: the message that is answered. children: what a forwarded bundle holds. topic: of a pressed card.
+    """
+
+    names: Mapping[str, str] = field(default_factory=dict)
+    chat: Chat | None = None
+    quoted: RawItem | None = None
+    children: tuple[RawItem, ...] = ()
+    topic: str | None = None
+
+
+@dataclass(slots=True)
+class _Known:
+    value: Any
+    until: float
+
+
+class Lookup:
+    """Of one account. All memories are bounded and expire."""
+
+    def __init__(self, api: FeishuApi, clock: Clock, log: logging.Logger, account: str) -> None:
+        self._api = api
+        self._clock = clock
+        self._log = log
+        self._account = account
+        self._names: OrderedDict[str, _Known] = OrderedDict()
+        self._chats: OrderedDict[str, _Known] = OrderedDict()
+        self._topics: OrderedDict[str, _Known] = OrderedDict()
+        self._threads: OrderedDict[str, None] = OrderedDict()
+        self._denied: dict[str, float] = {}
+
+    async def for_message(self, message: RawMessage, sender: str) -> Context:
+        """sender: the open_id of who wrote."""
+        group = message.chat_type != "p2p"
+        forwarded = message.message_type == "merge_forward"
+        names, chat, quoted, children = await asyncio.gather(
+            self._names_of([sender]),
+            self._chat(message.chat_id) if group else _nothing(),
+            self._quoted(message) if self._quotes(message) else _nothing(),
+            self._children(message.message_id) if forwarded else _nothing(),
+        )
+        authors = [item.sender.id for item in (*(children or ()), *((quoted,) if quoted else ()))]
+        if authors:
+            names |= await self._names_of(authors)
+        return Context(names=names, chat=chat, quoted=quoted, children=children or ())
+
+    async def for_press(self, chat_id: str, message_id: str, person: str) -> Context:
+        """The chat's kind, and the thread of the pressed message."""
+        names, chat, topic = await asyncio.gather(
+            self._names_of([person]), self._chat(chat_id), self._topic(message_id)
+        )
+        return Context(names=names, chat=chat, topic=topic or None)
+
+    async def for_membership(self, person: str) -> Context:
+        return Context(names=await self._names_of([person]))
+
+    def learn_chat(self, chat_id: str, *, direct: bool) -> None:
+        """An event said of what kind the chat is."""
+        if direct and chat_id not in self._chats:
+            self._remember(self._chats, chat_id, Chat(direct=True), _KEPT_SECONDS)
+
+    def learn_topic(self, message_id: str, topic: str | None) -> None:
+        """A message of ours was put there."""
+        self._remember(self._topics, message_id, topic or "", 30 * 24 * 3600.0)
+
+    async def _names_of(self, people: list[str]) -> dict[str, str]:
+        wanted = [person for person in dict.fromkeys(people) if person.startswith("ou_")][:_MOST_NAMES]
+        found = await asyncio.gather(*(self._name(person) for person in wanted))
+        return {person: name for person, name in zip(wanted, found, strict=True) if name}
+
+    async def _name(self, person: str) -> str:
+        async def ask() -> str:
+            path = f"contact/v3/users/{quote(person, safe='')}"
+            answer = await self._api.call("GET", path, params={"user_id_type": "open_id"})
+            name = ((answer.get("data") or {}).get("user") or {}).get("name")
+            return name if isinstance(name, str) else ""
+
+        return await self._known(self._names, person, ask, "people's names") or ""
+
+    async def _chat(self, chat_id: str) -> Chat | None:
+        async def ask() -> Chat:
+            answer = await self._api.call("GET", f"im/v1/chats/{quote(chat_id, safe='')}")
+            data = answer.get("data") or {}
+            title = data.get("name")
+            return Chat(title=title if isinstance(title, str) else "", direct=data.get("chat_mode") == "p2p")
+
+        return await self._known(self._chats, chat_id, ask, "the titles of groups")
+
+    async def _topic(self, message_id: str) -> str:
+        async def ask() -> str:
+            return (await self._items(message_id))[0].thread_id
+
+        return await self._known(self._topics, message_id, ask, "messages") or ""
+
+    def _quotes(self, message: RawMessage) -> bool:
+        """Whether it answers a message. In a thread each "answers" what the thread is about: told once is enough."""
+        if not message.thread_id or message.parent_id != message.root_id:
+            return bool(message.parent_id)
+        known = message.thread_id in self._threads
+        self._threads[message.thread_id] = None
+        if len(self._threads) > _REMEMBERED:
+            self._threads.popitem(last=False)
+        return not known and bool(message.parent_id)
+
+    async def _quoted(self, message: RawMessage) -> RawItem | None:
+        items = await self._in_time(lambda: self._items(message.parent_id), "messages")
+        return items[0] if items and not items[0].deleted else None
+
+    async def _children(self, message_id: str) -> tuple[RawItem, ...]:
+        items = await self._in_time(lambda: self._items(message_id), "messages") or ()
+        return tuple(item for item in items if item.upper_message_id == message_id)[:_MOST_CHILDREN]
+
+    async def _items(self, message_id: str) -> tuple[RawItem, ...]:
+        """Never empty."""
+        answer = await self._api.call("GET", message_path(message_id))
+        try:
+            items = tuple(RawItem.model_validate(item) for item in (answer.get("data") or {}).get("items") or ())
+        except ValidationError as error:
+            raise ChannelError("a fetched message cannot be read") from error
+        if not items:
+            raise ChannelError("a fetched message is empty")
+        return items
+
+    async def _known(
+        self, memory: OrderedDict[str, _Known], key: str, ask: Callable[[], Awaitable[T]], what: str
+    ) -> T | None:
+        known = memory.get(key)
+        if known is not None and self._clock.monotonic() < known.until:
+            value: T | None = known.value
+            return value
+        found = await self._in_time(ask, what)
+        self._remember(memory, key, found, _RETRY_SECONDS if found is None else _KEPT_SECONDS)
+        return found
+
+    async def _in_time(self, ask: Callable[[], Awaitable[T]], what: str) -> T | None:
+        """The answer, or None; a question whose scope is missing is not asked again for a while."""
+        if self._clock.monotonic() < self._denied.get(what, 0.0):
+            return None
+        try:
+            async with asyncio.timeout(PATIENCE / 2):
+                return await ask()
+        except MissingScope as error:
+            self._denied[what] = self._clock.monotonic() + _KEPT_SECONDS
+            self._log.warning("%s: %s are not known: %s; %s", self._account, what, error, error.hint)
+        except (ChannelError, TimeoutError) as error:
+            self._log.info("%s: %s are not known: %s", self._account, what, str(error) or "no answer in time")
+        return None
+
+    def _remember(self, memory: OrderedDict[str, _Known], key: str, value: Any, seconds: float) -> None:
+        memory[key] = _Known(value, self._clock.monotonic() + seconds)
+        memory.move_to_end(key)
+        if len(memory) > _REMEMBERED:
+            memory.popitem(last=False)
+
+
+async def _nothing() -> None:
+    return None

@@ -1,0 +1,169 @@
+"""Takes events from the socket, hands them over, and says whether they are committed. Called by socket.py.
+
+An event that is not acknowledged within three seconds comes again (after 15 s, 5 min, 1 h, 6 h), so what cannot be
+committed in time is refused, and known keys make the repetition a duplicate.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+from collections import OrderedDict
+from typing import TYPE_CHECKING
+
+from channels.feishu.bundles import Bundles
+from channels.feishu.inbound import Event, Reader, parse
+from channels.feishu.schema import RawMembership, RawPressed, RawReceived
+from channels.feishu.socket import Ack
+from channels.message import ButtonPressed, Message
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from channels.base import ChannelPorts, Health
+    from channels.feishu.inbound import Found
+    from channels.feishu.lookup import Context, Lookup
+    from channels.feishu.places import Anchors
+
+COMMIT_SECONDS = 2.5
+"""Until an event must be committed, from when it was received."""
+TOAST_SECONDS = 2.0
+"""Until what a pressed button shows must be known, from then as well."""
+_LONGEST_TOAST = 100
+
+
+class Toasts:
+    """What pressed buttons show: the acknowledgement of a press waits a moment for it. Bounded."""
+
+    _MOST = 1_000
+
+    def __init__(self) -> None:
+        self._texts: OrderedDict[str, asyncio.Future[str]] = OrderedDict()
+
+    def of(self, callback_id: str) -> asyncio.Future[str]:
+        if callback_id not in self._texts:
+            self._texts[callback_id] = asyncio.get_running_loop().create_future()
+            if len(self._texts) > self._MOST:
+                self._texts.popitem(last=False)
+        return self._texts[callback_id]
+
+    def show(self, callback_id: str, text: str) -> None:
+        """Ignored when nobody waits any more."""
+        text_of = self.of(callback_id)
+        if not text_of.done():
+            text_of.set_result(text)
+
+    def over(self, callback_id: str) -> None:
+        self._texts.pop(callback_id, None)
+
+
+class Lanes:
+    """One lock per chat: its events are handed over in the order of their arrival, and no chat waits for another."""
+
+    def __init__(self) -> None:
+        self._lanes: dict[str, tuple[asyncio.Lock, int]] = {}
+
+    @contextlib.asynccontextmanager
+    async def lane(self, chat: str) -> AsyncIterator[None]:
+        lock, users = self._lanes.get(chat, (asyncio.Lock(), 0))
+        self._lanes[chat] = lock, users + 1
+        try:
+            async with lock:
+                yield
+        finally:
+            lock, users = self._lanes.pop(chat)
+            if users > 1:
+                self._lanes[chat] = lock, users - 1
+
+
+class Receiver:
+    """Of one account."""
+
+    def __init__(
+        self, reader: Reader, lookup: Lookup, anchors: Anchors, toasts: Toasts, ports: ChannelPorts, health: Health
+    ) -> None:
+        self._reader = reader
+        self._lookup = lookup
+        self._anchors = anchors
+        self._toasts = toasts
+        self._ports = ports
+        self._health = health
+        self._lanes = Lanes()
+        self._bundles = Bundles()
+
+    async def handle(self, payload: bytes) -> Ack:
+        """Commit one event. Never raises: what went wrong makes the platform send it again."""
+        received = asyncio.get_running_loop().time()
+        try:
+            async with asyncio.timeout(COMMIT_SECONDS):
+                found = await self._take(payload)
+        except TimeoutError:
+            self._ports.log.warning("%s: an event could not be stored in time", self._reader.account)
+            return Ack(500)
+        except Exception:
+            # Whatever went wrong behind the port, the event is not committed and must come again.
+            self._ports.log.exception("%s: an event was not stored", self._reader.account)
+            return Ack(500)
+        if isinstance(found, ButtonPressed):
+            return await self._pressed(found, received)
+        return Ack(200)
+
+    async def _take(self, payload: bytes) -> Found | None:
+        now = self._ports.clock.now()
+        try:
+            raw = json.loads(payload)
+            event = parse(raw)
+        except (ValueError, RecursionError) as error:
+            return await self._publish(self._reader.unparsed(payload, error, now))
+        if event is None:
+            return None
+        async with self._lanes.lane(_chat(event)):
+            context = await self._context(event)
+            try:
+                found = self._reader.read(event, context, now)
+            except ValueError as error:
+                found = self._reader.unparsed(payload, error, now)
+            if isinstance(found, Message):
+                found = self._bundles.keyed(found)
+            return None if found is None else await self._publish(found)
+
+    async def _context(self, event: Event) -> Context:
+        match event.body:
+            case RawReceived(message=message, sender=sender):
+                self._lookup.learn_chat(message.chat_id, direct=message.chat_type == "p2p")
+                return await self._lookup.for_message(message, sender.sender_id.open_id)
+            case RawPressed(context=where, operator=operator):
+                return await self._lookup.for_press(where.open_chat_id, where.open_message_id, operator.open_id)
+            case RawMembership(operator_id=operator):
+                return await self._lookup.for_membership(operator.open_id)
+
+    async def _publish(self, found: Found) -> Found:
+        await self._ports.publish([found])
+        self._health.last_inbound = self._ports.clock.monotonic()
+        if isinstance(found, Message):
+            self._anchors.see(found.address.chat, found.address.topic, found.platform_message_id)
+        return found
+
+    async def _pressed(self, press: ButtonPressed, received: float) -> Ack:
+        """The press is committed; the answer tells what came of it, if that is known at once."""
+        left = received + TOAST_SECONDS - asyncio.get_running_loop().time()
+        try:
+            async with asyncio.timeout(max(0.0, left)):
+                text = await self._toasts.of(press.callback_id)
+        except TimeoutError:
+            text = ""
+        finally:
+            self._toasts.over(press.callback_id)
+        shown = text if len(text) <= _LONGEST_TOAST else text[: _LONGEST_TOAST - 1] + "…"
+        return Ack(200, {"toast": {"type": "info", "content": shown}} if shown else {})
+
+
+def _chat(event: Event) -> str:
+    match event.body:
+        case RawReceived(message=message):
+            return message.chat_id
+        case RawPressed(context=where):
+            return where.open_chat_id
+        case RawMembership(chat_id=chat):
+            return chat

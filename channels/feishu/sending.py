@@ -1,0 +1,267 @@
+"""Sends and changes the messages of one account, in the best form that the platform takes. Called by channel.py.
+
+Growing answers are card entities, finished ones plain cards; where cards are refused, posts, and then plain text.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import OrderedDict
+from enum import IntEnum
+from typing import TYPE_CHECKING, Any
+
+from channels.errors import MessageGone, OutcomeUnknown, Rejected
+from channels.feishu import cards, ids
+from channels.feishu.failures import TABLES, MissingScope, Refused
+from channels.feishu.growing import GrowingCards
+from channels.feishu.ids import MessageId
+from channels.feishu.outbound import FeishuPart, tables_as_code
+from channels.feishu.places import Anchors, creation, message_path
+from channels.feishu.uploads import opened
+
+if TYPE_CHECKING:
+    import logging
+
+    from channels.base import Clock
+    from channels.feishu.api import FeishuApi
+    from channels.message import Address
+
+_REMEMBERED = 1_000
+_REPEATS = 4
+_TRIED_AGAIN_SECONDS = 3600.0
+_CONTENT_CODES = frozenset({TABLES, 230001, 230025, 230028, 200860, 200570, 200220, 300305})
+"""Refusals of this very content, which say nothing about the next one."""
+
+
+class Form(IntEnum):
+    """How a text can be shown, best first."""
+
+    GROWING_CARD = 0
+    CARD = 1
+    POST = 2
+    TEXT = 3
+
+    @property
+    def words(self) -> str:
+        return ("cards that grow", "plain cards", "posts", "plain text")[self]
+
+
+class Forms:
+    """The best form that an account's chats still take. Why a lesser one is used is logged when it begins. Bounded.
+
+    After a while the best is tried again: what was missing may have been added.
+    """
+
+    def __init__(self, clock: Clock, log: logging.Logger, account: str) -> None:
+        self._clock = clock
+        self._log = log
+        self._account = account
+        self._lesser: OrderedDict[str, tuple[Form, float]] = OrderedDict()
+        """By chat, and until when (monotonic); "" is all of them."""
+
+    def of(self, chat: str, part: FeishuPart) -> list[Form]:
+        """The forms to try, one after the other."""
+        best = max(self._known(chat), self._known(""), Form.GROWING_CARD if part.growing else Form.CARD)
+        return [form for form in Form if form >= best]
+
+    def _known(self, chat: str) -> Form:
+        form, until = self._lesser.get(chat, (Form.GROWING_CARD, math.inf))
+        return form if self._clock.monotonic() < until else Form.GROWING_CARD
+
+    def refused(self, chat: str, form: Form, error: Refused | MissingScope) -> None:
+        """A form was refused: everywhere for want of a scope, in one chat for a reason other than the content."""
+        if form is Form.TEXT:
+            return
+        lesser = Form(form + 1)
+        if isinstance(error, MissingScope):
+            self._remember("", lesser)
+            self._log.warning("%s: answers are shown as %s: %s; %s", self._account, lesser.words, error, error.hint)
+        elif error.code not in _CONTENT_CODES:
+            self._remember(chat, lesser)
+            self._log.warning("%s: answers in %s are shown as %s: %s", self._account, chat, lesser.words, error)
+
+    def _remember(self, chat: str, form: Form) -> None:
+        self._lesser[chat] = form, self._clock.monotonic() + _TRIED_AGAIN_SECONDS
+        self._lesser.move_to_end(chat)
+        if len(self._lesser) > _REMEMBERED:
+            self._lesser.popitem(last=False)
+
+
+class Messenger:
+    """See `channels.base.Channel.send`, `edit` and `delete`."""
+
+    def __init__(self, api: FeishuApi, clock: Clock, anchors: Anchors, log: logging.Logger, account: str) -> None:
+        self._api = api
+        self._anchors = anchors
+        self._growing = GrowingCards(api, clock)
+        self._forms = Forms(clock, log, account)
+        self._begun: OrderedDict[str, tuple[str, float, FeishuPart]] = OrderedDict()
+        """The entities of the latest sends, by idempotency key: a repeated send must name the same one."""
+
+    async def send(self, address: Address, part: FeishuPart, idem_key: str, reply_to: str | None) -> str:
+        if part.file is not None:
+            return await self._send_file(address, part, idem_key, reply_to)
+        refusal: Refused | MissingScope | None = None
+        for form in self._forms.of(address.chat, part):
+            try:
+                return str(await self._send_as(form, address, part, idem_key, reply_to))
+            except MissingScope as error:
+                if form is not Form.GROWING_CARD:  # the others need nothing but the right to send
+                    raise
+                refusal = error
+            except Refused as error:
+                refusal = error
+            self._forms.refused(address.chat, form, refusal)
+        raise refusal or Rejected("no form is left")
+
+    async def edit(self, message_id: str, part: FeishuPart) -> None:
+        target = MessageId.parse(message_id)
+        if part.file is not None or target.form == ids.FILE:
+            await self._edit_file(target, part)
+        elif target.form == "card":
+            await self._edit_card(target, part)
+        elif not part.growing:  # at most twenty edits of a post or text: they are kept for what counts
+            content = cards.post(part) if target.form == ids.POST else cards.text(part)
+            await self._api.call("PUT", message_path(target.native), json={"msg_type": target.form, "content": content})
+
+    async def delete(self, message_id: str) -> None:
+        """Raises MessageGone when there is nothing to delete."""
+        await self._api.call("DELETE", message_path(MessageId.parse(message_id).native))
+
+    async def _send_as(
+        self, form: Form, address: Address, part: FeishuPart, idem_key: str, reply_to: str | None
+    ) -> MessageId:
+        match form:
+            case Form.GROWING_CARD:
+                return await self._send_growing(address, part, idem_key, reply_to)
+            case Form.CARD:
+                return MessageId(await self._send_card(address, part, idem_key, reply_to))
+            case Form.POST:
+                native, _ = await self._put(address, "post", cards.post(part), idem_key, reply_to)
+                return MessageId(native, form=ids.POST)
+            case Form.TEXT:
+                native, _ = await self._put(address, "text", cards.text(part), idem_key, reply_to)
+                return MessageId(native, form=ids.TEXT)
+
+    async def _send_card(self, address: Address, part: FeishuPart, idem_key: str, reply_to: str | None) -> str:
+        try:
+            return (await self._put(address, "interactive", cards.card(part), idem_key, reply_to))[0]
+        except Refused as error:
+            if error.code != TABLES:
+                raise
+        simpler = cards.card(_without_tables(part))
+        return (await self._put(address, "interactive", simpler, idem_key, reply_to))[0]
+
+    async def _send_growing(self, address: Address, part: FeishuPart, idem_key: str, reply_to: str | None) -> MessageId:
+        """A message that shows a new entity.
+
+        If an earlier process sent this key, the platform gives back that message, which shows another entity, not
+        known here. It is recognised by its age, recalled, and the answer goes on in a new message.
+        """
+        card_id, made = await self._entity(part, idem_key)
+        for attempt in range(_REPEATS):
+            uuid = idem_key if attempt == 0 else f"{idem_key}-{attempt}"
+            native, sent_at = await self._put(address, "interactive", cards.entity(card_id), uuid, reply_to)
+            if sent_at is None or sent_at >= made:
+                return MessageId(native, card_id=card_id)
+            try:
+                await self.delete(native)
+            except MessageGone:
+                continue
+        raise OutcomeUnknown("the platform takes each send for a repeated one")
+
+    async def _entity(self, part: FeishuPart, idem_key: str) -> tuple[str, float]:
+        """An entity that shows `part`, and when it was made."""
+        if idem_key not in self._begun:
+            card_id, made = await self._growing.create(part)
+            self._begun[idem_key] = card_id, made, part
+            if len(self._begun) > _REMEMBERED:
+                self._begun.popitem(last=False)
+        card_id, made, shown = self._begun[idem_key]
+        if shown != part:
+            await self._growing.show(card_id, part)
+            self._begun[idem_key] = card_id, made, part
+        return card_id, made
+
+    async def _send_file(self, address: Address, part: FeishuPart, idem_key: str, reply_to: str | None) -> str:
+        assert part.file is not None
+        with opened(part.file) as upload:
+            answer = await self._api.upload(upload.path, upload.fields, upload.field, upload.content, upload.name)
+        key = (answer.get("data") or {}).get(upload.key)
+        if not isinstance(key, str) or not key:
+            raise Rejected("the platform gave no key for an uploaded file")
+        native, _ = await self._put(address, upload.msg_type, cards.dumps({upload.key: key}), idem_key, reply_to)
+        return str(MessageId(native, form=ids.FILE))
+
+    async def _put(
+        self, address: Address, msg_type: str, content: str, uuid: str, reply_to: str | None
+    ) -> tuple[str, float | None]:
+        """Create a message: its id, and when it was made in the platform's time (unix seconds), None if not told."""
+        answered = MessageId.parse(reply_to).native if reply_to is not None else None
+        if answered is None and address.topic is not None:
+            anchor = self._anchors.newest(address)
+            if anchor is not None:
+                try:
+                    return await self._post(address, msg_type, content, uuid, anchor)
+                except MessageGone:
+                    self._anchors.lost(address, anchor)
+        return await self._post(address, msg_type, content, uuid, answered)
+
+    async def _post(
+        self, address: Address, msg_type: str, content: str, uuid: str, answered: str | None
+    ) -> tuple[str, float | None]:
+        path, query, body = creation(address, answered)
+        body |= {"msg_type": msg_type, "content": content, "uuid": uuid}
+        answer = await self._api.call("POST", path, params=query, json=body, repeatable=False)
+        data: dict[str, Any] = answer.get("data") or {}
+        native, created = data.get("message_id"), str(data.get("create_time", ""))
+        if not isinstance(native, str) or not native:
+            raise OutcomeUnknown("the answer to a send names no message")
+        if address.topic is not None:
+            self._anchors.see(address.chat, address.topic, native)
+        return native, int(created) / 1000 if created.isdecimal() else None
+
+    async def _edit_card(self, target: MessageId, part: FeishuPart) -> None:
+        """A card that cannot become what it must is taken back, so that a message in a lesser form can replace it."""
+        try:
+            if target.card_id:
+                await self._growing.show(target.card_id, part)
+            else:
+                await self._patch(target, part)
+        except MissingScope as error:
+            if not target.card_id:
+                raise
+            self._forms.refused("", Form.GROWING_CARD, error)
+        except Refused:
+            if part.growing:  # a draft may stay behind: the finished answer will come
+                raise
+        else:
+            return
+        await self.delete(target.native)
+        raise MessageGone("the card cannot be changed any more")
+
+    async def _patch(self, target: MessageId, part: FeishuPart) -> None:
+        path = message_path(target.native)
+        try:
+            await self._api.call("PATCH", path, json={"content": cards.card(part)})
+        except Refused as error:
+            if error.code != TABLES:
+                raise
+            await self._api.call("PATCH", path, json={"content": cards.card(_without_tables(part))})
+
+    async def _edit_file(self, target: MessageId, part: FeishuPart) -> None:
+        """A file's message never changes; one that has to become another kind is replaced."""
+        if part.file is not None and target.form == ids.FILE:
+            return
+        await self.delete(target.native)
+        raise MessageGone("a file and a text cannot become each other")
+
+
+def _without_tables(part: FeishuPart) -> FeishuPart:
+    return FeishuPart(
+        part.index,
+        text=tables_as_code(part.text),
+        status=part.status,
+        keyboard=part.keyboard,
+        growing=part.growing,
+    )

@@ -1,0 +1,210 @@
+"""Calls to Slack's Web API and its file server, and the one place where their errors become channels.errors.
+
+With socket.py the only file that touches the SDK. The SDK never repeats a call by itself here: delivery decides that.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+import aiohttp
+from slack_sdk.errors import SlackApiError
+from slack_sdk.web.async_client import AsyncWebClient
+
+from channels.errors import AttachmentFailed, ChannelError, OutcomeUnknown, Rejected, Temporary
+from channels.slack.failures import DEFAULT_RETRY, Refusal, sorted_out
+from channels.slack.network import Network
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from channels.base import Route, Sink
+    from channels.slack.config import SlackConfig
+
+UPLOAD_SECONDS = 300.0
+DOWNLOAD_SECONDS = 180.0
+PIECE = 256 * 1024
+"""Bytes of a download that are handed on at once."""
+_JSON_METHODS = ("chat.", "assistant.")
+"""The others are documented to take forms only."""
+_APP_TOKEN = re.compile(r"xapp-\d+-(A[A-Z0-9]+)-")
+_NOT_SENT = (
+    aiohttp.ClientConnectorError,
+    aiohttp.ClientHttpProxyError,
+    aiohttp.ConnectionTimeoutError,
+    aiohttp.InvalidURL,
+)
+# ValueError: an answer that cannot be decoded. AttributeError: the SDK reads plain text as if it were an object.
+_UNREADABLE = (aiohttp.ClientError, TimeoutError, OSError, ValueError, AttributeError)
+
+
+class SlackApi:
+    """One app in one workspace. All methods raise only ChannelError; no text of an error holds a token.
+
+    A call is `repeatable` when doing it twice does no harm: then an unknown outcome is just Temporary.
+    """
+
+    def __init__(self, account: str, config: SlackConfig, route: Callable[[str], Route], log: logging.Logger) -> None:
+        self._account = account
+        self._config = config
+        self.network = Network(config.base_url, route, account)
+        # The SDK logs whole requests and tracebacks with addresses that are secrets; what matters is told by us.
+        self.sdk_log = log.getChild(f"{account}.slack_sdk")
+        self.sdk_log.setLevel(logging.CRITICAL)
+        self._client: AsyncWebClient | None = None
+        self._session: aiohttp.ClientSession | None = None
+        self._closed = False
+        found = _APP_TOKEN.match(config.app_token.get_secret_value())
+        self.app_id = found[1] if found else ""
+        """The app that the app token is of, as it says itself; "" if it does not."""
+        self.scopes: frozenset[str] | None = None
+        """What the bot token may do, as the last auth.test said; None before."""
+
+    @property
+    def client(self) -> AsyncWebClient:
+        """The SDK's client, for the socket; needs a running loop."""
+        self._check_open()
+        if self._client is None:
+            self._session = self.network.session()
+            self._client = AsyncWebClient(
+                token=self._config.bot_token.get_secret_value(),
+                base_url=self._config.base_url,
+                ssl=self.network.context,
+                session=self._session,
+                logger=self.sdk_log,
+                retry_handlers=[],
+            )
+            # Without one the SDK takes what the environment says.
+            self._client.proxy = self.network.proxy(self._config.base_url)
+        return self._client
+
+    async def call(self, method: str, params: Mapping[str, Any], *, repeatable: bool = True) -> dict[str, Any]:
+        """Call a method with the bot token; returns its answer."""
+        body = {"json": dict(params)} if method.startswith(_JSON_METHODS) else {"data": dict(params)}
+        answer = await self._guarded(method, body, repeatable, "bot_token")
+        if method == "auth.test":
+            scopes = str(answer.headers.get("x-oauth-scopes", ""))
+            self.scopes = frozenset(scope.strip() for scope in scopes.split(",") if scope.strip())
+        return _object(method, answer.data)
+
+    async def open_connection(self) -> str:
+        """apps.connections.open with the app token: an address that is good for one socket, and secret."""
+        headers = {"Authorization": f"Bearer {self._config.app_token.get_secret_value()}"}
+        answer = await self._guarded("apps.connections.open", {"data": {}, "headers": headers}, True, "app_token")
+        url = _object("apps.connections.open", answer.data).get("url")
+        if not isinstance(url, str):
+            raise Temporary("apps.connections.open gave no address")
+        return url
+
+    async def upload(self, url: str, content: BinaryIO) -> None:
+        """Put a file's bytes where files.getUploadURLExternal said. Nobody sees them yet, so it may be repeated."""
+        self._check_trusted(url)
+        session, proxy = self._open_session(), self.network.proxy(url)
+        try:
+            async with session.post(
+                url, data=content, proxy=proxy, allow_redirects=False, timeout=aiohttp.ClientTimeout(UPLOAD_SECONDS)
+            ) as response:
+                status = response.status
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            # Not `from error`: its text may hold the URL.
+            raise Temporary(f"the upload broke off ({type(error).__name__})") from None
+        if status >= 500:
+            raise Temporary(f"the file server answered {status}")
+        if status != 200:
+            raise Rejected(f"the file server answered {status}")
+
+    async def download(self, url: str, sink: Sink, *, html: bool) -> None:
+        """Stream a file into `sink`. html: the file itself is a page, so that a page is no sign of a refusal.
+
+        Raises AttachmentFailed("gone"), Temporary and what the sink raises.
+        """
+        self._check_trusted(url)
+        headers = {
+            "Authorization": f"Bearer {self._config.bot_token.get_secret_value()}",
+            "Accept-Encoding": "identity",
+        }
+        session, proxy = self._open_session(), self.network.proxy(url)
+        timeout = aiohttp.ClientTimeout(total=DOWNLOAD_SECONDS)
+        try:
+            async with session.get(
+                url, headers=headers, proxy=proxy, allow_redirects=False, timeout=timeout
+            ) as response:
+                _check_download(response.status, response.content_type, html)
+                async for piece in response.content.iter_chunked(PIECE):
+                    await sink.write(piece)
+        except TimeoutError:
+            raise Temporary(f"the download took longer than {DOWNLOAD_SECONDS:.0f} s") from None
+        except aiohttp.ClientError as error:
+            raise Temporary(f"the download broke off ({type(error).__name__})") from None
+
+    async def close(self) -> None:
+        """Release all connections. Idempotent."""
+        self._closed = True
+        session, self._session, self._client = self._session, None, None
+        if session is not None:
+            await session.close()
+
+    async def _guarded(self, method: str, body: dict[str, Any], repeatable: bool, token: str) -> Any:
+        client = self.client
+        try:
+            return await client.api_call(method, **body)
+        except SlackApiError as error:
+            raise sorted_out(method, _refusal(error), repeatable, f"channels.{self._account}.{token}") from None
+        except _UNREADABLE as error:
+            raise _broken(method, error, repeatable) from None
+
+    def _open_session(self) -> aiohttp.ClientSession:
+        assert self.client is not None
+        assert self._session is not None
+        return self._session
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise Temporary("the account's connections are closed")
+
+    def _check_trusted(self, url: str) -> None:
+        if not self.network.is_trusted(url):
+            raise AttachmentFailed("the file is not on a server of Slack's", "gone")
+
+
+def _refusal(error: SlackApiError) -> Refusal:
+    response = error.response
+    # Where the body was no JSON at all the SDK hands out aiohttp's response, which has another name for its status.
+    status = getattr(response, "status_code", None) or getattr(response, "status", 0)
+    data = getattr(response, "data", None)
+    fields = data if isinstance(data, dict) else {}
+    said = str(response.headers.get("Retry-After", ""))
+    return Refusal(
+        status if isinstance(status, int) else 0,
+        str(fields.get("error", "")),
+        fields,
+        float(said) if said.isdecimal() else (DEFAULT_RETRY if status == 429 else None),
+    )
+
+
+def _broken(method: str, error: Exception, repeatable: bool) -> ChannelError:
+    """No readable answer. Only what failed before the request was written is known to have changed nothing."""
+    if repeatable or isinstance(error, _NOT_SENT):
+        return Temporary(f"{method}: {type(error).__name__}")
+    return OutcomeUnknown(f"{method}: {type(error).__name__}")
+
+
+def _object(method: str, data: Any) -> dict[str, Any]:
+    if not isinstance(data, dict):
+        raise Temporary(f"{method} answered something else than an object")
+    return data
+
+
+def _check_download(status: int, content_type: str, html: bool) -> None:
+    """Slack answers a token without files:read with its login page, as 200 or by sending the reader there."""
+    if status == 200 and (html or content_type != "text/html"):
+        return
+    if status == 200 or 300 <= status < 400 or status in (401, 403):
+        raise AttachmentFailed(
+            "Slack shows its login page instead of the file: the scope files:read is missing", "gone"
+        )
+    if status in (404, 410):
+        raise AttachmentFailed(f"the file server answered {status}", "gone")
+    raise Temporary(f"the file server answered {status}")

@@ -1,0 +1,269 @@
+"""One Slack app as a `channels.base.Channel`: wires settings, API, receiving and rendering. Made by the registry."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING, Any
+
+from channels.base import BotIdentity, Capabilities, ConnectionState, Health, LiveReply, Part, Rate, TextUnit
+from channels.errors import AttachmentFailed, ChannelError, MessageGone, OutcomeUnknown, RateLimited, Rejected
+from channels.message import Message
+from channels.slack import outbound, payload, streams
+from channels.slack.api import SlackApi
+from channels.slack.catchup import CatchUp
+from channels.slack.connection import Connection
+from channels.slack.directory import Directory
+from channels.slack.downloads import fetch
+from channels.slack.failures import BlocksRefused, StillStreaming, Thwarted
+from channels.slack.finding import find
+from channels.slack.inbound import Reader, person_id
+from channels.slack.intake import Intake
+from channels.slack.preflight import who_am_i
+from channels.slack.sightings import Sightings
+from channels.slack.supervision import Supervisor, together
+from channels.slack.uploads import Uploads, is_file
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from channels.base import ChannelPorts, Command, Hello, Probe, Sink
+    from channels.message import Address, Attachment, ButtonPressed, OutboundMessage
+    from channels.slack.config import SlackConfig
+    from channels.slack.inbound import Found
+
+_WORKING = "⏳"
+"""A sign and no word: what people read in words comes from the gateway, in their language."""
+_RECEIPT = "eyes"
+
+
+class SlackChannel:
+    """See `channels.base.Channel`."""
+
+    def __init__(self, account: str, config: SlackConfig, ports: ChannelPorts) -> None:
+        self._account = account
+        self._config = config
+        self._ports = ports
+        self._api = SlackApi(account, config, ports.route, ports.log)
+        self._health = Health()
+        self._identity: BotIdentity | None = None
+        self._sightings = Sightings()
+        self._uploads = Uploads(self._api)
+        self._unable: set[str] = set()
+        """Courtesies that the token is not allowed: not tried again."""
+
+    @property
+    def account(self) -> str:
+        return self._account
+
+    @property
+    def capabilities(self) -> Capabilities:
+        streaming = self._config.streaming == "stream"
+        return Capabilities(
+            edits=True,
+            append_only_stream=streaming,
+            stream_ttl=streams.STREAM_SECONDS if streaming else None,
+            buttons=True,
+            files=True,
+            typing=True,
+            text_unit=TextUnit.CHARACTERS,
+            max_unit=outbound.PAGE_CHARACTERS,
+            idempotent_send=False,
+            findable_after_crash=True,
+        )
+
+    @property
+    def rate(self) -> Rate:
+        rate = self._config.rate
+        return Rate(
+            per_second=rate.per_second,
+            per_chat_per_second=rate.per_chat_per_second,
+            per_group_per_minute=60.0 * rate.per_chat_per_second,
+            edits_per_minute=rate.edits_per_minute,
+        )
+
+    @property
+    def health(self) -> Health:
+        return self._health
+
+    @property
+    def identity(self) -> BotIdentity | None:
+        return self._identity
+
+    async def run(self, hello: Hello) -> None:
+        """Receive until cancelled. Raises Fatal, and what `hello` raises."""
+        supervisor = Supervisor(self._health, self._ports.clock, self._ports.log, self._account)
+        try:
+            me = await supervisor.keep(lambda: who_am_i(self._api, self._account, self._ports.log))
+            self._health.last_sign = self._ports.clock.monotonic()
+            identity = BotIdentity(platform="slack", bot_id=person_id(me.team, me.user), username=me.username)
+            self._identity = identity
+            reader = Reader(self._account, me, self._config.thread_follow)
+            directory = Directory(self._api, me.user, self._ports.log)
+            intake = Intake(reader, directory, self._ports, self._health, self._committed)
+            catch_up = CatchUp(self._api, reader, directory, intake, self._ports)
+            connection = Connection(
+                self._api,
+                supervisor,
+                self._health,
+                self._ports.clock,
+                intake.take,
+                self._config.ping_interval,
+                catch_up.after_gap,
+            )
+
+            async def receive() -> None:
+                # What comes before the greeting waits, unacked: so both tokens are known to be good by then.
+                await connection.stood.wait()
+                await hello(identity)
+                await together(intake.run(), catch_up.run())
+
+            try:
+                await together(connection.run(), receive())
+            finally:
+                intake.close()
+        finally:
+            self._health.state = ConnectionState.STOPPED
+
+    def _committed(self, event: Found) -> None:
+        if isinstance(event, Message):
+            self._sightings.hear(event)
+
+    async def close(self) -> None:
+        await self._api.close()
+
+    def newest(self, address: Address) -> str | None:
+        return self._sightings.newest(address.chat)
+
+    def recall(self, known: Iterable[tuple[str, str]]) -> None:
+        for chat, message_id in known:
+            if is_file(message_id):
+                self._uploads.see(message_id)
+            self._sightings.see(chat, message_id)
+
+    def layout(self, message: OutboundMessage) -> tuple[Part, ...]:
+        return outbound.layout(message)
+
+    async def send(self, address: Address, part: Part, idem_key: str, reply_to: str | None = None) -> str:
+        """Send one part, in the thread that is the conversation, and else to the chat; nothing is quoted in Slack.
+
+        An unanswered send is OutcomeUnknown: the message has its key as metadata, see `find`.
+        """
+        shown = _slack(part)
+        if shown.file is not None:
+            message_id = await self._uploads.send(address, shown.file, idem_key)
+        else:
+            params = payload.place(address) | payload.quiet() | payload.marked(idem_key)
+            message_id = await self._show("chat.postMessage", params, shown)
+        self._sent(address, message_id)
+        return message_id
+
+    async def edit(self, address: Address, message_id: str, part: Part) -> None:
+        shown = _slack(part)
+        if is_file(message_id) != (shown.file is not None):
+            raise MessageGone("a file cannot become a text, nor a text a file")
+        if shown.file is not None:
+            return  # it is the same file: its name was part of the first send
+        target = {"channel": address.chat, "ts": message_id}
+        try:
+            await self._show("chat.update", target, shown)
+        except StillStreaming:
+            # An earlier process was killed while it streamed, or lost hold of it.
+            await streams.stop(self._api, target)
+            await self._show("chat.update", target, shown)
+        self._sent(address, message_id)
+
+    async def _show(self, method: str, params: payload.Params, part: outbound.SlackPart) -> str:
+        """Post or update, in plain text where the blocks are refused; returns the message's id."""
+        repeatable = method == "chat.update"
+        try:
+            answer = await self._api.call(method, params | payload.content(part), repeatable=repeatable)
+        except BlocksRefused as error:
+            self._ports.log.warning("%s: shown as plain text: %s", self._account, error)
+            answer = await self._api.call(method, params | payload.plain_content(part), repeatable=repeatable)
+        return _timestamp(answer)
+
+    def _sent(self, address: Address, message_id: str) -> None:
+        self._health.last_outbound = self._ports.clock.monotonic()
+        self._sightings.see(address.chat, message_id)
+
+    async def preview(self, address: Address, part: Part, idem_key: str) -> None:
+        raise Rejected("Slack has no previews")
+
+    async def delete(self, address: Address, message_id: str) -> None:
+        if is_file(message_id):
+            with contextlib.suppress(AttachmentFailed):
+                await self._api.call("files.delete", {"file": message_id})
+            return
+        with contextlib.suppress(MessageGone):
+            await self._api.call("chat.delete", {"channel": address.chat, "ts": message_id})
+
+    async def find(self, address: Address, part: Part, probe: Probe) -> str | None:
+        """Look for the key among the messages that came since; files have none and are found by name."""
+        shown = _slack(part)
+        found = await find(self._api, self._uploads, address, shown, probe)
+        if found is not None and shown.file is None:
+            await self.edit(address, found, part)
+        return found
+
+    async def fetch(self, attachment: Attachment, sink: Sink) -> None:
+        """Stream the file; at most `max_download_mb`, whatever size was declared."""
+        await fetch(self._api, attachment, sink, int(self._config.max_download_mb * 1024 * 1024))
+
+    async def typing(self, address: Address) -> None:
+        """Slack shows a status only in threads. Where the operator wants it, the message gets a reaction as well."""
+        if address.topic is not None:
+            status = {"channel_id": address.chat, "thread_ts": address.topic, "status": _WORKING}
+            await self._politely("assistant.threads.setStatus", status)
+        if self._config.receipt == "eyes" and (message_id := self._sightings.take_fresh(address)) is not None:
+            await self._politely("reactions.add", {"channel": address.chat, "timestamp": message_id, "name": _RECEIPT})
+
+    async def acknowledge(self, press: ButtonPressed, text: str = "") -> None:
+        """A button in Slack does not wait; a text is shown to who pressed it."""
+        if text:
+            whom = {"user": press.callback_id, "text": payload.escaped(text)}
+            await self._politely("chat.postEphemeral", payload.place(press.address) | whom)
+
+    async def _politely(self, method: str, params: dict[str, Any]) -> None:
+        """A call whose failure nobody needs to hear of."""
+        if method in self._unable:
+            return
+        try:
+            await self._api.call(method, params)
+        except Thwarted as error:
+            self._unable.add(method)
+            self._ports.log.info("%s: %s", self._account, error)
+        except ChannelError as error:
+            self._ports.log.debug("%s: %s", self._account, error)
+
+    async def publish_commands(self, commands: Sequence[Command], locale: str | None) -> None:
+        """Nothing: an app's commands are in its manifest."""
+
+    async def open_stream(self, address: Address, idem_key: str, reply_to: str | None) -> LiveReply:
+        """A stream of Slack's in a thread; where it gives none, an ordinary message that is edited."""
+        params = payload.place(address) | {"chunks": streams.opening(idem_key)}
+        writer = self._sightings.writer(address.chat, reply_to)
+        if address.kind != "dm" and writer is not None:
+            params["recipient_team_id"], _, params["recipient_user_id"] = writer.partition("/")
+        if address.topic is not None and (address.kind == "dm" or writer is not None):
+            try:
+                message_id = _timestamp(await self._api.call("chat.startStream", params, repeatable=False))
+            except (Rejected, RateLimited) as error:
+                self._ports.log.info("%s: no stream, edits instead: %s", self._account, error)
+            else:
+                self._sent(address, message_id)
+                return streams.StreamedReply(self._api, self.edit, address, message_id, idem_key)
+        first = outbound.SlackPart(0, status=_WORKING)
+        return streams.EditedReply(self.edit, address, await self.send(address, first, idem_key))
+
+
+def _slack(part: Part) -> outbound.SlackPart:
+    if not isinstance(part, outbound.SlackPart):
+        raise Rejected(f"a part of another platform: {type(part).__name__}")
+    return part
+
+
+def _timestamp(answer: dict[str, Any]) -> str:
+    match answer:
+        case {"ts": str(ts)}:
+            return ts
+    raise OutcomeUnknown("the answer to a send names no message")

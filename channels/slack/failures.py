@@ -1,0 +1,141 @@
+"""What a refusal of the Web API means for the caller: every answer but ok becomes a ChannelError. Pure.
+
+Called by api.py. The words are Slack's own; sources: the "Errors" section of each method's reference page.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from channels.errors import (
+    AttachmentFailed,
+    ChannelError,
+    ChatGone,
+    Fatal,
+    MessageGone,
+    OutcomeUnknown,
+    RateLimited,
+    Rejected,
+    Temporary,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+DEFAULT_RETRY = 10.0
+"""Seconds to wait where a 429 does not say how long."""
+
+_TOKEN_DEAD = {
+    "invalid_auth": "Slack does not know this token: copy it again from the app's settings",
+    "not_authed": "Slack saw no token: copy it again from the app's settings",
+    "account_inactive": "the app was removed from the workspace: install it again, and copy the new token",
+    "token_revoked": "the token was revoked: install the app again, and copy the new token",
+    "token_expired": "the token has expired: switch token rotation off in the app's settings, and copy the new token",
+    "not_allowed_token_type": "this is a token of another kind: bot tokens begin with xoxb-, app tokens with xapp-",
+    "team_access_not_granted": "the token is not for this workspace: install the app there, and copy its token",
+    "enterprise_is_restricted": "the organisation does not let this app in: ask its administrator",
+    "org_login_required": "the workspace is being moved into an organisation: install the app again afterwards",
+}
+_MESSAGE_GONE = frozenset(
+    {
+        "message_not_found",
+        "cant_update_message",
+        "cant_delete_message",
+        "edit_window_closed",
+        "message_not_owned_by_app",
+        "message_not_in_streaming_state",
+        "stopped_by_user",
+    }
+)
+_CHAT_GONE = frozenset(
+    {
+        "channel_not_found",
+        "not_in_channel",
+        "is_archived",
+        "is_inactive",
+        "user_not_found",
+        "user_disabled",
+        "messages_tab_disabled",
+        "channel_is_archived",
+        "restricted_action",
+        "restricted_action_read_only_channel",
+        "restricted_action_non_threadable_channel",
+        "restricted_action_thread_only_channel",
+        "restricted_action_thread_locked",
+        "team_not_found",
+    }
+)
+_NOTHING_DONE = frozenset({"service_unavailable", "request_timeout", "team_added_to_org", "accesslimited"})
+# "It's possible some aspect of the operation succeeded before the error was raised."
+_MAYBE_DONE = frozenset({"fatal_error", "internal_error"})
+_FILE_GONE = frozenset({"file_not_found", "file_deleted", "file_not_found_or_deleted"})
+_LIMITED = frozenset({"ratelimited", "rate_limited", "message_limit_exceeded"})
+_BLOCKS = frozenset({"invalid_blocks", "invalid_blocks_format", "msg_blocks_too_long", "unsupported_block"})
+
+
+class BlocksRefused(Rejected):
+    """The blocks were not taken: plain text may be."""
+
+
+class StillStreaming(Rejected):
+    """The message is an open stream, which cannot be edited before it is stopped."""
+
+
+class Thwarted(Rejected):
+    """The token lacks a scope."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """An answer but ok. error: "" when the body is not the Web API's. retry_after: seconds, None when not said."""
+
+    status: int
+    error: str
+    details: Mapping[str, Any]
+    retry_after: float | None = None
+
+
+def sorted_out(method: str, refusal: Refusal, repeatable: bool, setting: str) -> ChannelError:
+    """The error to raise. repeatable: doing the call twice does no harm. setting: the token's place in the config."""
+    error = refusal.error
+    text = f"{method}: {error or f'HTTP {refusal.status} without an answer of the Web API'}"
+    if refusal.status == 429 or error in _LIMITED:
+        return RateLimited(text, refusal.retry_after or DEFAULT_RETRY)
+    if error in _TOKEN_DEAD:
+        return Fatal(f"Slack refuses {setting} ({error})", f"{_TOKEN_DEAD[error]}; it belongs into {setting}")
+    if error == "missing_scope":
+        return _missing_scope(method, str(refusal.details.get("needed", "")), setting)
+    if error == "streaming_state_conflict":
+        return StillStreaming(text)
+    if error in _NOTHING_DONE:
+        return Temporary(text)
+    if error in _MAYBE_DONE or not error:
+        return Temporary(text) if repeatable else OutcomeUnknown(text)
+    return _permanent(text, error, refusal)
+
+
+def _permanent(text: str, error: str, refusal: Refusal) -> ChannelError:
+    if error in _MESSAGE_GONE:
+        return MessageGone(text)
+    if error in _CHAT_GONE:
+        return ChatGone(text)
+    if error in _FILE_GONE:
+        return AttachmentFailed(text, "gone")
+    if error in _BLOCKS:
+        return BlocksRefused(f"{text}: {_details(refusal.details)}")
+    return Rejected(text)
+
+
+def _missing_scope(method: str, needed: str, setting: str) -> ChannelError:
+    text = f"{method}: the token lacks the scope {needed or '(Slack does not say which)'}"
+    if needed == "connections:write":
+        return Fatal(f"{setting} lacks the scope connections:write", f"make an app-level token with it for {setting}")
+    return Thwarted(text)
+
+
+def _details(details: Mapping[str, Any]) -> str:
+    """What Slack says about blocks: one line, short, for logs."""
+    errors = details.get("errors")
+    lines = [str(error) for error in errors] if isinstance(errors, list) else []
+    return " ".join("; ".join(lines).split())[:300]

@@ -1,0 +1,262 @@
+"""Raw envelope -> event of the port. Pure: all it knows is in its arguments. Called by intake.py and catchup.py.
+
+Sources: Events API "message", "app_mention", "member_joined_channel"; "Handling user interaction"; "Slash commands".
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic import ValidationError
+
+from channels.message import Address, ButtonPressed, MembershipChanged, Message, MessageEdited, Sender, Unparsed
+from channels.slack.manifest import COMMAND_PREFIX
+from channels.slack.reading import Person, one_line, read_attachments, spoken
+from channels.slack.schema import (
+    RawCallback,
+    RawChange,
+    RawCommand,
+    RawContent,
+    RawInteraction,
+    RawMembership,
+    RawMessage,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+Kind = Literal["events_api", "interactive", "slash_commands"]
+Found = Message | MessageEdited | ButtonPressed | MembershipChanged | Unparsed
+
+_SPOKEN = frozenset({None, "file_share", "thread_broadcast", "me_message"})
+"""The subtypes of message that are a person's words; the rest are notices, other programs, and what was deleted."""
+_UNREADABLE = (ValidationError, ValueError, OverflowError, OSError)
+
+
+@dataclass(frozen=True, slots=True)
+class Me:
+    """The bot itself: its workspace, its user there, and its name."""
+
+    team: str
+    user: str
+    username: str
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What was looked up: people by user id, titles by channel id."""
+
+    people: Mapping[str, Person]
+    titles: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """Turns the envelopes of one account into events."""
+
+    account: str
+    me: Me
+    thread_follow: bool
+
+    def read(self, kind: Kind, payload: Mapping[str, Any], known: Known, now: datetime) -> Found | None:
+        """The event in an envelope; None when it says nothing to us, Unparsed when it cannot be read."""
+        try:
+            match kind:
+                case "events_api":
+                    return self._event(RawCallback.model_validate(payload), known, now)
+                case "interactive":
+                    return self._pressed(RawInteraction.model_validate(payload), known, now)
+                case "slash_commands":
+                    return self._command(RawCommand.model_validate(payload), known, now)
+        except _UNREADABLE as error:
+            return self._unparsed(payload, error, now)
+
+    def read_past(self, chat: str, message: Mapping[str, Any], known: Known, now: datetime) -> Found | None:
+        """The event that a message of the history would have been."""
+        try:
+            raw = RawMessage.model_validate({**message, "channel": chat})
+            return self._message(raw, (_message_key(raw.channel, raw.ts),), self.me.team, known, now)
+        except _UNREADABLE as error:
+            return self._unparsed({**message, "channel": chat}, error, now)
+
+    def _event(self, raw: RawCallback, known: Known, now: datetime) -> Found | None:
+        if raw.authorizations and all(found.user_id != self.me.user for found in raw.authorizations):
+            return None  # the same app in another workspace
+        event, key = raw.event, f"e:{raw.event_id}"
+        match event.get("type"):
+            case "message" if event.get("subtype") == "message_changed":
+                return self._edited(RawChange.model_validate(event), key, raw.team_id, known, now)
+            case "message" if event.get("subtype") not in _SPOKEN:
+                return None
+            case "message" | "app_mention":
+                message = RawMessage.model_validate(event)
+                keys = (key, _message_key(message.channel, message.ts))
+                return self._message(message, keys, raw.team_id, known, now)
+            case "member_joined_channel" | "member_left_channel" as change:
+                return self._membership(RawMembership.model_validate(event), change, key, raw.team_id, known, now)
+        return None
+
+    def _message(
+        self, raw: RawMessage, keys: tuple[str, ...], team: str, known: Known, now: datetime
+    ) -> Message | None:
+        if raw.subtype not in _SPOKEN or raw.bot_id is not None or raw.user in (None, self.me.user):
+            return None
+        return self._content(raw, raw.channel, keys, raw.ts, team, known, now)
+
+    def _edited(self, raw: RawChange, key: str, team: str, known: Known, now: datetime) -> MessageEdited | None:
+        new, old = raw.message, raw.previous_message
+        if new.subtype not in _SPOKEN or new.bot_id is not None or new.user in (None, self.me.user):
+            return None
+        if old is not None and spoken(old, self.me.user, known.people) == spoken(new, self.me.user, known.people):
+            return None  # a link's preview came, or a thread began
+        keys = (key, _message_key(raw.channel, raw.ts))
+        message = self._content(new, raw.channel, keys, raw.ts, team, known, now)
+        if message is None:
+            return None
+        return MessageEdited(
+            account=self.account, dedupe_keys=keys, sent_at=message.sent_at, received_at=now, message=message
+        )
+
+    def _content(
+        self, raw: RawContent, channel: str, keys: tuple[str, ...], at: str, team: str, known: Known, now: datetime
+    ) -> Message | None:
+        said = spoken(raw, self.me.user, known.people)
+        attachments = read_attachments(raw)
+        if not said.text and not attachments and not said.named:
+            return None
+        address, in_thread = self._address(channel, raw.ts, raw.thread_ts)
+        answered = self.thread_follow and in_thread and raw.parent_user_id == self.me.user
+        return Message(
+            account=self.account,
+            dedupe_keys=keys,
+            sent_at=_time(at),
+            received_at=now,
+            address=address,
+            platform_message_id=raw.ts,
+            sender=self._sender(raw.user or "", raw.user_team or raw.team or team, known),
+            text=said.text,
+            mention=said.named or answered or address.kind == "dm",
+            attachments=attachments,
+            continues=self.thread_follow and in_thread and address.kind != "dm",
+            chat_title=one_line(known.titles.get(channel, "")) if address.kind != "dm" else "",
+        )
+
+    def _address(self, channel: str, ts: str, thread_ts: str | None) -> tuple[Address, bool]:
+        """Where a message is, and whether it is a reply in a thread.
+
+        In a channel the thread is the conversation, also for the message that begins it. A DM is one conversation, and
+        each thread in it (an assistant's among them) another.
+        """
+        in_thread = thread_ts is not None and thread_ts != ts
+        if is_dm(channel):
+            return Address(account=self.account, chat=channel, topic=thread_ts if in_thread else None), in_thread
+        return Address(account=self.account, chat=channel, topic=thread_ts or ts, kind="group"), in_thread
+
+    def _sender(self, user: str, team: str, known: Known, name: str = "") -> Sender:
+        person = known.people.get(user)
+        return Sender(
+            id=person_id(team or self.me.team, user),
+            display_name=one_line(person.name if person is not None else name) or user,
+            locale=person.locale if person is not None else None,
+        )
+
+    def _pressed(self, raw: RawInteraction, known: Known, now: datetime) -> ButtonPressed | None:
+        action = next((action for action in raw.actions if action.type == "button"), None)
+        place = raw.container
+        if raw.type != "block_actions" or action is None or action.value is None or place is None:
+            return None
+        channel, ts = place.channel_id, place.message_ts
+        if channel is None or ts is None or place.type != "message":
+            return None
+        team = raw.user.team_id or (raw.team.id if raw.team is not None else "")
+        topic = place.thread_ts if place.thread_ts != ts else None
+        return ButtonPressed(
+            account=self.account,
+            dedupe_keys=(f"b:{channel}:{ts}:{raw.user.id}:{action.action_ts}",),
+            sent_at=_time(action.action_ts) if action.action_ts is not None else now,
+            received_at=now,
+            address=Address(account=self.account, chat=channel, topic=topic, kind="dm" if is_dm(channel) else "group"),
+            platform_message_id=ts,
+            sender=self._sender(raw.user.id, team, known, raw.user.name or raw.user.username),
+            data=one_line(action.value),
+            callback_id=raw.user.id,
+        )
+
+    def _command(self, raw: RawCommand, known: Known, now: datetime) -> Message:
+        name = raw.command.removeprefix(f"/{COMMAND_PREFIX}").removeprefix("/")
+        dm = is_dm(raw.channel_id)
+        title = "" if dm else known.titles.get(raw.channel_id, raw.channel_name)
+        return Message(
+            account=self.account,
+            dedupe_keys=(f"c:{raw.trigger_id}",),
+            sent_at=now,  # Slack does not say when
+            received_at=now,
+            address=Address(account=self.account, chat=raw.channel_id, kind="dm" if dm else "group"),
+            platform_message_id=raw.trigger_id,
+            sender=self._sender(raw.user_id, raw.team_id, known, raw.user_name),
+            text=f"/{name} {raw.text}".strip(),
+            mention=True,
+            chat_title=one_line(title),
+        )
+
+    def _membership(
+        self, raw: RawMembership, change: str, key: str, team: str, known: Known, now: datetime
+    ) -> MembershipChanged | None:
+        if raw.user != self.me.user:
+            return None
+        return MembershipChanged(
+            account=self.account,
+            dedupe_keys=(key,),
+            sent_at=_time(raw.event_ts) if raw.event_ts is not None else now,
+            received_at=now,
+            address=Address(account=self.account, chat=raw.channel, kind="dm" if is_dm(raw.channel) else "group"),
+            # Nobody is named where the bot was taken out, or came in by an integration.
+            sender=self._sender(raw.inviter or self.me.user, team, known),
+            present=change == "member_joined_channel",
+            chat_title=one_line(known.titles.get(raw.channel, "")),
+        )
+
+    def _unparsed(self, payload: Mapping[str, Any], error: Exception, now: datetime) -> Unparsed:
+        try:
+            raw = json.dumps(payload, sort_keys=True)
+        except RecursionError:
+            raw = json.dumps({"event_id": str(payload.get("event_id")), "note": "nested too deeply to be kept"})
+        digest = hashlib.sha256(raw.encode()).hexdigest()[:16]
+        return Unparsed(
+            account=self.account,
+            dedupe_keys=(f"x:{payload.get('event_id', '')}:{digest}",),
+            sent_at=now,
+            received_at=now,
+            raw=raw,
+            error=_why(error),
+        )
+
+
+def person_id(team: str, user: str) -> str:
+    """A person's native id: user ids are only unique within a workspace (or an organisation)."""
+    return f"{team}/{user}"
+
+
+def is_dm(channel: str) -> bool:
+    """Channels are C... or G..., DMs of one person with the bot D...."""
+    return channel.startswith("D")
+
+
+def _message_key(channel: str, ts: str) -> str:
+    return f"m:{channel}:{ts}"
+
+
+def _time(ts: str) -> datetime:
+    return datetime.fromtimestamp(float(ts), UTC)
+
+
+def _why(error: Exception) -> str:
+    """What could not be read, without the value: that is in `raw`."""
+    if not isinstance(error, ValidationError):
+        return f"{type(error).__name__}: {error}"
+    places = [f"{'.'.join(str(step) for step in line['loc'])}: {line['msg']}" for line in error.errors()]
+    return "; ".join(places)[:500]

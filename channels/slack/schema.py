@@ -1,0 +1,158 @@
+"""The part of Slack's payloads that the adapter reads, checked when read; the rest is ignored.
+
+Names are Slack's own (Events API, Interactivity, Slash commands). Read by inbound.py.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, StrictInt, StrictStr
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+def _without_surrogates(value: object) -> object:
+    if isinstance(value, str) and not value.isascii():
+        return _SURROGATE.sub("\ufffd", value)
+    return value
+
+
+def _without_null(value: object) -> object:
+    """Slack sends null where it means that there is nothing."""
+    return () if value is None else value
+
+
+Text = Annotated[StrictStr, BeforeValidator(_without_surrogates)]
+Timestamp = Annotated[StrictStr, Field(pattern=r"^[0-9]{1,12}\.[0-9]{1,9}$")]
+"""A message's id: unique in its channel, and its time in seconds."""
+
+
+class _Raw(BaseModel):
+    model_config = ConfigDict(extra="ignore", frozen=True, hide_input_in_errors=True)
+
+
+class RawFile(_Raw):
+    """mode: hosted, snippet, external, tombstone, hidden_by_limit and others. file_access: visible, check_file_info."""
+
+    id: Text
+    name: Text | None = None
+    mimetype: Text | None = None
+    subtype: Text | None = None
+    size: StrictInt | None = None
+    mode: Text = "hosted"
+    file_access: Text = "visible"
+    url_private: Text | None = None
+    url_private_download: Text | None = None
+
+
+class RawAttachment(_Raw):
+    """What hangs below a message: a preview of a link, or a message that was shared into this one."""
+
+    text: Text = ""
+    author_name: Text | None = None
+    is_share: StrictBool = False
+    is_msg_unfurl: StrictBool = False
+
+
+class RawContent(_Raw):
+    """A message, as an event or a part of one, and as the history gives it."""
+
+    ts: Timestamp
+    subtype: Text | None = None
+    user: Text | None = None
+    bot_id: Text | None = None
+    text: Text = ""
+    thread_ts: Timestamp | None = None
+    parent_user_id: Text | None = None
+    team: Text | None = None
+    user_team: Text | None = None
+    blocks: Annotated[tuple[dict[str, Any], ...], BeforeValidator(_without_null)] = ()
+    files: Annotated[tuple[RawFile, ...], BeforeValidator(_without_null)] = ()
+    attachments: Annotated[tuple[RawAttachment, ...], BeforeValidator(_without_null)] = ()
+
+
+class RawMessage(RawContent):
+    """The events message and app_mention."""
+
+    channel: Text
+
+
+class RawChange(_Raw):
+    """The event message with the subtype message_changed."""
+
+    ts: Timestamp
+    channel: Text
+    message: RawContent
+    previous_message: RawContent | None = None
+
+
+class RawMembership(_Raw):
+    """The events member_joined_channel and member_left_channel."""
+
+    user: Text
+    channel: Text
+    team: Text | None = None
+    inviter: Text | None = None
+    event_ts: Timestamp | None = None
+
+
+class RawAuthorization(_Raw):
+    user_id: Text | None = None
+
+
+class RawCallback(_Raw):
+    """What is around an event."""
+
+    event_id: Text
+    team_id: Text = ""
+    event: dict[str, Any]
+    authorizations: Annotated[tuple[RawAuthorization, ...], BeforeValidator(_without_null)] = ()
+
+
+class RawUser(_Raw):
+    id: Text
+    team_id: Text | None = None
+    name: Text = ""
+    username: Text = ""
+
+
+class RawContainer(_Raw):
+    type: Text
+    message_ts: Timestamp | None = None
+    channel_id: Text | None = None
+    thread_ts: Timestamp | None = None
+
+
+class RawAction(_Raw):
+    type: Text
+    value: Text | None = None
+    action_ts: Timestamp | None = None
+
+
+class RawTeam(_Raw):
+    id: Text = ""
+
+
+class RawInteraction(_Raw):
+    """An interactive payload; only type block_actions says something to us."""
+
+    type: Text
+    user: RawUser
+    team: RawTeam | None = None
+    container: RawContainer | None = None
+    actions: Annotated[tuple[RawAction, ...], BeforeValidator(_without_null)] = ()
+
+
+class RawCommand(_Raw):
+    """A slash command."""
+
+    command: Text
+    text: Text = ""
+    user_id: Text
+    user_name: Text = ""
+    team_id: Text = ""
+    channel_id: Text
+    channel_name: Text = ""
+    trigger_id: Text

@@ -1,0 +1,130 @@
+"""Files out: the three steps of an upload, and finding one again whose last step was not answered.
+
+Slack shares an uploaded file some time after the call, and its answer names no message. So the id of a part that is a
+file is the file's own (F...), which says where it is shared. Called by channel.py.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import stat
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+from channels.errors import AttachmentFailed, OutcomeUnknown, Rejected, Temporary
+from channels.slack.sightings import keep
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+    from channels.message import Address, OutboundFile
+    from channels.slack.api import SlackApi
+
+MAX_UPLOAD = 1024**3
+"""Bytes of one file (files.getUploadURLExternal)."""
+_REMEMBERED = 1000
+
+
+def is_file(message_id: str) -> bool:
+    """Whether a message id is a file's."""
+    return message_id.startswith("F")
+
+
+class Uploads:
+    """Of one account. Bounded: of a lost upload that was forgotten, the name is looked for."""
+
+    def __init__(self, api: SlackApi) -> None:
+        self._api = api
+        self._lost: OrderedDict[str, str] = OrderedDict()
+        self._known: OrderedDict[str, None] = OrderedDict()
+
+    def see(self, file_id: str) -> None:
+        """A file of ours that is recorded, so that it is nobody's lost one."""
+        keep(self._known, file_id, None, _REMEMBERED)
+
+    async def send(self, address: Address, file: OutboundFile, idem_key: str) -> str:
+        """Upload and share; returns the file's id. Raises Rejected, Temporary, OutcomeUnknown."""
+        with opened(file) as (content, size):
+            answer = await self._api.call("files.getUploadURLExternal", {"filename": file.name, "length": str(size)})
+            match answer:
+                case {"upload_url": str(url), "file_id": str(file_id)}:
+                    await self._api.upload(url, content)
+                case _:
+                    raise Temporary("files.getUploadURLExternal gave no address")
+        try:
+            await self._api.call("files.completeUploadExternal", _share(address, file, file_id), repeatable=False)
+        except OutcomeUnknown:
+            keep(self._lost, idem_key, file_id, _REMEMBERED)
+            raise
+        self._lost.pop(idem_key, None)
+        self.see(file_id)
+        return file_id
+
+    async def find_lost(self, address: Address, idem_key: str) -> str | None:
+        """The id of a file that this process lost, if it is shared where it should be; None if it is not (yet)."""
+        file_id = self._lost.get(idem_key)
+        if file_id is None or not await self.shared_as(address, file_id):
+            return None
+        self.see(file_id)
+        return file_id
+
+    def lost(self, idem_key: str) -> bool:
+        """Whether this process sent it, so that its id is known."""
+        return idem_key in self._lost
+
+    def adopt(self, message: Mapping[str, Any], file: OutboundFile) -> str | None:
+        """The id of a file of that name in a message of ours, if no recorded part is that file."""
+        files = message.get("files")
+        for found in files if isinstance(files, list) else ():
+            match found:
+                case {"id": str(file_id), "name": str(name)} if name == file.name and file_id not in self._known:
+                    self.see(file_id)
+                    return file_id
+        return None
+
+    async def shared_as(self, address: Address, file_id: str) -> str | None:
+        """The id of the message that shows a file in this chat, None if there is none."""
+        try:
+            answer = await self._api.call("files.info", {"file": file_id})
+        except AttachmentFailed:
+            return None
+        match answer:
+            case {"file": {"shares": dict(shares)}}:
+                for by_channel in shares.values():
+                    for place in by_channel.get(address.chat, ()) if isinstance(by_channel, dict) else ():
+                        match place:
+                            case {"ts": str(ts)}:
+                                return ts
+        return None
+
+
+@contextlib.contextmanager
+def opened(file: OutboundFile) -> Iterator[tuple[BinaryIO, int]]:
+    """The file's content and size. Raises Rejected when it is none, empty or too large, or not there."""
+    with _open_regular(file.path) as content:
+        size = os.fstat(content.fileno()).st_size
+        if size > MAX_UPLOAD:
+            raise Rejected(f"the file has {size} bytes; Slack takes at most {MAX_UPLOAD}")
+        if size == 0:
+            raise Rejected("the file is empty; Slack takes no empty files")
+        yield content, size
+
+
+def _share(address: Address, file: OutboundFile, file_id: str) -> dict[str, str]:
+    params = {"files": json.dumps([{"id": file_id, "title": file.name}]), "channel_id": address.chat}
+    return params if address.topic is None else {**params, "thread_ts": address.topic}
+
+
+def _open_regular(path: Path) -> BinaryIO:
+    """Open what the agent made without following a link or waiting on a pipe that it may have put there instead."""
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        raise Rejected(f"the file cannot be opened ({error.strerror})") from None
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise Rejected("this is not a regular file")
+    return os.fdopen(handle, "rb")

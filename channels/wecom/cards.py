@@ -1,0 +1,52 @@
+"""Template cards for buttons: how many fit, what they show, what they become once pressed. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from channels.text import one_line
+
+if TYPE_CHECKING:
+    from channels.message import Button
+
+BUTTONS_PER_CARD = 6
+TEXT_CHARACTERS = 112
+"""What a card shows as its text; a longer one goes above it as a message of its own."""
+ONLY_BUTTONS = "👇"
+_PRESSED = "✓"
+_REFUSED = "…"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Card:
+    """text: plain, at most TEXT_CHARACTERS. buttons: (label, key), at most BUTTONS_PER_CARD."""
+
+    text: str
+    buttons: tuple[tuple[str, str], ...]
+
+    def to_json(self, task_id: str) -> dict[str, Any]:
+        """The platform's form. task_id: unique for the robot; comes back when a button is pressed."""
+        buttons = [{"text": label, "style": 1, "key": key} for label, key in self.buttons]
+        return {
+            "card_type": "button_interaction",
+            "sub_title_text": self.text,
+            "button_list": buttons,
+            "task_id": task_id,
+        }
+
+    def pressed(self, key: str, note: str) -> Card:
+        """What stands there afterwards: the one button that was pressed, and the note (why nothing came of it)."""
+        label = next((label for label, known in self.buttons if known == key), _REFUSED)
+        text = f"{self.text}\n{note}".strip() if note else self.text
+        return Card(text=text or ONLY_BUTTONS, buttons=((f"{_PRESSED} {label}", key),))
+
+
+def cards(text: str, rows: tuple[tuple[Button, ...], ...]) -> tuple[Card, ...]:
+    """One card or several with all buttons; the text is on the first."""
+    buttons = [(one_line(button.label) or _REFUSED, button.data) for row in rows for button in row]
+    groups = [buttons[at : at + BUTTONS_PER_CARD] for at in range(0, len(buttons), BUTTONS_PER_CARD)]
+    return tuple(
+        Card(text=(text if not number else "") or ONLY_BUTTONS, buttons=tuple(group))
+        for number, group in enumerate(groups)
+    )

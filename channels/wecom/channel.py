@@ -1,0 +1,247 @@
+"""One WeCom smart robot as a `channels.base.Channel`: wires settings, link, receiving and rendering."""
+
+from __future__ import annotations
+
+import secrets
+from collections import OrderedDict
+from typing import TYPE_CHECKING
+
+from channels.base import BotIdentity, Capabilities, Health, LiveReply, Part, Rate, TextUnit
+from channels.errors import ChannelError, Fatal, OutcomeUnknown, Rejected
+from channels.wecom import ids, outbound
+from channels.wecom.answers import Answers
+from channels.wecom.api import WecomApi
+from channels.wecom.cards import Card
+from channels.wecom.connection import Timing
+from channels.wecom.failures import StreamOver
+from channels.wecom.link import Link
+from channels.wecom.media import Downloads
+from channels.wecom.network import Network
+from channels.wecom.receiving import Receiver
+from channels.wecom.stream import WecomStream
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Iterable, Sequence
+
+    from channels.base import ChannelPorts, Command, Hello, Probe, Sink
+    from channels.message import Address, Attachment, ButtonPressed, OutboundMessage
+    from channels.wecom.config import WecomConfig
+
+STREAM_SECONDS = 330.0
+"""Ten minutes by today's documents, six by those of before: this is below both."""
+_REMEMBERED_CARDS = 1000
+
+
+class WecomChannel:
+    """See `channels.base.Channel`."""
+
+    def __init__(self, account: str, config: WecomConfig, ports: ChannelPorts, timing: Timing | None = None) -> None:
+        self._account = account
+        self._config = config
+        self._ports = ports
+        self._health = Health()
+        self._identity: BotIdentity | None = None
+        network = Network(ports.route, account)
+        self._receiver = Receiver(account, config, ports, self._health, self._welcome)
+        self._link = Link(account, config, ports, network, self._health, self._receiver.take, timing or Timing())
+        self._api = WecomApi(self._link)
+        most = int(config.max_download_mb * 1024 * 1024)
+        self._downloads = Downloads(network, most, plain=config.url.startswith("ws:"))
+        self._answers = Answers()
+        self._cards: OrderedDict[str, Card] = OrderedDict()
+
+    @property
+    def account(self) -> str:
+        return self._account
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return Capabilities(
+            edits=False,
+            append_only_stream=True,
+            stream_ttl=STREAM_SECONDS,
+            buttons=True,
+            files=True,
+            typing=False,
+            text_unit=TextUnit.UTF8_BYTES,
+            max_unit=outbound.MESSAGE_BYTES,
+            idempotent_send=False,
+            findable_after_crash=False,
+            edit_interval_dm=1.0,
+            edit_interval_group=1.0,
+            replies_to_message=True,
+        )
+
+    @property
+    def rate(self) -> Rate:
+        rate = self._config.rate
+        return Rate(
+            per_second=rate.per_second,
+            per_chat_per_second=rate.per_chat_per_second,
+            per_group_per_minute=rate.per_chat_per_minute,
+            per_chat_per_minute=rate.per_chat_per_minute,
+            per_chat_per_hour=rate.per_chat_per_hour,
+        )
+
+    @property
+    def health(self) -> Health:
+        return self._health
+
+    @property
+    def identity(self) -> BotIdentity | None:
+        return self._identity
+
+    async def run(self, hello: Hello) -> None:
+        """Receive until cancelled. Raises Fatal, and what `hello` raises."""
+        await self._link.begin()
+        await self._link.connected()
+        name = self._config.bot_name or self._config.bot_id
+        self._identity = BotIdentity(platform="wecom", bot_id=self._config.bot_id, username=name)
+        try:
+            await hello(self._identity)
+        except Fatal as error:
+            await self._link.end(error)
+            raise
+        await self._receiver.run(self._link.start())
+
+    async def close(self) -> None:
+        await self._receiver.close()
+        await self._link.close()
+
+    async def _welcome(self, req_id: str) -> None:
+        await self._politely("welcome", self._api.welcome(req_id, self._config.welcome))
+
+    def layout(self, message: OutboundMessage) -> tuple[Part, ...]:
+        return outbound.layout(message)
+
+    async def send(self, address: Address, part: Part, idem_key: str, reply_to: str | None = None) -> str:
+        """Send one part: as the answer to `reply_to` where that is still free, else as a push.
+
+        Raises OutcomeUnknown without an ack.
+        """
+        shown, req_id = _wecom(part), ids.req_id_of(reply_to)
+        if shown.text and req_id is not None and self._answers.takes(req_id, idem_key):
+            try:
+                await self._answer(req_id, idem_key, shown.text)
+                return idem_key
+            except Rejected as error:
+                # It was answered by an earlier process, or is too old. What is wrong with the text shows below.
+                self._answers.spent(req_id)
+                self._ports.log.info("%s: pushed, since it cannot be answered: %s", self._account, error)
+        message_id = idem_key if shown.card is None else await self._push_card(address, shown, idem_key)
+        if shown.card is None:
+            await self._api.push(address, shown, message_id)
+        self._seen(message_id, shown)
+        return message_id
+
+    async def _push_card(self, address: Address, part: outbound.WecomPart, task_id: str) -> str:
+        """Push a card, return its task_id, which the platform takes once: so one is not doubled by a repetition."""
+        try:
+            await self._api.push(address, part, task_id)
+        except OutcomeUnknown:
+            self._answers.lost(task_id, "")
+            raise
+        except Rejected:
+            if self._answers.lost_under(task_id) is None:
+                # Perhaps an earlier process used the id.
+                task_id = f"{task_id}-{secrets.token_hex(4)}"
+                await self._api.push(address, part, task_id)
+        self._answers.found(task_id)
+        return task_id
+
+    async def _answer(self, req_id: str, stream_id: str, text: str) -> None:
+        """The whole answer as a stream of one frame, which can be repeated: it is the same stream."""
+        self._answers.sent(req_id, stream_id)
+        try:
+            await self._api.stream(req_id, stream_id, text, finish=True)
+        except OutcomeUnknown:
+            self._answers.lost(stream_id, req_id)
+            raise
+        except StreamOver:
+            if self._answers.lost_under(stream_id) is None:
+                raise
+            # Over because the frame whose ack is missing was the last of it.
+        self._answers.found(stream_id)
+        self._seen(stream_id, None)
+
+    def _seen(self, message_id: str, part: outbound.WecomPart | None) -> None:
+        """The platform took something; cards are remembered, as they are to change when they are pressed."""
+        self._health.last_outbound = self._ports.clock.monotonic()
+        if part is not None and part.card is not None:
+            self._cards[message_id] = part.card
+            if len(self._cards) > _REMEMBERED_CARDS:
+                self._cards.popitem(last=False)
+
+    async def edit(self, address: Address, message_id: str, part: Part) -> None:
+        raise Rejected("WeCom cannot change a message")
+
+    async def preview(self, address: Address, part: Part, idem_key: str) -> None:
+        raise Rejected("WeCom has no previews")
+
+    async def delete(self, address: Address, message_id: str) -> None:
+        """WeCom removes no messages of robots."""
+
+    async def find(self, address: Address, part: Part, probe: Probe) -> str | None:
+        """Repeat an answer under its req_id, which makes it or leaves it as it is; a push cannot be looked for."""
+        shown = _wecom(part)
+        req_id = self._answers.lost_under(probe.idem_key) or ids.req_id_of(probe.after)
+        if not shown.text or req_id is None or not self._answers.takes(req_id, probe.idem_key):
+            raise OutcomeUnknown("WeCom does not tell what it has sent")
+        try:
+            await self._answer(req_id, probe.idem_key, shown.text)
+        except Rejected as error:
+            raise OutcomeUnknown(f"it cannot be told whether it was answered: {error}") from error
+        return probe.idem_key
+
+    def newest(self, address: Address) -> str | None:
+        return None
+
+    def recall(self, known: Iterable[tuple[str, str]]) -> None:
+        """Not needed: what cannot be looked for needs no bounds."""
+
+    async def fetch(self, attachment: Attachment, sink: Sink) -> None:
+        """Stream the decrypted file, at most `max_download_mb`; WeCom keeps it for five minutes."""
+        await self._downloads.fetch(attachment, sink)
+
+    async def typing(self, address: Address) -> None:
+        """WeCom shows it by itself while a stream is open."""
+
+    async def acknowledge(self, press: ButtonPressed, text: str = "") -> None:
+        """Show the presser which button it was, with a short text, in place of the buttons."""
+        card = self._cards.get(press.platform_message_id, Card(text="", buttons=()))
+        changed = card.pressed(press.data, text).to_json(press.platform_message_id)
+        user = ids.native_user(press.sender.id)
+        await self._politely("button", self._api.update_card(press.callback_id, changed, user))
+
+    async def _politely(self, what: str, call: Awaitable[None]) -> None:
+        """A call whose failure nobody needs to hear of."""
+        try:
+            await call
+        except ChannelError as error:
+            self._ports.log.info("%s: %s: %s", self._account, what, error)
+
+    async def publish_commands(self, commands: Sequence[Command], locale: str | None) -> None:
+        """WeCom has no command menu."""
+
+    async def open_stream(self, address: Address, idem_key: str, reply_to: str | None) -> LiveReply:
+        """Show that an answer is being made, and begin it. Raises Rejected where only pushing is left."""
+        req_id = ids.req_id_of(reply_to)
+        if req_id is None or not self._answers.takes(req_id, idem_key):
+            raise Rejected("the message has its answer already, or is not known")
+        self._answers.sent(req_id, idem_key)
+        try:
+            await self._api.stream(req_id, idem_key, "", finish=False)
+            self._seen(idem_key, None)
+        except OutcomeUnknown as error:
+            # No harm: the next snapshot begins the stream as well as this one.
+            self._ports.log.info("%s: %s", self._account, error)
+        except Rejected:
+            self._answers.spent(req_id)
+            raise
+        return WecomStream(self._api, address, req_id, idem_key, lambda part: self._seen(idem_key, part))
+
+
+def _wecom(part: Part) -> outbound.WecomPart:
+    if not isinstance(part, outbound.WecomPart):
+        raise Rejected(f"a part of another platform: {type(part).__name__}")
+    return part

@@ -1,0 +1,222 @@
+"""One websocket from its opening to its end: subscribe, pings, acks for what was sent, callbacks for what came.
+
+Made by link.py, which makes the next one when this one is over.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from weakref import WeakValueDictionary
+
+from websockets.asyncio.client import connect
+from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidStatus, InvalidURI
+from websockets.protocol import State
+
+from channels.errors import ChannelError, OutcomeUnknown, Temporary
+from channels.wecom import frames
+from channels.wecom.acks import Acks
+from channels.wecom.failures import Kicked, NotSubscribed, failure, refused_subscription
+from channels.wecom.frames import Ack, Callback
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from websockets.asyncio.client import ClientConnection
+
+    from channels.wecom.config import WecomConfig
+    from channels.wecom.frames import Body
+    from channels.wecom.network import Network
+
+MAX_FRAME = 16 * 1024 * 1024
+_WIRE_LOG = logging.getLogger("channels.wecom.wire")
+_WIRE_LOG.setLevel(
+    logging.WARNING
+)  # below, the library writes whole frames: the secret, what people say, keys of files
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timing:
+    """Seconds.
+
+    ack, upload: until a frame (one with a piece of a file) counts as unanswered. doubt: see acks.py. ping: between two,
+    of which each has `pong` to be answered; after `missed` silent ones in a row the connection is dead.
+    """
+
+    connect: float = 20.0
+    ack: float = 5.0
+    upload: float = 30.0
+    doubt: float = 1.0
+    ping: float = 30.0
+    pong: float = 10.0
+    missed: int = 2
+    close: float = 2.0
+
+
+class Connection:
+    """take: gets the callbacks in their order. heard: called at every frame that comes."""
+
+    def __init__(
+        self, socket: ClientConnection, take: Callable[[Callback], None], heard: Callable[[], None], timing: Timing
+    ) -> None:
+        self._socket = socket
+        self._take = take
+        self._heard = heard
+        self._timing = timing
+        self._acks = Acks(timing.doubt)
+        self._lines: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._reason: ChannelError | None = None
+
+    @classmethod
+    async def open(
+        cls,
+        config: WecomConfig,
+        network: Network,
+        take: Callable[[Callback], None],
+        heard: Callable[[], None],
+        timing: Timing,
+    ) -> Connection:
+        """Connect, nothing more. Raises Temporary, Fatal."""
+        try:
+            socket = await connect(
+                config.url,
+                open_timeout=timing.connect,
+                close_timeout=timing.close,
+                ping_interval=None,
+                max_size=MAX_FRAME,
+                compression=None,
+                logger=_WIRE_LOG,
+                **network.websocket(config.url),
+            )
+        except (OSError, TimeoutError, InvalidHandshake, InvalidURI, ConnectionClosed, EOFError) as error:
+            raise Temporary(f"cannot connect to WeCom ({_why(error)})") from None
+        return cls(socket, take, heard, timing)
+
+    async def serve(self, config: WecomConfig, account: str, subscribed: Callable[[], None]) -> None:
+        """Subscribe, then keep the connection until it ends, which raises Temporary, Kicked or Fatal."""
+        reading = asyncio.create_task(self._read(), name=f"wecom {account} reads")
+        try:
+            await self._subscribe_or_say_why(config, account, reading)
+            subscribed()
+            pinging = asyncio.create_task(self._ping(), name=f"wecom {account} pings")
+            try:
+                await reading
+            finally:
+                pinging.cancel()
+                await asyncio.wait([pinging])
+        finally:
+            reading.cancel()
+            await asyncio.wait([reading])
+            await self._close()
+
+    async def _subscribe_or_say_why(self, config: WecomConfig, account: str, reading: asyncio.Task[None]) -> None:
+        try:
+            await self._subscribe(config, account)
+        except Temporary:
+            if reading.done():
+                reading.result()  # which knows why there was no ack
+            raise
+
+    async def _subscribe(self, config: WecomConfig, account: str) -> None:
+        body = {"bot_id": config.bot_id, "secret": config.secret.get_secret_value()}
+        try:
+            ack = await self._exchange(frames.SUBSCRIBE, frames.new_req_id(frames.SUBSCRIBE), body, self._timing.ack)
+        except OutcomeUnknown as error:
+            raise Temporary(str(error)) from error
+        if ack.errcode:
+            raise refused_subscription(ack, account)
+
+    async def ask(self, cmd: str, body: Body, req_id: str | None = None) -> Body:
+        """Send a frame, return the body of its ack. req_id: of the callback that it answers.
+
+        Frames of one req_id go one after another, each after the ack of the last. Raises OutcomeUnknown when no ack
+        comes, Temporary when nothing was sent, and what `failures.failure` makes of a refusal.
+        """
+        req_id = req_id or frames.new_req_id(cmd)
+        line = self._lines.setdefault(req_id, asyncio.Lock())
+        async with line:
+            seconds = self._timing.upload if cmd == frames.UPLOAD_CHUNK else self._timing.ack
+            ack = await self._exchange(cmd, req_id, body, seconds)
+        if ack.errcode == 0:
+            return ack.body
+        error = failure(ack, cmd)
+        if isinstance(error, NotSubscribed):
+            self.drop(error)
+        raise error
+
+    def drop(self, reason: ChannelError) -> None:
+        """End the connection at once; `serve` raises the reason."""
+        self._reason = self._reason or reason
+        self._socket.transport.abort()
+
+    async def _exchange(self, cmd: str, req_id: str, body: Body | None, seconds: float) -> Ack:
+        if self._socket.state is not State.OPEN or self._reason is not None:
+            raise Temporary(f"{cmd}: not connected to WeCom")
+        answer = self._acks.expect(req_id)
+        try:
+            async with asyncio.timeout(seconds):
+                await self._socket.send(frames.request(cmd, req_id, body))
+                return await answer
+        except TimeoutError:
+            raise OutcomeUnknown(f"{cmd}: no ack within {seconds:.0f} s") from None
+        except ConnectionClosed:
+            raise OutcomeUnknown(f"{cmd}: the connection broke while it was sent") from None
+        finally:
+            self._acks.forget(req_id, answer)
+
+    async def _read(self) -> None:
+        """Until the connection ends. Raises the reason."""
+        try:
+            async for text in self._socket:
+                self._heard()
+                self._sort(frames.read(text))
+        except ConnectionClosed:
+            pass
+        finally:
+            self._acks.fail_all(OutcomeUnknown("the connection ended before the ack"))
+        code = self._socket.close_code
+        raise self._reason or Temporary(f"WeCom closed the connection ({code or 1006})")
+
+    def _sort(self, frame: Callback | Ack | None) -> None:
+        match frame:
+            case Ack():
+                self._acks.arrived(frame)
+            case Callback() if frame.event_type == "disconnected_event":
+                raise Kicked("another program has connected with this robot")
+            case Callback():
+                self._take(frame)
+
+    async def _ping(self) -> None:
+        """Ask for a sign of life for ever; end the connection that gives none."""
+        missed = 0
+        while True:
+            if not missed:
+                await asyncio.sleep(self._timing.ping)
+            try:
+                await self._exchange(frames.PING, frames.new_req_id(frames.PING), None, self._timing.pong)
+                missed = 0
+            except Temporary:
+                return
+            except OutcomeUnknown:
+                missed += 1
+            if missed >= self._timing.missed:
+                self.drop(Temporary(f"WeCom has not answered {missed} pings"))
+                return
+
+    async def _close(self) -> None:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(self._timing.close):
+                await self._socket.close()
+        self._socket.transport.abort()
+
+
+def _why(error: Exception) -> str:
+    """One line without secrets: by its name, for the text of a failed proxy may hold the proxy's password."""
+    if isinstance(error, InvalidStatus):
+        return f"HTTP {error.response.status_code}"
+    if isinstance(error, TimeoutError):
+        return "no answer"
+    return error.strerror if isinstance(error, OSError) and error.strerror else type(error).__name__

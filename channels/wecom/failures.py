@@ -1,0 +1,80 @@
+"""What a refusal of the platform means for the caller: every errcode but 0 becomes a ChannelError. Pure.
+
+The platform documents few of the codes; the others were seen in practice.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from channels.errors import ChannelError, ChatGone, Fatal, RateLimited, Rejected, Temporary
+
+if TYPE_CHECKING:
+    from channels.wecom.frames import Ack
+
+CONFLICT = 6000
+INVALID_REQ_ID = 846605
+STREAM_OVER = 846608
+NOT_SUBSCRIBED = 846609
+
+_BUSY = frozenset({-1, CONFLICT, 846601, 846602})
+_LIMITED = {846607: 10.0, 45009: 60.0}
+"""Too many messages in one conversation, or calls of one kind -> seconds to wait; the platform names none."""
+_NOT_THERE = frozenset({93001, 93006, 93008})
+_CREDENTIALS = frozenset({40001, 40013, 40014, 41002, 41004})
+
+
+class StaleRequest(Rejected):
+    """The req_id to answer under is not known (any more): after a day, or after a reconnect."""
+
+
+class StreamOver(Rejected):
+    """The stream was finished, or its ten minutes are over."""
+
+
+class NotSubscribed(Temporary):
+    """The platform does not count this connection as ours any more: connect anew."""
+
+
+class Kicked(ChannelError):
+    """Another program has connected with this robot; the platform allows one."""
+
+
+def failure(ack: Ack, cmd: str) -> ChannelError:
+    """The error of an ack that is none of success."""
+    text = f"{cmd}: {ack.errcode} {ack.errmsg}".strip()
+    if ack.errcode in _LIMITED:
+        return RateLimited(text, _LIMITED[ack.errcode])
+    if ack.errcode in _BUSY:
+        return Temporary(text)
+    if ack.errcode in _NOT_THERE:
+        return ChatGone(text)
+    match ack.errcode:
+        case 846605:
+            return StaleRequest(text)
+        case 846608:
+            return StreamOver(text)
+        case 846609:
+            return NotSubscribed(text)
+    return Rejected(text)
+
+
+def refused_subscription(ack: Ack, account: str) -> ChannelError:
+    """The error of a subscription: Fatal for wrong credentials, else worth another try."""
+    text = f"WeCom refuses the robot of account {account}: {ack.errcode} {ack.errmsg}".strip()
+    if ack.errcode in _CREDENTIALS or 853000 <= ack.errcode < 854000:
+        return Fatal(
+            text,
+            f"copy Bot ID and Secret anew from the robot's API mode, long connection, "
+            f"to channels.{account}.bot_id and channels.{account}.secret",
+        )
+    return Temporary(text)
+
+
+def taken_over(account: str) -> Fatal:
+    """The end after a kick: two programs that both came back would throw each other out for ever."""
+    return Fatal(
+        f"another program has connected with the robot of account {account}",
+        f"stop that program, or give it a robot of its own, then start antler again "
+        f"(channels.{account}.reconnect_after_kick: true tries again after a minute)",
+    )

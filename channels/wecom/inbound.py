@@ -1,0 +1,164 @@
+"""Turns callbacks into events; pure. Called by channel.py for everything that is not answered at once."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from pydantic import ValidationError
+
+from channels.message import Address, ButtonPressed, Message, Quote, Sender, Unparsed
+from channels.wecom import frames, ids
+from channels.wecom.media import attachment
+from channels.wecom.schema import RawContent, RawEventCallback, RawMessage
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from channels.message import Attachment, InboundEvent
+    from channels.wecom.frames import Callback
+    from channels.wecom.schema import RawEnvelope, RawMedia
+
+_FIRST_MENTION = re.compile(r"\s*@[^\s@]+(?:\s+|$)")
+_RAW_CHARACTERS = 20_000
+
+
+class Reader:
+    """For one account. bot_name: what people type after @ in groups, "" when it is not known."""
+
+    def __init__(self, account: str, bot_name: str) -> None:
+        self._account = account
+        # The name ends at white space or the text's end, so that "@Bot" is not cut out of "@Bottle".
+        self._mention = re.compile(rf"(?<!\S)@{re.escape(bot_name)}(?=\s|$)[ \t\u2005]?") if bot_name else None
+
+    def read(self, callback: Callback, now: datetime) -> InboundEvent | None:
+        """The event that a callback is, None for one that means nothing here. now: when it was received."""
+        try:
+            if callback.cmd == frames.MESSAGE:
+                return self._message(callback, now)
+            if callback.event_type == "template_card_event":
+                return self._press(callback, now)
+        except (ValidationError, OverflowError, OSError, ValueError) as error:
+            return self._unparsed(callback, error, now)
+        return None
+
+    def _message(self, callback: Callback, now: datetime) -> Message:
+        raw = RawMessage.model_validate(callback.body)
+        address, quote = self._address(raw), raw.quote
+        parts = (raw,) if quote is None else (raw, quote)
+        text = "\n".join(_texts(raw))
+        attachments = tuple(found for part in parts for found in _attachments(part))
+        if not text and not attachments and quote is None:
+            raise ValueError(f"nothing to read in a message of type {raw.msgtype}")
+        return Message(
+            account=self._account,
+            dedupe_keys=(f"m:{raw.msgid}",),
+            sent_at=_sent_at(raw, now),
+            received_at=now,
+            address=address,
+            platform_message_id=ids.message_id(raw.msgid, callback.req_id),
+            sender=_sender(raw),
+            text=self._without_mention(text) if address.kind == "group" else text.strip(),
+            mention=True,  # groups deliver nothing else
+            reply_to=None if quote is None else _quote(quote),
+            attachments=attachments,
+        )
+
+    def _press(self, callback: Callback, now: datetime) -> ButtonPressed | None:
+        raw = RawEventCallback.model_validate(callback.body)
+        card = raw.event.template_card_event
+        if card is None or not card.event_key:
+            return None
+        return ButtonPressed(
+            account=self._account,
+            dedupe_keys=(f"m:{raw.msgid}",),
+            sent_at=_sent_at(raw, now),
+            received_at=now,
+            address=self._address(raw),
+            platform_message_id=card.task_id,
+            sender=_sender(raw),
+            data=card.event_key,
+            callback_id=callback.req_id,
+        )
+
+    def _address(self, raw: RawEnvelope) -> Address:
+        if raw.chattype == "group":
+            if not raw.chatid:
+                raise ValueError("a group without chatid")
+            return Address(account=self._account, chat=raw.chatid, kind="group")
+        return Address(account=self._account, chat=ids.person(raw.sender.userid, raw.sender.corpid))
+
+    def _without_mention(self, text: str) -> str:
+        if self._mention is None:
+            return _FIRST_MENTION.sub("", text, count=1) if _FIRST_MENTION.match(text) else text.strip()
+        return self._mention.sub("", text).strip()
+
+    def _unparsed(self, callback: Callback, error: Exception, now: datetime) -> Unparsed:
+        body = json.dumps({"cmd": callback.cmd, "body": _without_keys(callback.body)}, ensure_ascii=False)
+        msgid = callback.body.get("msgid")
+        key = f"m:{msgid}" if isinstance(msgid, str) and msgid else f"r:{hashlib.sha256(body.encode()).hexdigest()}"
+        return Unparsed(
+            account=self._account,
+            dedupe_keys=(key,),
+            sent_at=now,
+            received_at=now,
+            raw=body[:_RAW_CHARACTERS],
+            error=f"{type(error).__name__}: {error}"[:1000],
+        )
+
+
+def _texts(content: RawContent) -> Iterator[str]:
+    if content.msgtype == "mixed" and content.mixed is not None:
+        for item in content.mixed.msg_item:
+            yield from _texts(item)
+    elif content.msgtype == "text" and content.text is not None:
+        yield _lines(content.text.content)
+    elif content.msgtype == "voice" and content.voice is not None:
+        yield _lines(content.voice.content)
+
+
+def _attachments(content: RawContent) -> Iterator[Attachment]:
+    if content.msgtype == "mixed" and content.mixed is not None:
+        for item in content.mixed.msg_item:
+            yield from _attachments(item)
+        return
+    media: RawMedia | None
+    match content.msgtype:
+        case "image":
+            media = content.image
+        case "file":
+            media = content.file
+        case "video":
+            media = content.video
+        case _:
+            media = None
+    if media is not None:
+        yield attachment(media, content.msgtype)
+
+
+def _quote(quote: RawContent) -> Quote:
+    """WeCom says neither whose message it was nor which."""
+    return Quote(message_id="", text="\n".join(_texts(quote)), author="", from_bot=False)
+
+
+def _sender(raw: RawEnvelope) -> Sender:
+    """People are known by their user id alone, which is what colleagues read as well."""
+    return Sender(id=ids.person(raw.sender.userid, raw.sender.corpid), display_name=raw.sender.userid)
+
+
+def _sent_at(raw: RawEnvelope, now: datetime) -> datetime:
+    return now if not raw.create_time else datetime.fromtimestamp(raw.create_time, UTC)
+
+
+def _lines(text: str) -> str:
+    return text.replace("\r\n", "\n").replace("\r", "\n").replace("\0", "")
+
+
+def _without_keys(value: object) -> object:
+    """The same without the keys of its files, which belong into no table that people read."""
+    if isinstance(value, dict):
+        return {name: _without_keys(item) for name, item in value.items() if name != "aeskey"}
+    return [_without_keys(item) for item in value] if isinstance(value, list) else value

@@ -1,0 +1,189 @@
+"""Keeps one connection going: connects, waits sensibly after a failure, says truthfully how things stand.
+
+Started by whoever needs it first, receiving or sending; only Fatal ends it, and `close`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from channels.base import ConnectionState
+from channels.errors import ChannelError, Fatal, Temporary
+from channels.wecom.connection import Connection, Timing
+from channels.wecom.failures import Kicked, taken_over
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from channels.base import ChannelPorts, Health
+    from channels.wecom.config import WecomConfig
+    from channels.wecom.frames import Body, Callback
+    from channels.wecom.network import Network
+
+KICK_SECONDS = 60.0
+STABLE_SECONDS = 60.0
+"""A connection that lasted so long was a good one: the next failure is a new one, and is waited for shortly."""
+READY_SECONDS = 5.0
+"""How long a call waits for a connection that is being made, before it is left to whoever repeats it."""
+
+
+@dataclass(slots=True)
+class Backoff:
+    """Waiting times in seconds that double from `first` to `most`, each shortened by up to a quarter at random."""
+
+    first: float = 1.0
+    most: float = 30.0
+    _next: float = 0.0
+
+    def next(self) -> float:
+        current = self._next or self.first
+        self._next = min(current * 2, self.most)
+        return current * random.uniform(0.75, 1.0)
+
+    def reset(self) -> None:
+        self._next = 0.0
+
+
+class Link:
+    """take: gets the callbacks of all connections in their order."""
+
+    def __init__(
+        self,
+        account: str,
+        config: WecomConfig,
+        ports: ChannelPorts,
+        network: Network,
+        health: Health,
+        take: Callable[[Callback], None],
+        timing: Timing,
+    ) -> None:
+        self._account = account
+        self._config = config
+        self._ports = ports
+        self._network = network
+        self._health = health
+        self._take = take
+        self._timing = timing
+        self._backoff = Backoff()
+        self._connection: Connection | None = None
+        self._ready = asyncio.Event()
+        self._keeping: asyncio.Task[None] | None = None
+        self._refusal: Fatal | None = None
+        self._closed = False
+
+    async def begin(self) -> None:
+        """Before anything is received: forget how it ended the last time."""
+        self._refusal = None
+        if self._keeping is not None and self._keeping.done():
+            await self._put_away()
+
+    def start(self) -> asyncio.Task[None]:
+        """The task that keeps the connection; it ends with Fatal, or cancelled. Raises Temporary after `close`."""
+        if self._closed:
+            raise Temporary("the channel is closed")
+        if self._refusal is not None:
+            raise self._refusal
+        if self._keeping is None:
+            self._keeping = asyncio.create_task(self._keep(), name=f"wecom {self._account}")
+        return self._keeping
+
+    async def connected(self) -> None:
+        """Wait for the connection as long as it takes. Raises Fatal, and Temporary when the channel is closed."""
+        keeping = self.start()
+        waiting = asyncio.create_task(self._ready.wait())
+        try:
+            await asyncio.wait({keeping, waiting}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            waiting.cancel()
+        if keeping.cancelled():
+            raise Temporary("the channel is closed")
+        if keeping.done():
+            keeping.result()
+
+    async def ask(self, cmd: str, body: Body, req_id: str | None = None) -> Body:
+        """See `Connection.ask`. Raises Temporary without a connection soon, Fatal when there will be none."""
+        if self._connection is None:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(READY_SECONDS):
+                    await self.connected()
+        if self._connection is None:
+            raise Temporary(f"{cmd}: not connected to WeCom")
+        return await self._connection.ask(cmd, body, req_id)
+
+    async def end(self, error: Fatal) -> None:
+        """This account may not be served: whoever sends is told so."""
+        self._refusal = error
+        await self._put_away()
+
+    async def close(self) -> None:
+        """Nothing works afterwards. Idempotent."""
+        self._closed = True
+        await self._put_away()
+
+    async def _put_away(self) -> None:
+        keeping, self._keeping = self._keeping, None
+        if keeping is not None:
+            keeping.cancel()
+            await asyncio.wait([keeping])
+            if not keeping.cancelled():
+                keeping.exception()  # it was told to whoever waited for it
+
+    async def _keep(self) -> None:
+        try:
+            while True:
+                try:
+                    await self._connect_once()
+                except Kicked as error:
+                    await self._after_kick(error)
+                except Fatal as error:
+                    self._stopped(error)
+                    raise
+                except ChannelError as error:
+                    await self._wait(str(error), self._backoff.next())
+        finally:
+            self._health.state = ConnectionState.STOPPED
+
+    async def _connect_once(self) -> None:
+        """One connection, until it ends; that always raises."""
+        connection = await Connection.open(self._config, self._network, self._take, self._heard, self._timing)
+        opened = self._ports.clock.monotonic()
+        try:
+            await connection.serve(self._config, self._account, lambda: self._subscribed(connection))
+        finally:
+            self._connection = None
+            self._ready.clear()
+            if self._ports.clock.monotonic() - opened >= STABLE_SECONDS:
+                self._backoff.reset()
+
+    def _subscribed(self, connection: Connection) -> None:
+        if self._health.state is ConnectionState.RETRYING:
+            self._health.reconnects += 1
+            self._ports.log.info("%s: connected again", self._account)
+        self._health.state = ConnectionState.CONNECTED
+        self._health.detail = ""
+        self._connection = connection
+        self._ready.set()
+
+    def _heard(self) -> None:
+        self._health.last_sign = self._ports.clock.monotonic()
+
+    async def _after_kick(self, error: Kicked) -> None:
+        if not self._config.reconnect_after_kick:
+            fatal = taken_over(self._account)
+            self._stopped(fatal)
+            raise fatal from error
+        await self._wait(str(error), KICK_SECONDS * random.uniform(1.0, 1.5))
+
+    async def _wait(self, detail: str, seconds: float) -> None:
+        if self._health.state is not ConnectionState.RETRYING or self._health.detail != detail:
+            self._ports.log.warning("%s: %s; trying again", self._account, detail)
+        self._health.state = ConnectionState.RETRYING
+        self._health.detail = detail
+        await self._ports.clock.sleep(seconds)
+
+    def _stopped(self, error: Fatal) -> None:
+        self._health.detail = f"{error}; {error.hint}"

@@ -1,0 +1,128 @@
+"""Lays a reply out as WeCom messages: Markdown by bytes, cards for buttons, files. Pure.
+
+`channel` calls `layout` for every snapshot of a growing reply.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from channels.base import Part, TextUnit
+from channels.text import Dialect, Paragraph, escape_marks, is_blank, one_line, pages, parse, plain, sanitize
+from channels.text.split import cut
+from channels.wecom.cards import TEXT_CHARACTERS, Card, cards
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from channels.message import AttachmentKind, OutboundMessage
+
+MESSAGE_BYTES = 20480
+FILE_AFTER_PARTS = 4
+"""A finished reply of more text messages than this comes as a file as well."""
+STATUS_BYTES = 360
+PAGE_BYTES = MESSAGE_BYTES - STATUS_BYTES - 120
+"""The text of one message; what is left has room for the status and for the marks around it."""
+
+# <@userid> would call somebody, <think> would fold the answer away, and other tags may come to mean something.
+_TAG = re.compile(r"<(?=[A-Za-z/@!?])")
+_CALL = re.compile(r"<(?=@)")
+_APART = "<\u200b"
+
+
+def _bytes(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode())
+
+
+def _escaped(text: str) -> str:
+    return escape_marks(_TAG.sub(_APART, text))
+
+
+def _escaped_code(text: str) -> str:
+    return _CALL.sub(_APART, text)
+
+
+DIALECT = Dialect(measure=_bytes, escape=_escaped, escape_code=_escaped_code, task_lists=False, nest=4)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WecomFile:
+    """A file on this machine (path), or one made here (content)."""
+
+    name: str
+    mime_type: str
+    kind: AttachmentKind = "file"
+    path: Path | None = None
+    content: bytes = b""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WecomPart(Part):
+    """One message: Markdown of 1 to MESSAGE_BYTES bytes, or a card, or a file."""
+
+    text: str = ""
+    card: Card | None = None
+    file: WecomFile | None = None
+
+
+def layout(message: OutboundMessage) -> tuple[WecomPart, ...]:
+    """The messages that show a reply; () when there is nothing to see.
+
+    While the text grows, all but the last two keep their rendering.
+    """
+    texts, on_cards = _texts(message), ""
+    if message.buttons and (short := _for_card(message)) is not None:
+        texts, on_cards = (), short
+    contents = [WecomPart(0, text=text) for text in texts]
+    contents += [WecomPart(0, card=card) for card in cards(on_cards, message.buttons)]
+    contents += [WecomPart(0, file=file) for file in _files(message, len(texts))]
+    return tuple(
+        WecomPart(index, text=part.text, card=part.card, file=part.file) for index, part in enumerate(contents)
+    )
+
+
+def stream_text(message: OutboundMessage) -> str:
+    """What a stream shows of a reply: the first message of its text, "" while there is none."""
+    texts = _texts(message)
+    return texts[0] if texts else ""
+
+
+def _texts(message: OutboundMessage) -> tuple[str, ...]:
+    texts = pages(message.text, DIALECT, PAGE_BYTES, growing=not message.final)
+    status = "" if message.final and texts else _status(message.status)
+    if not status:
+        return texts
+    return (*texts[:-1], f"{texts[-1]}\n\n{status}") if texts else (status,)
+
+
+def _files(message: OutboundMessage, texts: int) -> Iterator[WecomFile]:
+    if message.final and texts > FILE_AFTER_PARTS:
+        content = (sanitize(message.text).strip("\n") + "\n").encode()
+        yield WecomFile(name="answer.md", mime_type="text/markdown", content=content)
+    for file in message.files:
+        yield WecomFile(name=file.name, mime_type=file.mime_type, kind=file.kind, path=file.path)
+
+
+def _status(status: str) -> str:
+    """One quoted line, cut to its room; "" when it would not be seen."""
+    line = one_line(status)
+    if is_blank(line):
+        return ""
+    end = cut(line, STATUS_BYTES // 2, TextUnit.UTF8_BYTES)
+    return f"> {_escaped(line if end == len(line) else line[:end].rstrip() + '…')}"
+
+
+def _for_card(message: OutboundMessage) -> str | None:
+    """Text and status without any marks, None for what a card cannot show."""
+    if len(message.text) > 2 * TEXT_CHARACTERS:
+        return None
+    lines = [one_line(message.status)]
+    for block in reversed(parse(message.text)):
+        if not isinstance(block, Paragraph):
+            return None
+        lines.insert(0, plain(block.inlines).strip())
+    text = "\n".join(line for line in lines if not is_blank(line))
+    return text if len(text) <= TEXT_CHARACTERS else None

@@ -1,0 +1,129 @@
+"""Takes callbacks from the connection and hands them to the gateway in their order. Made and run by channel.py.
+
+WeCom neither waits for an ack nor sends anything twice: what was read is kept here until it is committed, and what is
+still here when the process is killed is lost.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from channels.wecom.inbound import Reader
+from channels.wecom.link import Backoff
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+
+    from channels.base import ChannelPorts, Health
+    from channels.message import InboundEvent
+    from channels.wecom.config import WecomConfig
+    from channels.wecom.frames import Callback
+
+WAITING = 5000
+"""Events that may wait for the gateway; further ones are refused, which the log says."""
+BATCH = 200
+LAST_SECONDS = 5.0
+"""How long what has been read may still be handed over when receiving ends."""
+
+
+class Receiver:
+    """welcome: greets the person behind a req_id; called when the operator wants that."""
+
+    def __init__(
+        self,
+        account: str,
+        config: WecomConfig,
+        ports: ChannelPorts,
+        health: Health,
+        welcome: Callable[[str], Coroutine[None, None, None]],
+    ) -> None:
+        self._account = account
+        self._greets = bool(config.welcome)
+        self._ports = ports
+        self._health = health
+        self._welcome = welcome
+        self._reader = Reader(account, config.bot_name)
+        self._waiting: deque[InboundEvent] = deque()
+        self._arrived = asyncio.Event()
+        self._over = False
+        self._welcomes: set[asyncio.Task[None]] = set()
+        self._backoff = Backoff()
+
+    def take(self, callback: Callback) -> None:
+        """A callback came in. Never waits, so that the acks behind it are read."""
+        if callback.event_type == "enter_chat":
+            if self._greets and not self._over:
+                self._greet(callback.req_id)
+            return
+        event = self._reader.read(callback, self._ports.clock.now())
+        if event is None:
+            self._ports.log.info("%s: nothing to do for %s", self._account, callback.event_type or callback.cmd)
+        elif self._over or len(self._waiting) >= WAITING:
+            why = "this process is stopping" if self._over else f"{WAITING} others wait"
+            self._ports.log.error("%s: a message is lost, since %s", self._account, why)
+        else:
+            self._waiting.append(event)
+            self._arrived.set()
+
+    def _greet(self, req_id: str) -> None:
+        task = asyncio.create_task(self._welcome(req_id), name=f"wecom {self._account} welcome")
+        self._welcomes.add(task)
+        task.add_done_callback(self._welcomes.discard)
+
+    async def run(self, link: asyncio.Task[None]) -> None:
+        """Hand over what comes until cancelled, or until the link ends: closed, or with an error, which is raised."""
+        self._over = False
+        handing_over = asyncio.create_task(self._hand_over(), name=f"wecom {self._account} publishes")
+        try:
+            await asyncio.wait({handing_over, link}, return_when=asyncio.FIRST_COMPLETED)
+            for ended in (handing_over, link):
+                if ended.done() and not ended.cancelled():
+                    ended.result()
+        finally:
+            self._over = True
+            handing_over.cancel()
+            await asyncio.wait([handing_over])
+            await self._last()
+
+    async def _hand_over(self) -> None:
+        while True:
+            await self._arrived.wait()
+            while self._waiting:
+                await self._publish()
+            self._arrived.clear()
+
+    async def _publish(self) -> None:
+        """Commit the oldest events. A failure is not passed on: nobody would send them again."""
+        batch = list(islice(self._waiting, BATCH))
+        try:
+            await self._ports.publish(batch)
+        except Exception:
+            # Whatever went wrong behind the port, the events are not committed.
+            self._ports.log.exception("%s: events were not stored; trying again", self._account)
+            await self._ports.clock.sleep(self._backoff.next())
+            return
+        for _ in batch:
+            self._waiting.popleft()
+        self._backoff.reset()
+        self._health.last_inbound = self._ports.clock.monotonic()
+
+    async def _last(self) -> None:
+        """What was read and not committed yet; what may have been is known by its keys."""
+        if not self._waiting:
+            return
+        try:
+            async with asyncio.timeout(LAST_SECONDS):
+                await self._ports.publish(list(self._waiting))
+        except Exception:  # as above
+            self._ports.log.exception("%s: %d messages are lost", self._account, len(self._waiting))
+        self._waiting.clear()
+
+    async def close(self) -> None:
+        """End what is under way."""
+        for task in self._welcomes:
+            task.cancel()
+        if self._welcomes:
+            await asyncio.wait(self._welcomes)

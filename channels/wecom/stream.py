@@ -1,0 +1,88 @@
+"""A streamed answer under the req_id of the message that it answers. Opened by channel.py, driven by the gateway."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from channels.errors import OutcomeUnknown, Rejected
+from channels.wecom.cards import ONLY_BUTTONS
+from channels.wecom.failures import StreamOver
+from channels.wecom.outbound import layout, stream_text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from channels.message import Address, OutboundMessage
+    from channels.wecom.api import WecomApi
+    from channels.wecom.outbound import WecomPart
+
+_NO_WORDS = "…"
+
+
+class WecomStream:
+    """LiveReply port. Frames are whole snapshots, so that a lost one needs nothing but the next. seen: told of each."""
+
+    def __init__(
+        self, api: WecomApi, address: Address, req_id: str, stream_id: str, seen: Callable[[WecomPart | None], None]
+    ) -> None:
+        self._api = api
+        self._address = address
+        self._req_id = req_id
+        self._stream_id = stream_id
+        self._seen = seen
+        self._ending_unsure = False
+        self._ended = False
+        self._below_unsure = False
+
+    @property
+    def message_id(self) -> str:
+        return self._stream_id
+
+    async def show(self, message: OutboundMessage) -> None:
+        await self._api.stream(self._req_id, self._stream_id, stream_text(message), finish=False)
+        self._seen(None)
+
+    async def finish(self, message: OutboundMessage) -> None:
+        """End it. What it cannot hold of the first part (a card, a file) is sent below it, under the same id."""
+        parts = layout(message)
+        first = parts[0] if parts else None
+        if not self._ended:
+            await self._end(_last_words(message, first))
+        if first is not None and not first.text:
+            await self._send_below(first)
+
+    async def _end(self, text: str) -> None:
+        try:
+            await self._api.stream(self._req_id, self._stream_id, text, finish=True)
+        except OutcomeUnknown:
+            self._ending_unsure = True
+            raise
+        except StreamOver:
+            if not self._ending_unsure:
+                raise
+            # Over because the frame whose ack is missing has ended it.
+        self._ended = True
+        self._seen(None)
+
+    async def _send_below(self, part: WecomPart) -> None:
+        if part.card is not None:
+            part = replace(part, card=replace(part.card, text=ONLY_BUTTONS))
+        try:
+            await self._api.push(self._address, part, self._stream_id)
+        except OutcomeUnknown:
+            self._below_unsure = True
+            raise
+        except Rejected:
+            if not (self._below_unsure and part.card is not None):
+                raise
+            # The card whose ack is missing is there: its id is taken.
+        self._seen(part)
+
+
+def _last_words(message: OutboundMessage, first: WecomPart | None) -> str:
+    """The text to leave behind: without the status where there is any text, and never empty."""
+    text = stream_text(replace(message, status="", buttons=())) or stream_text(replace(message, buttons=()))
+    if text:
+        return text
+    return _NO_WORDS if first is None or first.file is None else f"📎 {first.file.name}"

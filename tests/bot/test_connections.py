@@ -1,0 +1,301 @@
+"""Accounts start, fail and stop without each other: broken ones told about, all of them in /status."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from bot.access.admins import Admins
+from bot.access.book import AccessBook
+from bot.access.outages import Outages
+from bot.connections import NEWEST_CHATS, Connections, reason
+from bot.delivery import Delivery
+from bot.patience import PatientStore
+from bot.redaction import Redactor
+from bot.store import access, conversations, inbox
+from bot.tasks import Tasks
+from channels.base import ConnectionState
+from channels.errors import Fatal
+from channels.memory import MemoryChannel
+from channels.message import Address, Message, Sender
+from tests.bot.settings_files import TOKEN, settings_of
+from tests.clock import VirtualClock
+from tests.delivery_world import WatchedStore, open_store
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+    from pathlib import Path
+
+    from channels.base import Channel, ChannelPorts, Hello
+
+CONFIG = f"""
+    channels:
+      first: {{type: telegram, token: "{TOKEN}", access: {{admins: ["1"], allow: ["2"]}}}}
+      second: {{type: telegram, token: "2{TOKEN}", access: {{admins: ["1"]}}}}
+      terminal: {{type: console}}
+    access: {{groups: {{allow: ["first:open"]}}}}
+    """
+
+
+class PlayedChannel(MemoryChannel):
+    """Says hello when `opened` is set, then fails if it is told to."""
+
+    def __init__(self, account: str, ports: ChannelPorts) -> None:
+        super().__init__(account, ports)
+        self.ports = ports
+        self.began = asyncio.Event()
+        self.opened = asyncio.Event()
+        self.opened.set()
+        self.ended: Exception | None = None
+        self.failing = asyncio.Event()
+
+    async def run(self, hello: Hello) -> None:
+        self.began.set()
+        await self.opened.wait()
+        if self.ended is not None:
+            raise self.ended
+        running = asyncio.ensure_future(super().run(hello))
+        failing = asyncio.ensure_future(self.failing.wait())
+        try:
+            await asyncio.wait({running, failing}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            running.cancel()
+            failing.cancel()
+        if self.ended is not None:
+            raise self.ended
+
+
+@dataclass
+class Accounts:
+    """What the gateway does with its accounts, without the rest of it."""
+
+    connections: Connections
+    book: AccessBook
+    store: WatchedStore
+    clock: VirtualClock
+    delivery: Delivery
+    outages: Outages
+    tasks: Tasks
+    ended: dict[str, Fatal | None] = field(default_factory=dict)
+
+    def channel(self, account: str) -> PlayedChannel:
+        found = self.connections.channels[account]
+        assert isinstance(found, PlayedChannel)
+        return found
+
+    async def start(self) -> None:
+        self.connections.open(_nobody_listens, self.book.policy)
+        self.book.load(await self.store.read(access.everything))
+        for channel in self.connections.channels.values():
+            self.delivery.register(channel)
+
+    async def receive(self) -> None:
+        for account in self.connections.health:
+            self.tasks.spawn(account, self._receive(account))
+        await self.clock.settle()
+
+    async def _receive(self, account: str) -> None:
+        def hello() -> None:
+            self.tasks.spawn("outages", self.outages.connected(account))
+
+        failed = self.ended[account] = await self.connections.receive(account, hello)
+        if failed is not None:
+            await self.outages.stopped(account, reason(failed))
+
+    async def meets(self, account: str, person: str) -> None:
+        """A person has talked to the bot in private."""
+        key = f"{account}:{person}"
+        await self.store.write(lambda tx: conversations.ensure(tx, key, account, key, self.clock.now()))
+
+    def told(self, account: str, chat: str = "1") -> list[str]:
+        return self.channel(account).texts(chat)
+
+
+@asynccontextmanager
+async def accounts(
+    folder: Path,
+    config: str = CONFIG,
+    broken: dict[str, Exception] | None = None,
+) -> AsyncIterator[Accounts]:
+    clock, tasks = VirtualClock(), Tasks("gateway")
+    store = await open_store(f"sqlite:///{folder}/antler.db", clock)
+    patient, delivery = PatientStore(store, clock), Delivery(store, clock, Redactor([TOKEN]))
+
+    def load(platform: str) -> Callable[[str, Any, ChannelPorts], Channel]:
+        if broken and platform in broken:
+            raise broken[platform]
+        return lambda account, settings, ports: PlayedChannel(account, ports)
+
+    connections = Connections(settings_of(folder, config), patient, clock, tasks, load=load)
+    book = AccessBook(connections.policies)
+    outages = Outages(Admins(book, patient, delivery), lambda: connections.health, clock)
+    made = Accounts(connections, book, store, clock, delivery, outages, tasks)
+    await made.start()
+    try:
+        yield made
+    finally:
+        await tasks.cancel()
+        await clock.until(delivery.close(0))
+        await store.close()
+
+
+async def _nobody_listens(events: Any) -> None:
+    return None
+
+
+# What stops.
+
+
+async def test_an_adapter_that_cannot_be_loaded_stops_only_its_own_accounts(tmp_path: Path) -> None:
+    missing = ModuleNotFoundError("No module named 'lark_oapi'")
+    async with accounts(tmp_path, broken={"telegram": missing}) as made:
+        await made.receive()
+        health = made.connections.health
+        assert list(health) == ["first", "second", "terminal"]
+        for account in ("first", "second"):
+            assert health[account].state is ConnectionState.STOPPED
+            assert health[account].detail.startswith("No module named 'lark_oapi'; ")
+            assert "reinstall antler" in health[account].detail
+        assert health["terminal"].state is ConnectionState.CONNECTED
+        assert not made.connections.all_stopped
+
+
+@pytest.mark.parametrize("bug", [ValueError("token 12345"), AttributeError("no attribute")])
+async def test_of_a_bug_in_an_adapter_only_its_kind_is_told(tmp_path: Path, bug: Exception) -> None:
+    async with accounts(tmp_path, broken={"telegram": bug, "console": ImportError("x")}) as made:
+        await made.receive()
+        assert made.connections.health["first"].detail.startswith(f"{type(bug).__name__}; its adapter")
+        assert made.connections.all_stopped
+
+
+async def test_admins_are_told_through_an_account_that_works(tmp_path: Path) -> None:
+    async with accounts(tmp_path) as made:
+        await made.meets("second", "1")
+        await made.meets("first", "1")
+        made.channel("first").ended = Fatal("the token was refused", "set channels.first.token")
+        await made.receive()
+        await made.clock.until(made.delivery.drained())
+        (told,) = made.told("second")
+        assert told.startswith("⚠️ The account `first` has stopped and cannot go on by itself:")
+        assert "the token was refused; set channels.first.token" in told.replace("\\", "")
+        assert made.told("first") == []
+        assert made.connections.health["second"].state is ConnectionState.CONNECTED
+
+
+async def test_one_that_stops_later_is_told_as_well_and_once(tmp_path: Path) -> None:
+    async with accounts(tmp_path) as made:
+        await made.meets("second", "1")
+        await made.receive()
+        made.channel("first").ended = Fatal("revoked", "set another")
+        made.channel("first").failing.set()
+        await made.clock.until(made.delivery.drained())
+        await made.outages.connected("terminal")
+        await made.outages.connected("second")
+        await made.clock.until(made.delivery.drained())
+        assert len(made.told("second")) == 1
+
+
+async def test_who_cannot_be_told_yet_is_told_when_another_account_connects(tmp_path: Path) -> None:
+    async with accounts(tmp_path) as made:
+        await made.meets("second", "1")
+        made.channel("second").opened.clear()
+        made.channel("first").ended = Fatal("revoked", "set another")
+        await made.receive()
+        assert made.ended["first"] is not None
+        made.channel("second").opened.set()
+        await made.clock.settle()
+        await made.clock.until(made.delivery.drained())
+        assert len(made.told("second")) == 1
+
+
+async def test_where_no_other_account_works_it_is_only_in_the_log(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with accounts(tmp_path) as made:
+        await made.meets("second", "1")
+        for account in ("first", "second"):
+            made.channel(account).ended = Fatal("revoked", "set another")
+        await made.receive()
+        await made.clock.settle()
+        assert made.told("second") == []
+        assert "first is stopped: revoked; set another" in caplog.text
+
+
+async def test_a_supervisor_that_starts_over_and_over_makes_no_noise(tmp_path: Path) -> None:
+    async with accounts(tmp_path) as made:
+        await made.meets("second", "1")
+        await made.receive()
+        for _ in range(3):
+            await made.outages.stopped("first", "revoked; set another")
+        await made.clock.until(made.delivery.drained())
+        assert len(made.told("second")) == 1
+        await made.clock.advance(86_400)
+        await made.outages.stopped("first", "revoked; set another")
+        await made.clock.until(made.delivery.drained())
+        assert len(made.told("second")) == 2
+
+
+# What was stored last of each chat.
+
+
+def message(made: Accounts, number: int, chat: str, person: str = "1", **more: Any) -> Message:
+    kind = "dm" if chat == person else "group"
+    now = made.clock.now()
+    return Message(
+        account="first",
+        dedupe_keys=(f"u:{number}",),
+        sent_at=now,
+        received_at=now,
+        address=Address(account="first", chat=chat, topic=more.get("topic"), kind=kind),  # type: ignore[arg-type]
+        platform_message_id=f"p{number}",
+        sender=Sender(id=person, display_name="Ann"),
+        text="hello",
+        mention=True,
+    )
+
+
+async def test_adapters_learn_what_was_stored_last_of_each_chat_that_is_let_in(tmp_path: Path) -> None:
+    async with accounts(tmp_path) as made:
+        await made.store.add(inbox.ADD_EVENTS, [message(made, 1, "2", "2"), message(made, 2, "open")])
+        await made.clock.advance(timedelta(days=8).total_seconds())
+        newest = made.channel("first").ports.newest
+        assert await newest() == []
+        chats = [("2", "2"), ("1", "1"), ("stranger", "stranger"), ("open", "1"), ("closed", "1"), ("2", "2")]
+        events = [message(made, number, chat, person) for number, (chat, person) in enumerate(chats, 10)]
+        events += [message(made, 20, "open", topic="t1"), message(made, 21, "open", topic="t2")]
+        await made.store.add(inbox.ADD_EVENTS, events)
+        found = await newest()
+        assert [(one.chat, one.topic, one.kind, one.message_id) for one in found] == [
+            ("open", "t2", "group", "p21"),
+            ("open", "t1", "group", "p20"),
+            ("2", None, "dm", "p15"),
+            ("open", None, "group", "p13"),
+            ("1", None, "dm", "p11"),
+        ]
+        assert found[0].sent_at == made.clock.now()
+        assert await made.channel("second").ports.newest() == []
+
+
+async def test_it_is_bounded_and_asks_who_is_let_in_now(tmp_path: Path) -> None:
+    async with accounts(tmp_path) as made:
+        events = [message(made, number, "open", topic=f"t{number}") for number in range(NEWEST_CHATS + 50)]
+        await made.store.add(inbox.ADD_EVENTS, [*events, message(made, 1000, "2", "2")])
+        found = await made.channel("first").ports.newest()
+        assert len(found) == NEWEST_CHATS
+        assert found[0].chat == "2"
+        blocked = access.AccessRow(
+            account="first",
+            kind="group",
+            subject="first:other",
+            state=access.AccessState.ALLOWED,
+            created_at=made.clock.now(),
+        )
+        await made.store.add(inbox.ADD_EVENTS, [message(made, 1001, "other")])
+        assert (await made.channel("first").ports.newest())[0].chat == "2"
+        made.book.adopt(blocked)
+        assert (await made.channel("first").ports.newest())[0].chat == "other"

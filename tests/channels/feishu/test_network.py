@@ -1,0 +1,130 @@
+"""The way to the platform: calls and socket go through the configured proxy with the configured CA, and no other."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+import pytest
+
+from channels.base import ChannelPorts, Route
+from channels.errors import Fatal, Temporary
+from channels.feishu.channel import FeishuChannel
+from channels.feishu.network import Network
+from tests.channels.feishu.support import Bench, Gateway, bench_for, config_for
+from tests.simulators.feishu.seen import ALICE
+from tests.simulators.process import SimulatorProcess
+from tests.simulators.proxy.authority import PrivateAuthority
+from tests.simulators.proxy.client import ProxySimulator
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+    from tests.simulators.feishu.client import FeishuSimulator
+
+HOST = "feishu.invalid"
+ROOT = f"https://{HOST}"
+
+
+@asynccontextmanager
+async def tls_front(folder: Path, authority: PrivateAuthority, port: int) -> AsyncIterator[int]:
+    """Decrypts for the simulator, which speaks plain HTTP, and has the socket's URL lead here too; yields the port."""
+    made = authority.issue(HOST)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(made.cert, made.key)
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        inner_reader, inner_writer = await asyncio.open_connection("127.0.0.1", port)
+        tasks = [asyncio.create_task(copy(reader, inner_writer)), asyncio.create_task(copy(inner_reader, writer))]
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        inner_writer.close()
+        writer.close()
+        await asyncio.wait(tasks)
+
+    async def copy(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
+        plain, secure = f"ws://127.0.0.1:{port}".encode(), f"wss://{HOST}".encode()
+        assert len(plain) == len(secure)  # so that lengths that were announced stay right
+        while chunk := await source.read(65536):
+            target.write(chunk.replace(plain, secure))
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0, ssl=context)
+    try:
+        yield server.sockets[0].getsockname()[1]
+    finally:
+        server.close()
+
+
+def through(feishu: FeishuSimulator, gateway: Gateway, route: Route) -> Bench:
+    ports = ChannelPorts(publish=gateway.publish, clock=gateway.clock, route=lambda url: route)
+    return Bench(feishu, gateway, FeishuChannel("feishu", config_for(feishu, domain=ROOT), ports))
+
+
+async def test_calls_and_socket_go_through_the_proxy_and_trust_the_private_ca(
+    feishu: FeishuSimulator, feishu_process: SimulatorProcess, tmp_path: Path
+) -> None:
+    authority = PrivateAuthority.create(tmp_path)
+    async with (
+        SimulatorProcess("tests.simulators.proxy") as process,
+        ProxySimulator(process.port) as proxy,
+        tls_front(tmp_path, authority, feishu_process.port) as port,
+    ):
+        await proxy.route(f"{HOST}:443", port)
+        bench = through(feishu, Gateway(), Route(proxy=proxy.url, ca_file=authority.cert))
+        async with bench.running():
+            await bench.channel.send(bench.dm, bench.part("through the proxy"), "k1")
+            assert [message.text for message in await feishu.bot_messages(ALICE)] == ["through the proxy"]
+            await feishu.user_says("and back")
+            await bench.gateway.event()
+        await bench.channel.close()
+        stranger = through(feishu, Gateway(), Route(proxy=proxy.url))
+        with pytest.raises(Temporary, match="ClientConnectorCertificateError"):
+            await stranger.channel.send(bench.dm, bench.part("x"), "k2")
+        await stranger.channel.close()
+        assert {connect.target for connect in await proxy.connects()} == {f"{HOST}:443"}
+
+
+async def test_a_proxy_that_refuses_means_nothing_was_sent(feishu: FeishuSimulator) -> None:
+    async with SimulatorProcess("tests.simulators.proxy") as process:
+        bench = through(feishu, Gateway(), Route(proxy=f"http://127.0.0.1:{process.port}"))
+        with pytest.raises(Temporary, match="ClientHttpProxyError"):
+            await bench.channel.send(bench.dm, bench.part("x"), "k1")
+        await bench.channel.close()
+
+
+async def test_proxies_of_the_environment_are_not_used(
+    feishu: FeishuSimulator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "WS_PROXY"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    bench = bench_for(feishu)
+    async with bench.running():
+        await bench.channel.send(bench.dm, bench.part("direct"), "k1")
+    await bench.channel.close()
+
+
+def test_an_unusable_route_is_fatal_and_shows_no_password(tmp_path: Path) -> None:
+    with pytest.raises(Fatal) as failure:
+        Network("feishu", ROOT, lambda url: Route(proxy="gopher://me:hunter2@h:1"))
+    assert "hunter2" not in f"{failure.value} {failure.value.hint}"
+    (tmp_path / "ca.pem").write_text("no certificate")
+    for path in (tmp_path / "ca.pem", tmp_path / "missing.pem"):
+        with pytest.raises(Fatal, match="CA file"):
+            Network("feishu", ROOT, lambda url, path=path: Route(ca_file=path))  # type: ignore[misc]
+
+
+async def test_no_secret_and_no_token_is_in_what_is_logged(
+    feishu: FeishuSimulator, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("DEBUG")
+    bench = bench_for(feishu)
+    async with bench.running():
+        await bench.channel.send(bench.dm, bench.part("hello"), "k1")
+        await feishu.close_connections(None)
+        await feishu.user_says("again")
+        await bench.gateway.event()
+    await bench.channel.close()
+    assert feishu.app_secret not in caplog.text
+    assert "device_id" not in caplog.text

@@ -1,0 +1,312 @@
+"""Receiving over the simulator: nothing is acked before it is stored, order holds, connections heal."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from channels.base import ConnectionState, Newest
+from channels.errors import Fatal
+from channels.message import Button, ButtonPressed, MembershipChanged, MessageEdited, OutboundMessage
+from channels.slack.manifest import EVENTS
+from tests.simulators.slack import faults
+from tests.simulators.slack.seen import ALICE, BOB, TEAM, Room
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.channels.slack.support import Bench
+    from tests.simulators.slack.client import SlackSimulator
+
+
+async def reaches(bench: Bench, condition: Callable[[], bool]) -> None:
+    """Until the channel's health says so; its changes have no other sign."""
+    async with asyncio.timeout(10):
+        while not condition():
+            await bench.slack.tally()
+
+
+async def test_a_message_is_acked_only_after_it_was_stored(bench: Bench) -> None:
+    async with bench.running():
+        bench.gateway.gate.clear()
+        said = await bench.slack.user_says("hello")
+        await bench.slack.wait_for_record(lambda record: record.method == "users.info" and record.finished is not None)
+        (envelope,) = await bench.slack.envelopes()
+        assert envelope.acked_at is None
+        bench.gateway.gate.set()
+        await bench.slack.wait_acked(said.event_ids[0])
+        message = await bench.gateway.message()
+        assert (message.text, message.address, message.mention) == ("hello", bench.dm, True)
+        assert message.sender.id == f"{bench.slack.team_id}/{ALICE.id}"
+        assert (message.sender.display_name, message.sender.locale) == ("Alice", "en-US")
+
+
+async def test_a_failed_commit_brings_the_event_again(bench: Bench) -> None:
+    bench.gateway.refuse = 1
+    await bench.slack.set_timing(ack_timeout=0.3)
+    async with bench.running():
+        said = await bench.slack.user_says("hello")
+        envelope = await bench.slack.wait_acked(said.event_ids[0])
+        assert [attempt["number"] for attempt in envelope.attempts] == [0, 1]
+        assert bench.gateway.texts == ["hello"]
+
+
+async def test_a_name_that_does_not_come_holds_nothing_up(bench: Bench) -> None:
+    await bench.slack.fail("users.info", faults.hold())
+    async with bench.running():
+        said = await bench.slack.user_says("who am I?")
+        message = await bench.gateway.message()
+        assert message.sender.display_name == ALICE.id
+        await bench.slack.wait_acked(said.event_ids[0])
+        await bench.slack.release()
+        await bench.slack.user_says("and now?")
+        assert (await bench.gateway.message(1)).sender.display_name == "Alice"
+
+
+async def test_others_who_are_mentioned_have_names_and_are_asked_for_once(bench: Bench) -> None:
+    async with bench.running():
+        for _ in range(3):
+            await bench.slack.channel_says("@antler ask @Bob in #team")
+        assert (await bench.gateway.message(2)).text == "ask @Bob in #C0TEAM"
+        assert (await bench.gateway.message(2)).chat_title == "team"
+        asked = [params["user"] for params in await bench.sent_params("users.info")]
+        assert sorted(asked) == [ALICE.id, BOB.id]
+
+
+async def test_messages_keep_their_order(bench: Bench) -> None:
+    async with bench.running():
+        for number in range(30):
+            await bench.slack.user_says(f"message {number}")
+        await bench.gateway.event(29)
+        assert bench.gateway.texts == [f"message {number}" for number in range(30)]
+
+
+async def test_every_envelope_is_acked_also_those_that_say_nothing(bench: Bench) -> None:
+    async with bench.running():
+        await bench.slack.opens_assistant()
+        await bench.slack.opens_home()
+        said = await bench.slack.user_says("x")
+        await bench.slack.reacts(said.ts, "tada")
+        await bench.slack.unfurls(said.ts, "https://example.org")
+        await bench.slack.deletes(said.ts)
+        await bench.slack.other_bot_says("beep")
+        await bench.slack.inject({"type": "message", "channel": 5, "ts": None})
+        await bench.slack.wait_idle()
+        assert [envelope.state for envelope in await bench.slack.envelopes()] == ["acked"] * 8
+        assert [event.type for event in bench.gateway.events] == ["message", "unparsed"]
+
+
+async def test_an_edit_a_press_a_command_and_an_invitation(bench: Bench) -> None:
+    await bench.slack.configure(commands=["/new", "/antler-status"])
+    club = Room("C0CLUB", "channel", "club")
+    async with bench.running():
+        said = await bench.slack.user_says("Frence?")
+        await bench.slack.edits(said.ts, "France?")
+        edited = await bench.gateway.event(1)
+        assert isinstance(edited, MessageEdited)
+        assert (edited.message.text, edited.message.platform_message_id) == ("France?", said.ts)
+        await bench.slack.command("/new trip to Rome")
+        await bench.slack.command("/antler-status", chat=TEAM)
+        assert (await bench.gateway.message(2)).text == "/new trip to Rome"
+        status = await bench.gateway.message(3)
+        assert (status.text, status.address.kind, status.address.topic, status.mention) == (
+            "/status",
+            "group",
+            None,
+            True,
+        )
+        await bench.slack.bot_joins(club, by=BOB)
+        joined = await bench.gateway.event(4)
+        assert isinstance(joined, MembershipChanged)
+        assert (joined.present, joined.chat_title) == (True, "club")
+        assert joined.sender.display_name == "Bob"
+
+
+async def test_a_reset_connection_is_rebuilt_and_nothing_is_lost(bench: Bench) -> None:
+    async with bench.running():
+        await bench.slack.close_sockets(None)
+        await bench.slack.wait_connected(0)
+        await bench.slack.wait_connected(1)
+        await bench.slack.user_says("still there?")
+        await bench.gateway.event()
+        assert bench.channel.health.reconnects == 1
+        assert bench.channel.health.state is ConnectionState.CONNECTED
+
+
+@pytest.mark.parametrize("reason", ["warning", "refresh_requested", "too_many_websockets"])
+async def test_an_announced_end_is_answered_with_a_new_socket(bench: Bench, reason: Any) -> None:
+    async with bench.running():
+        (old,) = await bench.slack.sockets()
+        await bench.slack.disconnect(reason)
+        async with asyncio.timeout(10):
+            while [socket.id for socket in await bench.slack.sockets()] in ([old.id], []):
+                await bench.slack.tally()
+        await bench.slack.wait_connected(1)
+        await bench.slack.user_says("on the new one")
+        await bench.gateway.event()
+
+
+async def test_a_server_that_closes_every_socket_is_not_asked_in_a_hot_loop(bench: Bench) -> None:
+    async with bench.running():
+        for _ in range(3):
+            (socket,) = await bench.slack.sockets()
+            await bench.slack.disconnect("warning", close=True, socket=socket.id)
+            async with asyncio.timeout(10):
+                while [other.id for other in await bench.slack.sockets()] in ([socket.id], []):
+                    await bench.slack.tally()
+            await bench.slack.wait_connected(1)
+    assert len(bench.gateway.clock.slept) == 1
+
+
+async def test_a_refused_upgrade_gets_a_fresh_ticket(bench: Bench) -> None:
+    await bench.slack.fail(faults.SOCKET_UPGRADE, faults.refused_upgrade(408), times=2)
+    async with bench.running():
+        await bench.slack.wait_connected(1)
+        assert len(await bench.slack.records("apps.connections.open")) == 3
+        assert bench.gateway.clock.slept[:2]
+
+
+async def test_a_half_open_connection_is_noticed_and_replaced(bench: Bench, caplog: pytest.LogCaptureFixture) -> None:
+    async with bench.running():
+        (old,) = await bench.slack.sockets()
+        await bench.slack.silence()
+        async with asyncio.timeout(20):
+            while all(socket.id == old.id for socket in await bench.slack.sockets()):
+                await bench.slack.tally()
+        assert "slack: no answer to pings; trying again" in caplog.text
+        await bench.slack.silence(False, socket=old.id)
+        await bench.slack.wait_connected(1)
+        await bench.slack.user_says("anybody there?")
+        await bench.gateway.event()
+        assert bench.channel.health.state is ConnectionState.CONNECTED
+
+
+async def test_socket_mode_that_was_switched_off_is_told_and_heals(bench: Bench) -> None:
+    async with bench.running():
+        await bench.slack.disconnect("link_disabled", close=True)
+        await reaches(bench, lambda: "is Socket Mode switched on?" in bench.channel.health.detail)
+        assert bench.channel.health.state is ConnectionState.RETRYING
+        await bench.slack.configure(socket_mode=True)
+        await bench.slack.wait_connected(1)
+        await reaches(bench, lambda: bench.channel.health.state is ConnectionState.CONNECTED)
+
+
+@pytest.mark.parametrize("error", ["invalid_auth", "token_revoked", "account_inactive"])
+async def test_a_dead_bot_token_is_fatal_with_a_hint(bench: Bench, error: str) -> None:
+    await bench.slack.break_tokens(bot_error=error)
+    with pytest.raises(Fatal) as raised:
+        await bench.channel.run(bench.gateway.hello)
+    assert f"channels.slack.bot_token ({error})" in str(raised.value)
+    assert "channels.slack.bot_token" in raised.value.hint
+    assert bench.channel.health.state is ConnectionState.STOPPED
+    assert bench.slack.bot_token not in f"{raised.value} {raised.value.hint}"
+
+
+async def test_a_dead_app_token_is_fatal_at_the_start_and_later(bench: Bench) -> None:
+    async with bench.running() as running:
+        await bench.slack.break_tokens(app_error="invalid_auth")
+        await bench.slack.close_sockets(None)
+        with pytest.raises(Fatal, match=r"channels\.slack\.app_token"):
+            await asyncio.wait_for(running, 10)
+    assert bench.channel.health.state is ConnectionState.STOPPED
+
+
+async def test_an_app_that_is_uninstalled_is_noticed_at_once(bench: Bench) -> None:
+    await bench.slack.configure(events=list(EVENTS))
+    async with bench.running() as running:
+        await bench.slack.break_tokens(bot_error="token_revoked", event="tokens_revoked")
+        with pytest.raises(Fatal, match="token_revoked"):
+            await asyncio.wait_for(running, 10)
+
+
+async def test_missing_scopes_are_named(bench: Bench, caplog: pytest.LogCaptureFixture) -> None:
+    await bench.slack.configure(scopes=["chat:write", "im:history"])
+    async with bench.running():
+        await bench.slack.wait_connected(1)
+    assert "files:read: attachments cannot be read" in caplog.text
+    await bench.slack.configure(scopes=["im:history"])
+    with pytest.raises(Fatal, match="chat:write"):
+        await bench.channel.run(bench.gateway.hello)
+
+
+async def test_tokens_of_two_apps_are_noticed(make_bench: Callable[..., Bench], slack: SlackSimulator) -> None:
+    other = await slack.another_app("other")
+    bench = make_bench(app_token=other.app_token)
+    with pytest.raises(Fatal, match=rf"channels\.slack\.app_token is of app {other.app_id}"):
+        await bench.channel.run(bench.gateway.hello)
+
+
+async def test_what_was_said_while_it_was_away_is_fetched(bench: Bench) -> None:
+    seen = await bench.slack.user_says("before", silent=True)
+    root = await bench.slack.channel_says("@antler root", silent=True)
+    bench.gateway.stored = [newest(bench.dm.chat, None, seen.ts), newest(TEAM.id, root.ts, root.ts)]
+    await bench.slack.user_says("while you were away", silent=True)
+    await bench.slack.channel_says("in the thread", thread=root.ts, silent=True)
+    await bench.slack.channel_says("@antler a new thread", user=BOB, silent=True)
+    async with bench.running():
+        await bench.gateway.event(2)
+    assert sorted(bench.gateway.texts) == ["a new thread", "in the thread", "while you were away"]
+
+
+async def test_after_a_long_absence_the_history_is_read_and_after_a_short_one_it_is_not(bench: Bench) -> None:
+    async with bench.running():
+        seen = await bench.slack.user_says("before")
+        await bench.gateway.event()
+        bench.gateway.stored = [newest(bench.dm.chat, None, seen.ts)]
+        await bench.slack.close_sockets(None)
+        await bench.slack.wait_connected(0)
+        await bench.slack.wait_connected(1)
+        assert await bench.slack.records("conversations.history") == []
+
+        await bench.slack.disconnect("link_disabled", close=True)
+        await reaches(bench, lambda: bench.channel.health.state is ConnectionState.RETRYING)
+        await bench.slack.user_says("meanwhile", silent=True)
+        bench.gateway.clock.ahead = 60
+        await bench.slack.configure(socket_mode=True)
+        assert (await bench.gateway.message(1)).text == "meanwhile"
+
+
+async def test_a_limit_while_catching_up_is_waited_out(bench: Bench) -> None:
+    seen = await bench.slack.user_says("before", silent=True)
+    await bench.slack.user_says("meanwhile", silent=True)
+    bench.gateway.stored = [newest(bench.dm.chat, None, seen.ts)]
+    bench.gateway.refuse = 1
+    await bench.slack.fail("conversations.history", faults.ratelimited(30))
+    async with bench.running():
+        assert (await bench.gateway.message()).text == "meanwhile"
+    assert 30.0 in bench.gateway.clock.slept
+
+
+async def test_what_is_too_old_is_not_answered_any_more(bench: Bench) -> None:
+    now = datetime.now(UTC).timestamp()
+    seen = await bench.slack.user_says("long ago", at=now - 90_000, silent=True)
+    await bench.slack.user_says("the day before", at=now - 88_000, silent=True)
+    await bench.slack.user_says("today", at=now - 3600, silent=True)
+    bench.gateway.stored = [newest(bench.dm.chat, None, seen.ts)]
+    async with bench.running():
+        await bench.gateway.event()
+    assert bench.gateway.texts == ["today"]
+
+
+def newest(chat: str, topic: str | None, ts: str) -> Newest:
+    sent_at = datetime.fromtimestamp(float(ts), UTC)
+    return Newest(
+        chat=chat, topic=topic, kind="group" if chat.startswith("C") else "dm", message_id=ts, sent_at=sent_at
+    )
+
+
+async def test_buttons_are_heard(bench: Bench) -> None:
+    message = OutboundMessage(text="Sure?", buttons=((Button(label="Yes", data="p:1"),),), final=True)
+    async with bench.running():
+        (part,) = bench.channel.layout(message)
+        ts = await bench.channel.send(bench.dm, part, "k1")
+        await bench.slack.press(ts, "Yes")
+        pressed = await bench.gateway.event()
+        assert isinstance(pressed, ButtonPressed)
+        assert (pressed.data, pressed.platform_message_id, pressed.address) == ("p:1", ts, bench.dm)
+        await bench.channel.acknowledge(pressed, "noted <!channel>")
+        shown = [m for m in await bench.slack.messages(ALICE) if m.ephemeral_to == ALICE.id]
+        assert [m.text for m in shown] == ["noted &lt;!channel&gt;"]

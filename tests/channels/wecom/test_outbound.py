@@ -1,0 +1,183 @@
+"""Replies -> WeCom messages: the dialect, the limits in bytes, cards, files. Pure."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from channels.message import Button, OutboundFile, OutboundMessage
+from channels.wecom.cards import BUTTONS_PER_CARD, ONLY_BUTTONS, TEXT_CHARACTERS, Card
+from channels.wecom.outbound import FILE_AFTER_PARTS, MESSAGE_BYTES, WecomPart, layout, stream_text
+
+BUTTONS = ((Button(label="Yes", data="p:0"), Button(label="No", data="p:1")),)
+TABLE = "| a | b |\n| --- | --- |\n| 1 | 2 |"
+MARKS = [
+    "**",
+    "*",
+    "_",
+    "~~",
+    "`",
+    "```\n",
+    "[",
+    "](",
+    ")",
+    "<@bob>",
+    "<think>",
+    "</think>",
+    "# ",
+    "> ",
+    "- ",
+    "| a |\n",
+]
+INK = ["word ", "字", "😀", "👨‍👩‍👧", "\n", "\n\n", "https://a.b/c ", "\x00", "x" * 50]
+MARKDOWN = st.lists(st.sampled_from([*MARKS, *INK, *INK]), max_size=100).map("".join)
+
+
+def texts(text: str, **more: Any) -> list[str]:
+    return [part.text for part in layout(OutboundMessage(text=text, final=True, **more))]
+
+
+@pytest.mark.parametrize(
+    ("markdown", "shown"),
+    [
+        ("Hello", "Hello"),
+        ("# Title\n\ntext", "# Title\n\ntext"),
+        ("**bold** and *italic* and ~~gone~~", "**bold** and *italic* and ~~gone~~"),
+        ("- one\n- two", "- one\n- two"),
+        ("> said", "> said"),
+        ("```py\nif a < b:\n```", "```py\nif a < b:\n```"),
+        ("[site](https://example.org)", "[site](https://example.org)"),
+        ("snake_case_name and 2 * 3", "snake_case_name and 2 * 3"),
+        ("a < b and c<5", "a < b and c<5"),
+    ],
+)
+def test_what_wecom_knows_stays_markdown(markdown: str, shown: str) -> None:
+    assert texts(markdown) == [shown]
+
+
+def test_a_table_stays_a_table() -> None:
+    (shown,) = texts(TABLE)
+    assert [re.sub(r"[\s-]+", "", line) for line in shown.splitlines()] == [
+        "|a|b|",
+        "||||".replace("||||", "|||"),
+        "|1|2|",
+    ]
+
+
+@pytest.mark.parametrize("text", ["<@zhangsan> hi", "**<@all>**", "`<@all>`", "```\n<@all>\n```", "a\n<@all>"])
+def test_nobody_is_called_by_an_answer(text: str) -> None:
+    for shown in texts(text):
+        assert "<@" not in shown
+
+
+def test_an_answer_cannot_fold_itself_away() -> None:
+    (shown,) = texts("<think>secret</think> hello")
+    assert "<think>" not in shown
+    assert "hello" in shown
+
+
+def test_the_status_is_a_quoted_line_below_and_cannot_form_marks() -> None:
+    assert stream_text(OutboundMessage(status="reading **a**\n# b")) == "> reading \\*\\*a\\*\\* # b"
+    assert stream_text(OutboundMessage(text="Half", status="writing")) == "Half\n\n> writing"
+    assert stream_text(OutboundMessage(text="Whole", status="done", final=True)) == "Whole"
+    assert stream_text(OutboundMessage(status="x" * 5000)).endswith("…")
+    assert stream_text(OutboundMessage()) == ""
+
+
+def test_long_text_is_cut_by_bytes() -> None:
+    pages = [text for text in texts("字" * 30_000) if text]
+    assert len(pages) == 5
+    assert all(len(page.encode()) <= MESSAGE_BYTES for page in pages)
+    assert sum(page.count("字") for page in pages) == 30_000
+
+
+def test_a_fence_that_is_cut_is_closed_and_opened_again() -> None:
+    pages = texts("```python\n" + "print('hello')\n" * 3000 + "```")
+    assert len(pages) > 2
+    for page in pages:
+        assert page.startswith("```python\n")
+        assert page.rstrip().endswith("```")
+
+
+def test_many_messages_come_as_a_file_as_well() -> None:
+    text = "word " * 5000 * FILE_AFTER_PARTS
+    parts = layout(OutboundMessage(text=text, final=True))
+    assert len(parts) == FILE_AFTER_PARTS + 2
+    assert parts[-1].file is not None
+    assert parts[-1].file.content.decode().split() == text.split()
+    assert not any(part.file for part in layout(OutboundMessage(text=text)))
+
+
+def test_a_short_question_is_one_card() -> None:
+    (part,) = layout(OutboundMessage(text="Delete **old.txt**?", status="waiting", buttons=BUTTONS))
+    assert part.card == Card(text="Delete old.txt?\nwaiting", buttons=(("Yes", "p:0"), ("No", "p:1")))
+
+
+@pytest.mark.parametrize("text", ["Really? " * 20, "- one\n- two", "```\nrm -rf x\n```"])
+def test_what_a_card_cannot_show_stands_above_it(text: str) -> None:
+    above, card = layout(OutboundMessage(text=text, buttons=BUTTONS))
+    assert above.text
+    assert card.card is not None
+    assert card.card.text == ONLY_BUTTONS
+
+
+def test_buttons_alone_are_a_card() -> None:
+    (part,) = layout(OutboundMessage(buttons=BUTTONS))
+    assert part.card is not None
+    assert part.card.text == ONLY_BUTTONS
+
+
+def test_a_card_in_the_platforms_form() -> None:
+    (part,) = layout(OutboundMessage(text="Go?", buttons=BUTTONS))
+    assert part.card is not None
+    assert part.card.to_json("t1") == {
+        "card_type": "button_interaction",
+        "sub_title_text": "Go?",
+        "button_list": [{"text": "Yes", "style": 1, "key": "p:0"}, {"text": "No", "style": 1, "key": "p:1"}],
+        "task_id": "t1",
+    }
+    assert part.card.pressed("p:1", "noted") == Card(text="Go?\nnoted", buttons=(("✓ No", "p:1"),))
+    assert part.card.pressed("p:9", "").buttons == (("✓ …", "p:9"),)
+
+
+def test_files_come_last_and_keep_their_names() -> None:
+    file = OutboundFile(path=Path("/nowhere/x"), name="a.png", mime_type="image/png", kind="image")
+    text, sent = layout(OutboundMessage(text="Here", files=(file,), final=True))
+    assert text.text == "Here"
+    assert sent.file is not None
+    assert (sent.index, sent.file.name, sent.file.kind) == (1, "a.png", "image")
+
+
+def check(parts: tuple[WecomPart, ...]) -> None:
+    assert [part.index for part in parts] == list(range(len(parts)))
+    for part in parts:
+        assert sum(bool(content) for content in (part.text, part.card, part.file)) == 1
+        assert len(part.text.encode()) <= MESSAGE_BYTES
+        assert "<@" not in part.text
+        if part.card is not None:
+            assert 1 <= len(part.card.buttons) <= BUTTONS_PER_CARD
+            assert 1 <= len(part.card.text) <= TEXT_CHARACTERS + 1
+
+
+@settings(max_examples=60, deadline=None)
+@given(MARKDOWN, st.integers(1, 60), st.booleans(), st.text(max_size=30), st.booleans())
+def test_every_reply_fits(text: str, times: int, final: bool, status: str, buttons: bool) -> None:
+    message = OutboundMessage(text=text * times, status=status, final=final, buttons=BUTTONS if buttons else ())
+    check(layout(message))
+    assert len(stream_text(message).encode()) <= MESSAGE_BYTES
+
+
+@settings(max_examples=30, deadline=None)
+@given(MARKDOWN, st.integers(100, 400))
+def test_while_a_reply_grows_all_messages_but_the_last_two_stay(text: str, times: int) -> None:
+    whole, before = text * times, ()
+    for end in range(0, len(whole), max(1, len(whole) // 9)):
+        parts: Any = layout(OutboundMessage(text=whole[:end], status="writing"))
+        kept = max(0, len(before) - 2)
+        assert parts[:kept] == before[:kept]
+        before = parts

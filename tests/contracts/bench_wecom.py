@@ -1,0 +1,70 @@
+"""WeCom, against its simulator."""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from channels.message import Address
+from channels.wecom import ids
+from channels.wecom.channel import WecomChannel
+from channels.wecom.config import WecomConfig
+from tests.contracts.bench import Bench, Listener, Seen
+from tests.simulators.wecom.client import MODULE, connect
+from tests.simulators.wecom.seen import ALICE
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+    from tests.contracts.bench import MakeBench, Simulators
+    from tests.simulators.wecom.client import WecomSimulator
+    from tests.simulators.wecom.seen import SeenMessage
+
+
+@dataclass
+class WecomBench:
+    """question: the person's message that can be answered, since WeCom streams nothing else."""
+
+    config: WecomConfig
+    listener: Listener
+    simulator: WecomSimulator
+    question: str
+    dm: Address = field(default_factory=lambda: Address(account="wecom", chat=ALICE.id))
+
+    def __post_init__(self) -> None:
+        self.channel = WecomChannel("wecom", self.config, self.listener.ports())
+
+    async def seen(self) -> list[Seen]:
+        return [
+            Seen(_id(message), message.text, tuple(message.labels), message.file is not None)
+            for message in await self.simulator.bot_messages(ALICE)
+        ]
+
+    async def says(self, text: str) -> None:
+        await self.simulator.says(text)
+
+    async def restart(self) -> None:
+        await self.channel.close()
+        self.channel = WecomChannel("wecom", self.config, self.listener.ports())
+
+
+def _id(message: SeenMessage) -> str:
+    """What the adapter calls it; a pushed text has no id of its own, so the adapter's is in its frame."""
+    return message.stream_id or message.task_id or message.req_id.removeprefix("aibot_send_msg_").partition("_")[0]
+
+
+def wecom(**settings: Any) -> MakeBench:
+    @asynccontextmanager
+    async def bench(folder: Path, simulators: Simulators) -> AsyncIterator[Bench]:
+        async with connect(simulators.running(MODULE)) as robot:
+            said = await robot.says("hello")
+            config = WecomConfig.model_validate(
+                {"bot_id": robot.bot_id, "secret": robot.secret, "url": robot.url, **settings}
+            )
+            made = WecomBench(config, Listener(), robot, ids.message_id(said.msgid, said.req_id))
+            yield made
+            await made.channel.close()
+
+    return bench

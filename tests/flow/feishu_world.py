@@ -1,0 +1,73 @@
+"""The real gateway with a Feishu app in place of the Telegram bot, for tests/flow/test_feishu*.py."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from tests.flow.gateway import READY_SECONDS, World, merged
+from tests.simulators.feishu import client as feishu_client
+from tests.simulators.feishu.seen import ALICE, TEAM, TOPICS
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from tests.simulators.feishu.client import FeishuSimulator
+    from tests.simulators.process import SimulatorProcess
+
+CLOSED_SECONDS = 5.0
+
+
+@dataclass
+class FeishuWorld(World):
+    """The account is called "feishu". feishu: the app's side of the platform."""
+
+    feishu: FeishuSimulator = field(kw_only=True)
+
+    def config(self) -> dict[str, Any]:
+        allowed = {
+            "channels": {
+                "telegram": None,
+                "feishu": {
+                    "app_id": self.feishu.app_id,
+                    "app_secret": "$FEISHU_SECRET",
+                    "domain": self.feishu.domain,
+                },
+            },
+            "access": {
+                "allow": [f"feishu:{self.feishu.open_id(ALICE)}"],
+                "groups": {"allow": [f"feishu:{TEAM.id}", f"feishu:{TOPICS.id}"]},
+            },
+        }
+        return merged(merged(super().config(), allowed), self.settings)
+
+    @property
+    def variables(self) -> dict[str, str]:
+        return {"FEISHU_SECRET": self.feishu.app_secret} | super().variables
+
+    async def start(self, **environment: str) -> None:
+        """Start the process and wait until its socket is open and the platform has answered on it."""
+        process = await self._launch(environment)
+        connected = asyncio.create_task(self.feishu.wait_connected(pings=1, timeout=READY_SECONDS))
+        ended = asyncio.create_task(self._waited(process))
+        await asyncio.wait({connected, ended}, return_when=asyncio.FIRST_COMPLETED)
+        if not connected.done():
+            connected.cancel()
+            raise AssertionError(f"the gateway ended with {process.returncode}:\n{self.log}")
+        ended.cancel()
+        await connected
+
+    async def stop(self) -> int:
+        """See World; nothing stays connected to the platform either."""
+        code = await super().stop()
+        await self.feishu.wait_connected(0, timeout=CLOSED_SECONDS)
+        return code
+
+
+@asynccontextmanager
+async def feishu_app(process: SimulatorProcess) -> AsyncIterator[FeishuSimulator]:
+    """An app that nobody else uses, in a tenant of its own."""
+    async with feishu_client.connect(process) as client:
+        yield await client.fresh_app()

@@ -1,0 +1,217 @@
+"""The life of a message on Slack, with the real gateway and the real SDK between the simulators."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.flow.slack_world import SlackWorld, slack_app
+from tests.simulators.process import SimulatorProcess
+from tests.simulators.slack import client as slack_client
+from tests.simulators.slack import faults
+from tests.simulators.slack.seen import ALICE, BOB, TEAM, FileSpec
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator
+
+    from tests.flow.gateway import World
+    from tests.simulators.slack.seen import SeenMessage
+
+FIRST_HALF = "The first half of the answer"
+WHOLE = "The first half of the answer, and the second half."
+
+
+@pytest.fixture(scope="module")
+def slack_process() -> Iterator[SimulatorProcess]:
+    with SimulatorProcess(slack_client.MODULE) as process:
+        yield process
+
+
+@pytest.fixture
+async def slack_world(world: World, slack_process: SimulatorProcess) -> AsyncIterator[SlackWorld]:
+    async with slack_app(slack_process) as app:
+        yield SlackWorld(world.telegram, world.model, world.folder, slack=app)
+
+
+async def test_a_direct_message_is_answered_in_one_growing_message(slack_world: SlackWorld) -> None:
+    slack = slack_world.slack
+    async with slack_world:
+        said = await slack.user_says("!pause half")
+        await slack.wait_acked(said.event_ids[0])
+        draft = await slack.wait_for_text(ALICE, FIRST_HALF)
+        assert "second half" not in draft.shown
+        await slack_world.model.release("half")
+        answer = await slack.wait_for_text(ALICE, WHOLE)
+        assert (answer.ts, answer.thread) == (draft.ts, None)
+        await slack.wait_idle(ALICE, timeout=30)
+        assert [message.shown for message in await slack.bot_messages(ALICE)] == [WHOLE]
+
+
+async def test_a_mention_begins_a_thread_which_goes_on_without_one(slack_world: SlackWorld) -> None:
+    slack = slack_world.slack
+    async with slack_world:
+        await slack.channel_says("lunch at noon?", user=BOB)
+        said = await slack.channel_says("@antler what is the plan?")
+        answer = await slack.wait_for_text(TEAM, "what is the plan?")
+        assert answer.thread == said.ts
+        await slack.channel_says("and in the evening?", user=BOB, thread=said.ts)
+        second = await slack.wait_for_text(TEAM, "and in the evening?")
+        assert second.thread == said.ts
+        await slack.wait_idle(TEAM, timeout=30)
+        assert len(await slack.bot_messages(TEAM)) == 2
+        first, later = await slack_world.model.completions()
+        assert len(later.body["messages"]) > len(first.body["messages"])
+
+
+async def test_a_mention_is_two_events_and_one_question(slack_world: SlackWorld) -> None:
+    slack = slack_world.slack
+    async with slack_world:
+        said = await slack.channel_says("@antler just once", mention_first=True)
+        assert len(said.event_ids) == 2
+        for event_id in said.event_ids:
+            await slack.wait_acked(event_id)
+        await slack.wait_for_text(TEAM, "just once")
+        await slack.redeliver(said.event_ids[0])
+        await slack.wait_idle(TEAM, timeout=30)
+        assert len(await slack.bot_messages(TEAM)) == 1
+        assert len(await slack_world.model.completions()) == 1
+
+
+async def test_a_file_lands_under_the_uploads_of_its_thread(slack_world: SlackWorld) -> None:
+    slack = slack_world.slack
+    async with slack_world:
+        await slack.user_says("what is in it?", files=[FileSpec("notes.txt", "text/plain", b"the cat sat")])
+        await slack.wait_for_text(ALICE, "what is in it?")
+        (uploaded,) = slack_world.data_dir.glob("threads/*/user-data/uploads/*")
+        assert (uploaded.name.endswith("-notes.txt"), uploaded.read_bytes()) == (True, b"the cat sat")
+        await slack.user_says("and this?", files=[FileSpec("shared.txt", content=b"x", access="check_file_info")])
+        await slack.wait_for_text(ALICE, "and this?")
+        assert len(list(slack_world.data_dir.glob("threads/*/user-data/uploads/*"))) == 2
+
+
+def labels_of(message: SeenMessage) -> list[str]:
+    return [element["text"]["text"] for element in message.elements]
+
+
+async def test_a_button_switches_the_model(slack_world: SlackWorld) -> None:
+    slack = slack_world.slack
+    async with slack_world:
+        await slack.user_says("/models")
+        listed = await slack.wait_for_message(ALICE, lambda message: bool(message.elements))
+        assert labels_of(listed) == ["● main", "other"]
+        pressed = await slack.press(listed.ts, "other")
+        await slack.wait_acked(pressed.envelope_id)
+        marked = await slack.wait_for_message(ALICE, lambda message: labels_of(message) == ["main", "● other"])
+        assert marked.ts == listed.ts
+        await slack.user_says("who answers?")
+        await slack.wait_for_text(ALICE, "who answers?")
+        assert (await slack_world.model.completions())[-1].body["model"] == "sim-2"
+
+
+async def test_stop_ends_the_answer_in_the_thread_where_it_is_said(slack_world: SlackWorld) -> None:
+    slack = slack_world.slack
+    async with slack_world:
+        said = await slack.channel_says("@antler !pause half")
+        draft = await slack.wait_for_text(TEAM, FIRST_HALF)
+        await slack.channel_says("@antler /stop", thread=said.ts)
+        stopped = await slack.wait_for_text(TEAM, "Stopped")
+        assert (stopped.ts, stopped.thread) == (draft.ts, said.ts)
+
+
+async def test_a_slash_command_is_answered_where_it_was_typed(slack_world: SlackWorld) -> None:
+    slack = slack_world.slack
+    await slack.configure(commands=["/new", "/whoami"])
+    async with slack_world:
+        sent = await slack.command("/whoami")
+        await slack.wait_acked(sent.envelope_id)
+        await slack.wait_for_text(ALICE, slack_world.person(ALICE))
+        await slack.command("/new", chat=TEAM)
+        refused = await slack.wait_for_text(TEAM, "Only administrators")
+        assert refused.thread is None
+
+
+async def test_a_message_edited_while_it_waits_is_answered_in_its_new_state(slack_world: SlackWorld) -> None:
+    slack = slack_world.slack
+    async with slack_world:
+        await slack.user_says("!pause first")
+        await slack_world.model.wait_for_pause("first")
+        waiting = await slack.user_says("the capital of Frence?")
+        await slack.edits(waiting.ts, "the capital of France?")
+        await slack.wait_idle(ALICE, timeout=30)
+        await slack_world.model.release("first")
+        await slack.wait_for_text(ALICE, "You said: the capital of France?")
+        assert len(await slack_world.model.completions()) == 2
+
+
+async def test_a_connection_that_breaks_during_an_answer_does_not_harm_it(slack_world: SlackWorld) -> None:
+    slack = slack_world.slack
+    async with slack_world:
+        await slack.user_says("!pause half")
+        draft = await slack.wait_for_text(ALICE, FIRST_HALF)
+        await slack.close_sockets(None)
+        await slack.wait_connected(0)
+        await slack_world.model.release("half")
+        answer = await slack.wait_for_text(ALICE, WHOLE)
+        assert answer.ts == draft.ts
+        await slack.wait_connected()
+        await slack.user_says("are you still there?")
+        await slack.wait_for_text(ALICE, "are you still there?")
+        _, status = await slack_world.command("status")
+        assert "slack: connected" in status
+
+
+async def test_a_flood_limit_delays_the_answer_and_nothing_else(slack_world: SlackWorld) -> None:
+    slack = slack_world.slack
+    async with slack_world:
+        await slack.user_says("!pause half")
+        await slack.wait_for_text(ALICE, FIRST_HALF)
+        await slack.fail("chat.update", faults.ratelimited(2), chat=ALICE)
+        before = len(await slack.records("chat.update", chat=ALICE))
+        await slack_world.model.release("half")
+        await slack.user_says("Bob is not delayed", user=BOB)
+        await slack.wait_for_text(BOB, "Bob is not delayed")
+        await slack.wait_for_text(ALICE, WHOLE)
+        refused, *later = (await slack.records("chat.update", chat=ALICE))[before:]
+        assert refused.status == 429
+        assert min(call.arrived for call in later) - refused.arrived >= 2.0
+
+
+async def test_kill_in_mid_answer_loses_nothing_and_doubles_nothing(slack_world: SlackWorld) -> None:
+    slack = slack_world.slack
+    async with slack_world:
+        await slack.user_says("!pause half")
+        draft = await slack.wait_for_text(ALICE, FIRST_HALF)
+        await slack_world.kill()
+        await slack.set_timing(retry_delays=())  # only the history tells of it
+        await slack.user_says("and while you were away")
+        await slack_world.model.release("half")
+
+        await slack_world.start()
+        answer = await slack.wait_for_text(ALICE, WHOLE)
+        assert answer.ts == draft.ts
+        await slack.wait_for_text(ALICE, "while you were away")
+        await slack.wait_idle(ALICE, timeout=30)
+        assert len(await slack.bot_messages(ALICE)) == 2
+
+
+async def test_a_send_whose_answer_is_lost_is_found_and_not_repeated(slack_world: SlackWorld) -> None:
+    slack = slack_world.slack
+    async with slack_world:
+        await slack.fail("chat.postMessage", faults.reset(apply=True), chat=ALICE)
+        await slack.user_says("only one bubble please")
+        await slack.wait_for_text(ALICE, "only one bubble")
+        await slack.wait_idle(ALICE, quiet=1.0, timeout=30)
+        assert len(await slack.bot_messages(ALICE)) == 1, await slack.transcript(ALICE)
+
+
+async def test_a_revoked_token_is_told_and_no_token_is_logged(slack_world: SlackWorld) -> None:
+    slack = slack_world.slack
+    async with slack_world:
+        await slack.break_tokens(bot_error="token_revoked", app_error="token_revoked")
+        await slack.close_sockets(None)
+        await slack_world.wait_for_log("the token was revoked")
+        assert slack.app_token not in slack_world.log
+        assert slack.bot_token not in slack_world.log
+        assert slack_world.process is not None
+        await slack_world.process.wait()

@@ -1,0 +1,124 @@
+"""What goes wrong on WeCom, or needs a gateway of its own: broken connections, kills, kicks, wrong credentials."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.flow.wecom_world import ASKED, BEGUN, WHOLE, WecomWorld
+from tests.simulators.process import SimulatorProcess
+from tests.simulators.wecom import client as wecom_client
+from tests.simulators.wecom.seen import ALICE, BOB
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator
+
+    from tests.flow.gateway import World
+
+
+@pytest.fixture(scope="module")
+def wecom_process() -> Iterator[SimulatorProcess]:
+    with SimulatorProcess(wecom_client.MODULE) as process:
+        yield process
+
+
+@pytest.fixture
+async def wecom_world(world: World, wecom_process: SimulatorProcess) -> AsyncIterator[WecomWorld]:
+    async with wecom_client.connect(wecom_process) as robot:
+        yield WecomWorld(world.telegram, world.model, world.folder, wecom=robot)
+
+
+async def test_strangers_are_not_answered_and_everybody_may_be_welcomed(wecom_world: WecomWorld) -> None:
+    wecom = wecom_world.wecom
+    wecom_world.settings = {
+        "channels": {"wecom": {"welcome": "Ask me about the weather."}},
+        "access": {"dm": "allowlist"},
+    }
+    async with wecom_world:
+        await wecom.enters(BOB)
+        await wecom.wait_for_text(BOB, "about the weather")
+        await wecom.says("let me in", BOB)
+        await wecom.wait_for_text(BOB, "wecom:bob")
+        assert await wecom_world.model.completions() == []
+
+
+async def test_a_reconnect_during_an_answer_goes_on_in_the_same_stream(wecom_world: WecomWorld) -> None:
+    wecom = wecom_world.wecom
+    async with wecom_world:
+        await wecom.says(ASKED)
+        draft = await wecom.wait_for_text(ALICE, BEGUN)
+        await wecom.close(1001)
+        await wecom.wait_connected(times=2)
+        await wecom_world.model.release("half")
+        answer = await wecom.wait_finished(ALICE, WHOLE)
+        assert answer.stream_id == draft.stream_id
+        await wecom.wait_idle(ALICE)
+        assert len(await wecom.texts(ALICE)) == 1
+
+
+async def test_where_the_reconnect_has_made_the_question_stale_the_answer_is_pushed(wecom_world: WecomWorld) -> None:
+    wecom = wecom_world.wecom
+    await wecom.configure(forget_req_ids=True)
+    async with wecom_world:
+        await wecom.says(ASKED)
+        await wecom.wait_for_text(ALICE, BEGUN)
+        await wecom.close()
+        await wecom.wait_connected(times=2)
+        await wecom_world.model.release("half")
+        answer = await wecom.wait_for_text(ALICE, WHOLE)
+        assert answer.kind == "markdown"
+        await wecom.wait_idle(ALICE, streams=True)
+        texts = await wecom.texts(ALICE)
+        assert sum(WHOLE in text for text in texts) == 1
+        assert len(texts) == 2
+
+
+async def test_a_long_stream_keeps_within_what_the_platform_allows(wecom_world: WecomWorld) -> None:
+    wecom = wecom_world.wecom
+    await wecom.configure(limits={"per_minute": 12})
+    wecom_world.settings = {"channels": {"wecom": {"rate": {"per_chat_per_minute": 12}}}}
+    async with wecom_world:
+        await wecom.says("!tokens 300 40")
+        answer = await wecom.wait_for_message(ALICE, lambda message: message.state == "finished", timeout=90)
+        assert len(answer.history) > 4
+        assert (await wecom.status()).refused == 0
+
+
+async def test_kill_in_mid_answer_pushes_the_answer_once(wecom_world: WecomWorld) -> None:
+    wecom = wecom_world.wecom
+    async with wecom_world:
+        await wecom.says(ASKED)
+        await wecom.wait_for_text(ALICE, BEGUN)
+        await wecom_world.kill()
+        lost = await wecom.says("and while you were away")
+        assert not lost.delivered, "WeCom keeps nothing for a robot that is away"
+        await wecom_world.model.release("half")
+
+        await wecom_world.start()
+        answer = await wecom.wait_for_text(ALICE, WHOLE)
+        assert answer.kind == "markdown"
+        await wecom.says("are you back?")
+        await wecom.wait_finished(ALICE, "are you back?")
+        texts = await wecom.texts(ALICE)
+        assert sum(WHOLE in text for text in texts) == 1
+        assert not any("away" in text for text in texts)
+
+
+async def test_who_is_kicked_says_so_in_the_log_and_ends_where_nothing_else_is_left(wecom_world: WecomWorld) -> None:
+    wecom = wecom_world.wecom
+    async with wecom_world:
+        await wecom.kick()
+        await wecom_world.wait_for_log("another program has connected with the robot of account wecom")
+        await wecom_world.wait_for_log("no account is left that could work")
+        assert wecom_world.process is not None
+        assert await wecom_world.process.wait() == 1
+        assert wecom.secret not in wecom_world.log
+
+
+async def test_a_wrong_secret_is_told_with_what_to_do(wecom_world: WecomWorld) -> None:
+    await wecom_world.wecom.configure(secret="another one")
+    assert await wecom_world.ends() == 1
+    assert "853000" in wecom_world.log
+    assert "channels.wecom.secret" in wecom_world.log
+    assert wecom_world.wecom.secret not in wecom_world.log

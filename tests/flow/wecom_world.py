@@ -1,0 +1,75 @@
+"""The real gateway with a WeCom robot in place of the Telegram bot, for tests/flow/test_wecom*.py."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from tests.flow import tidiness
+from tests.flow.gateway import READY_SECONDS, World, merged
+from tests.simulators.wecom.seen import ALICE, TEAM
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.simulators.wecom.client import WecomSimulator
+
+ACCOUNT = "wecom"
+ASKED = "!count 100\n!pause half"
+BEGUN = "1 2 3 4 5 6 7 8 9 10"
+"""What is seen by then: the last few characters are held back, as they might become a secret."""
+WHOLE = "The first half of the answer, and the second half."
+
+
+@dataclass
+class WecomWorld(World):
+    """The account is called "wecom". wecom: the robot's side of the platform."""
+
+    wecom: WecomSimulator = field(kw_only=True)
+
+    def config(self) -> dict[str, Any]:
+        robot = {
+            "bot_id": self.wecom.bot_id,
+            "secret": "$WECOM_SECRET",
+            "bot_name": self.wecom.name,
+            "url": self.wecom.url,
+        }
+        allowed = {
+            "channels": {"telegram": None, ACCOUNT: robot},
+            "access": {"allow": [f"wecom:{ALICE.id}"], "groups": {"allow": [f"wecom:{TEAM.id}"]}},
+        }
+        return merged(merged(super().config(), allowed), self.settings)
+
+    @property
+    def variables(self) -> dict[str, str]:
+        return super().variables | {"WECOM_SECRET": self.wecom.secret}
+
+    async def start(self, **environment: str) -> None:
+        """Start the process and wait until the robot is connected."""
+        before = (await self.wecom.status()).subscriptions
+        process = await self._launch(environment)
+        connected = asyncio.create_task(self.wecom.wait_connected(times=before + 1, timeout=READY_SECONDS))
+        ended = asyncio.create_task(self._waited(process))
+        await asyncio.wait({connected, ended}, return_when=asyncio.FIRST_COMPLETED)
+        if not connected.done():
+            connected.cancel()
+            raise AssertionError(f"the gateway ended with {process.returncode}:\n{self.log}")
+        ended.cancel()
+        await connected
+
+    async def stop(self) -> int:
+        """See World; nothing stays connected to the platform either."""
+        code = await super().stop()
+        await tidiness.all_closed(self.wecom.open_connections)
+        return code
+
+    async def kill(self) -> None:
+        """See World; the platform has noticed."""
+        await super().kill()
+        await self.wecom.wait_disconnected()
+
+    @property
+    def uploads(self) -> list[Path]:
+        """The files that people sent and that were taken."""
+        return sorted(self.data_dir.glob("threads/*/user-data/uploads/*"))
