@@ -37,7 +37,7 @@ def test_a_mark_is_counted_once_per_message() -> None:
 
 def test_growth_and_rise_are_read_after_the_warm_up() -> None:
     warm = settled(samples())
-    assert warm[0].at == 10
+    assert warm[0].at == 25
     assert round(growth(warm, "rss"), 6) == 10
     assert round(growth(warm, "databases", by="sent") * 1000, 6) == 20
     assert rise(warm, "files") == 1
