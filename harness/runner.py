@@ -196,8 +196,13 @@ class HarnessRunner:
         if len(self._known) > MAX_KNOWN_THREADS:
             self._known.popitem(last=False)
         if base is not None and (era := int(base.metadata.get("step", 0)) // PRUNE_EVERY) != known.era:
-            known.era = era
-            await self._checkpoints.prune(ctx.thread_id, keep=(base.checkpoint["id"],))
+            try:
+                await self._checkpoints.prune(ctx.thread_id, keep=(base.checkpoint["id"],))
+            except Exception as error:
+                # A full disk, a lost server: the answer is there, and the next turn clears away as well.
+                log.warning("old checkpoints of a thread stay for now: %s: %s", type(error).__name__, error)
+            else:
+                known.era = era
 
 
 def _finished(turn: Turn) -> AnyRunEvent:
