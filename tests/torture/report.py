@@ -123,8 +123,8 @@ def markdown(reports: Sequence[Report]) -> str:
             lines.append(f"| {name} | skipped: {report.skipped} |")
             continue
         cells = [str(getattr(report, column)) for _, column in COLUMNS]
-        times = " / ".join(f"{report.recovered(share):.1f}" for share in (0.5, 0.95, 1.0))
-        lines.append(f"| {' | '.join([name, *cells, times + ' s', report.integrity])} |")
+        times = " / ".join(f"{report.recovered(share):.1f}" for share in (0.5, 0.95, 1.0)) + " s"
+        lines.append(f"| {' | '.join([name, *cells, times if report.recovery else '-', report.integrity])} |")
     return "\n".join(lines)
 
 
