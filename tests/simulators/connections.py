@@ -1,14 +1,11 @@
-"""Which connections of a simulator's clients are open, so that a test can see that a gateway closed its own."""
+"""The connections of a simulator's clients: how many are open, so that a test sees a gateway close its own; resets."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+import asyncio
+import socket
+import struct
 from weakref import WeakSet
 
-if TYPE_CHECKING:
-    import asyncio
-
-    from aiohttp import web
+from aiohttp import web
 
 
 class OpenConnections:
@@ -24,3 +21,14 @@ class OpenConnections:
     @property
     def count(self) -> int:
         return sum(not transport.is_closing() for transport in self._transports)
+
+
+def reset_connection(transport: asyncio.BaseTransport | None) -> None:
+    """Close with RST instead of FIN, as a connection that broke on its way."""
+    if transport is None:
+        return
+    connection = transport.get_extra_info("socket")
+    if connection is not None:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    if isinstance(transport, asyncio.WriteTransport):
+        transport.abort()

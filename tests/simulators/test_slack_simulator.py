@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from slack_bolt.context.say.async_say import AsyncSay
 
+from tests.simulators.client import SimulatorError
 from tests.simulators.process import SimulatorProcess
-from tests.simulators.slack.acting import SimulatorError
 from tests.simulators.slack.bolt import bolt_app, web_client
 from tests.simulators.slack.client import MODULE, connect, running_slack
 from tests.simulators.slack.seen import ALICE, BOB, TEAM

@@ -1,27 +1,17 @@
 """`python -m tests.simulators.feishu`: serves on a free loopback port until its parent is gone."""
 
 import asyncio
-
-from aiohttp import web
+import functools
 
 from tests.simulators.feishu.server import build_app
 from tests.simulators.feishu.world import World
-from tests.simulators.process import serve_until_orphaned
+from tests.simulators.serving import serve
 
 
 async def main() -> None:
     """Serve one simulated platform; tests register their apps."""
     world = World()
-    runner = web.AppRunner(build_app(world), access_log=None, shutdown_timeout=0.1)
-    await runner.setup()
-    try:
-        site = web.TCPSite(runner, "127.0.0.1", 0, backlog=2048)
-        await site.start()
-        port = int(runner.addresses[0][1])
-        world.origin = f"http://127.0.0.1:{port}"
-        await serve_until_orphaned(port)
-    finally:
-        await runner.cleanup()
+    await serve(build_app(world), listening=functools.partial(setattr, world, "origin"))
 
 
 if __name__ == "__main__":

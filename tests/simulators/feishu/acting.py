@@ -1,29 +1,39 @@
 """The part of the test client that acts for people: they write, send files, press, react, add the bot."""
 
-import json
 from collections.abc import Sequence
 from typing import Any
 
 import httpx
 
+from tests.simulators.disturbing import SocketClient
 from tests.simulators.feishu import ids
-from tests.simulators.feishu.seen import ALICE, PNG, TEAM, FileSpec, Group, Json, Person, Place, Pressed, Said
+from tests.simulators.feishu.seen import (
+    ALICE,
+    PNG,
+    TEAM,
+    FileSpec,
+    Group,
+    Json,
+    Person,
+    Place,
+    Pressed,
+    RecordedCall,
+    Said,
+)
 
 
-class SimulatorError(AssertionError):
-    """The test asked for something that is not there, or the app under test did what fails every test."""
-
-
-class ActingClient:
+class ActingClient(SocketClient[RecordedCall]):
     """Injects events for one app; a method returns once its events are queued."""
 
     def __init__(self, root: str, http: httpx.AsyncClient, app: Json) -> None:
-        self.root = root
-        self._http = http
         self.app_id = str(app["app_id"])
         self.app_secret = str(app["app_secret"])
         self.name = str(app["name"])
         self.tenant_key = str(app["tenant_key"])
+        super().__init__(root, http, {"app": self.app_id}, RecordedCall)
+
+    def owns(self, record: RecordedCall) -> bool:
+        return record.app_id == self.app_id
 
     @property
     def domain(self) -> str:
@@ -44,15 +54,6 @@ class ActingClient:
         if isinstance(place, str):
             return place
         return ids.direct_chat(self.app_id, place.id) if isinstance(place, Person) else place.id
-
-    async def _ask(self, route: str, **spec: Any) -> Json:
-        # json.dumps, not httpx: it escapes lone surrogates, which some tests inject.
-        body = json.dumps({"app": self.app_id, **spec})
-        answer = await self._http.post(f"{self.root}/control/{route}", content=body)
-        if answer.status_code != httpx.codes.OK:
-            raise SimulatorError(f"{route}: {answer.text}")
-        result: Json = answer.json()
-        return result
 
     async def user_says(
         self,

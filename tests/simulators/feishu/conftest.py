@@ -1,6 +1,5 @@
 """Fixtures of the simulator's own tests: one process per module, a fresh app in a fresh tenant per test."""
 
-import os
 from collections.abc import AsyncIterator, Iterator
 
 import pytest
@@ -8,7 +7,7 @@ import pytest
 from tests.simulators.feishu.client import MODULE, FeishuSimulator, connect
 from tests.simulators.feishu.raw import Api
 from tests.simulators.feishu.seen import ALICE, TEAM
-from tests.simulators.process import PROXY_VARIABLES, SimulatorProcess
+from tests.simulators.process import SimulatorProcess
 
 
 @pytest.fixture(scope="module")
@@ -21,13 +20,6 @@ def process() -> Iterator[SimulatorProcess]:
 async def feishu(process: SimulatorProcess) -> AsyncIterator[FeishuSimulator]:
     async with connect(process) as client:
         yield client
-
-
-@pytest.fixture(autouse=True)
-def no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The SDK reads the proxy variables by itself and knows no exceptions for loopback."""
-    for name in [name for name in os.environ if name.lower() in PROXY_VARIABLES]:
-        monkeypatch.delenv(name)
 
 
 @pytest.fixture

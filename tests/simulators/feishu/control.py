@@ -1,20 +1,18 @@
-"""The control side, /control/...: tests act for people, queue faults, handle connections, read. JSON in and out.
+"""The control side, /control/...: each request names its app. See simulators/control.py."""
 
-Each request names its app. Long polls take `wait` in seconds. A mistake of the test is a 400 with {"error": ...}.
-"""
-
-import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 
 from aiohttp import web
 
+from tests.simulators import control
+from tests.simulators.control import Action, FaultRoutes, JournalRoutes, StageRoutes
 from tests.simulators.feishu import people, presses
 from tests.simulators.feishu.control_connections import ConnectionRoutes
 from tests.simulators.feishu.control_reading import ReadingRoutes
 from tests.simulators.feishu.control_setup import SetupRoutes
-from tests.simulators.feishu.controlling import Action, Routes
+from tests.simulators.feishu.controlling import Routes
 from tests.simulators.feishu.events import envelope
-from tests.simulators.feishu.people import ControlError
+from tests.simulators.feishu.faults import Fault
 from tests.simulators.feishu.sockets import SocketServer
 from tests.simulators.feishu.state import App, Json
 from tests.simulators.feishu.world import World
@@ -34,27 +32,17 @@ DEEDS: dict[str, Deed] = {
 
 def add_routes(app: web.Application, world: World, sockets: SocketServer) -> None:
     """Add all control routes to the application."""
-    groups: tuple[Routes, ...] = (
+    named = Routes(world)
+    control.add_routes(
+        app,
         SetupRoutes(world),
         ActingRoutes(world),
         ConnectionRoutes(world, sockets),
-        ReadingRoutes(world, sockets),
+        ReadingRoutes(world),
+        JournalRoutes(world.journal),
+        FaultRoutes(world.faults, Fault, world.released, lambda spec: named.app(spec).app_id, named.place),
+        StageRoutes(world.clock, world.problems, "app"),
     )
-    for group in groups:
-        for name, action in group.actions().items():
-            app.router.add_post(f"/control/{name}", _handler(action))
-
-
-def _handler(action: Action) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
-    async def handle(request: web.Request) -> web.StreamResponse:
-        body = await request.read()
-        try:
-            result = await action(json.loads(body) if body else {})
-        except ControlError as mistake:
-            return web.Response(status=400, body=json.dumps({"error": str(mistake)}).encode())
-        return web.Response(body=json.dumps(result).encode(), content_type="application/json")
-
-    return handle
 
 
 class ActingRoutes(Routes):

@@ -1,17 +1,16 @@
-"""Control routes that set the stage: apps and their settings, chats, people, tokens, faults, limits, the clock."""
+"""Control routes that set the stage: apps and their settings, chats, people, tokens, limits."""
 
-from dataclasses import asdict, fields, replace
+from dataclasses import asdict
 
-from tests.simulators.feishu.controlling import Action, Routes
-from tests.simulators.feishu.faults import Fault
-from tests.simulators.feishu.limits import Rates
+from tests.simulators.control import Action, with_changes
+from tests.simulators.feishu.controlling import Routes
 from tests.simulators.feishu.state import Json
 
 SETTINGS = ("token_seconds", "group_messages", "config_in_pong", "pongs", "ws_pongs", "bot_active", "name")
 
 
 class SetupRoutes(Routes):
-    """Apps and their settings, chats, people, tokens, faults, limits, the clock."""
+    """Apps and their settings, chats, people, tokens, limits."""
 
     def actions(self) -> dict[str, Action]:
         return {
@@ -20,12 +19,7 @@ class SetupRoutes(Routes):
             "chats": self.add_chat,
             "people": self.add_person,
             "tokens": self.expire_tokens,
-            "faults": self.add_fault,
-            "clear-faults": self.clear_faults,
-            "release": self.release,
             "limits": self.limits,
-            "clock": self.clock,
-            "lean": self.lean,
         }
 
     async def add_app(self, spec: Json) -> Json:
@@ -69,38 +63,8 @@ class SetupRoutes(Routes):
             self._world.tokens[text].expires = 0.0
         return {"expired": len(mine)}
 
-    async def add_fault(self, spec: Json) -> Json:
-        """Queue a fault for a method (or a family "cardkit.*", or "*") and optionally one chat."""
-        known = {field.name for field in fields(Fault)}
-        fault = Fault(**{name: value for name, value in spec["fault"].items() if name in known})
-        times, skip = int(spec.get("times", 1)), int(spec.get("skip", 0))
-        place = self.chat(spec).chat_id if spec.get("chat") is not None else None
-        self._world.faults.add(self.app(spec).app_id, spec["method"], place, fault, times=times, skip=skip)
-        return {}
-
-    async def clear_faults(self, spec: Json) -> Json:
-        """Forget all queued faults of the app."""
-        self._world.faults.clear(self.app(spec).app_id)
-        return {}
-
-    async def release(self, spec: Json) -> Json:
-        """Let all held calls go on."""
-        self._world.released.fire()
-        return {}
-
     async def limits(self, spec: Json) -> Json:
         """Change rate limits of one app; absent values stay."""
         meter = self.app(spec).meter
-        known = {field.name for field in fields(Rates)}
-        meter.rates = replace(meter.rates, **{name: value for name, value in spec.items() if name in known})
+        meter.rates = with_changes(meter.rates, spec)
         return asdict(meter.rates)
-
-    async def clock(self, spec: Json) -> Json:
-        """Turn the platform's clock forward."""
-        self._world.clock.advance(float(spec["seconds"]))
-        return {"now": self._world.clock.now()}
-
-    async def lean(self, spec: Json) -> Json:
-        """From now on (or no longer) requests are counted and not recorded."""
-        self._world.journal.lean = bool(spec["lean"])
-        return {}

@@ -1,14 +1,9 @@
 """What the groups of control routes share: how a request names its app and its chat."""
 
-from collections.abc import Awaitable, Callable
-from typing import Any
-
+from tests.simulators.control import ControlError
 from tests.simulators.feishu import people
-from tests.simulators.feishu.people import ControlError
 from tests.simulators.feishu.state import App, Chat, Json
 from tests.simulators.feishu.world import World
-
-Action = Callable[[Json], Awaitable[Any]]
 
 
 class Routes:
@@ -16,10 +11,6 @@ class Routes:
 
     def __init__(self, world: World) -> None:
         self._world = world
-
-    def actions(self) -> dict[str, Action]:
-        """The routes of the group by their names."""
-        raise NotImplementedError
 
     def app(self, spec: Json) -> App:
         app = self._world.apps.get(spec["app"])
@@ -29,3 +20,7 @@ class Routes:
 
     def chat(self, spec: Json) -> Chat:
         return people.place(self._world, self.app(spec), spec["chat"])
+
+    def place(self, spec: Json) -> str | None:
+        """The id of the chat that the request names, if it names one."""
+        return None if spec.get("chat") is None else self.chat(spec).chat_id

@@ -1,16 +1,12 @@
-"""The part of the test client that disturbs: faults, limits, the clock, connections and events."""
+"""The part of the test client that disturbs: faults, tokens, connections and events."""
 
 from collections.abc import Sequence
-from typing import Any
 
+from tests.simulators.client import WaitTimeoutError
 from tests.simulators.feishu.acting import ActingClient, place_json
 from tests.simulators.feishu.delivery import Disturbance
 from tests.simulators.feishu.faults import Fault
 from tests.simulators.feishu.seen import Place, SeenConnection, SeenEvent
-
-
-class WaitTimeoutError(AssertionError):
-    """What a test waited for did not happen; the text shows what did."""
 
 
 class DisturbingClient(ActingClient):
@@ -27,61 +23,26 @@ class DisturbingClient(ActingClient):
         place = None if chat is None else place_json(chat)
         await self._ask("faults", method=method, fault=fault.to_json(), times=times, skip=skip, chat=place)
 
-    async def clear_faults(self) -> None:
-        """Forget all queued faults of this app."""
-        await self._ask("clear-faults")
-
-    async def release(self) -> None:
-        """Let all calls that `faults.hold` stopped go on."""
-        await self._ask("release")
-
     async def expire_tokens(self) -> None:
         """The tenant tokens that were handed out are refused with 99991663 from now on; new ones are good."""
         await self._ask("tokens")
-
-    async def set_limits(self, **limits: Any) -> None:
-        """Change rate limits (limits.Rates); `enforce=False` makes the simulator only count what exceeds them."""
-        await self._ask("limits", **limits)
-
-    async def refusals(self) -> dict[str, int]:
-        """How many calls the rates refused, or would have: by endpoint, or "chat", "patch", "card"."""
-        return {name: int(count) for name, count in (await self._ask("refusals")).items()}
-
-    async def advance(self, seconds: float) -> None:
-        """Turn the platform's clock forward: tokens, streams, uuids, callbacks and rate windows age."""
-        await self._ask("clock", seconds=seconds)
-
-    async def set_timing(
-        self, *, ack_timeout: float | None = None, retry_delays: Sequence[float] | None = None
-    ) -> None:
-        """Seconds until an event counts as missed (3), and before each repetition (0.3, 0.6, 1.2, 2.4)."""
-        delays = None if retry_delays is None else list(retry_delays)
-        await self._ask("timing", ack_timeout=ack_timeout, retry_delays=delays)
 
     async def answer_pings(self, *, control: bool = True, protocol: bool = True) -> None:
         """Whether control pings get their pong, and whether the websocket protocol's own pings do."""
         await self._ask("configure", pongs=control, ws_pongs=protocol)
 
-    async def wait_connected(
-        self, count: int = 1, *, more: bool = False, pings: int = 0, timeout: float = 10.0
-    ) -> None:
-        """Until the app has exactly `count` open connections (`more`: or more) that sent `pings` control pings."""
-        answer = await self._ask("connected", count=count, more=more, pings=pings, wait=timeout)
-        if not answer["connected"]:
-            raise WaitTimeoutError(f"{answer['links']} connections instead of {count} after {timeout} s")
-
     async def connections(self, *, live: bool = True) -> list[SeenConnection]:
         """The app's connections, oldest first; live: only those that the platform takes for open."""
-        seen = [SeenConnection(**connection) for connection in (await self._ask("connections"))["connections"]]
+        seen = [SeenConnection(**connection) for connection in (await self._ask("sockets"))["sockets"]]
         return [connection for connection in seen if not (live and connection.closed_at is not None)]
 
     async def close_connections(self, code: int | None = 1000, *, connection: str | None = None) -> None:
         """Close with a code; None resets the TCP connections."""
-        await self._ask("close-connections", code=code, connection=connection)
+        await self._ask("close-sockets", code=code, socket=connection)
 
     async def silence(self, silent: bool = True, *, connection: str | None = None) -> None:
         """Freeze connections: no pong of any kind, nothing read or written, events still go there. False ends it."""
-        await self._ask("silence", silent=silent, connection=connection)
+        await self._ask("silence", silent=silent, socket=connection)
 
     async def push_config(self, **client_config: int) -> None:
         """Send a pong with a changed ClientConfig (PingInterval, ReconnectInterval, ...), as the platform may."""
@@ -98,8 +59,7 @@ class DisturbingClient(ActingClient):
 
     async def release_events(self, order: Sequence[int] | None = None) -> int:
         """Let held events go, in an order of positions (None: as they came); returns how many."""
-        chosen = None if order is None else list(order)
-        return int((await self._ask("release-events", order=chosen))["released"])
+        return await self._release_held(order)
 
     async def disturb(self, kind: Disturbance, times: int = 1, *, skip: int = 0, order: Sequence[int] = ()) -> None:
         """The next events: "drop" (not sent, so repeated later), "lose" (never sent), "duplicate" (the same frame
@@ -108,7 +68,7 @@ class DisturbingClient(ActingClient):
 
     async def redeliver(self, event_id: str) -> int:
         """Deliver an event of the past again with the same event_id; the index of this delivery, for `wait_event`."""
-        return int((await self._ask("redeliver", event_id=event_id))["index"])
+        return int((await self._ask("redeliver", event=event_id))["index"])
 
     async def events(self) -> list[SeenEvent]:
         """The newest events, in the order in which they were queued."""
@@ -116,7 +76,7 @@ class DisturbingClient(ActingClient):
 
     async def wait_event(self, event: str | int, timeout: float = 10.0) -> SeenEvent:
         """The event of an id (or an index), once it was acked with code 200, given up or lost."""
-        seen = SeenEvent(**await self._ask("delivery", event=event, wait=timeout))
+        seen = SeenEvent(**await self._ask("event-over", event=event, wait=timeout))
         if seen.state in ("held", "waiting", "sent"):
             raise WaitTimeoutError(f"{seen.event_type} {event} is still {seen.state} after {timeout} s: {seen.acks}")
         return seen

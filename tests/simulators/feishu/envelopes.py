@@ -3,17 +3,14 @@
 import asyncio
 import json
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import Any, Protocol
 
+from tests.simulators import delivery
 from tests.simulators.feishu.frames import DATA, Frame
-
-if TYPE_CHECKING:
-    from tests.simulators.feishu.state import Chat
+from tests.simulators.feishu.state import Chat
 
 Json = dict[str, Any]
-State = Literal["held", "waiting", "sent", "acked", "failed", "lost"]
 
 
 class Link(Protocol):
@@ -26,35 +23,26 @@ class Link(Protocol):
     async def send(self, frame: Frame) -> None: ...
 
 
-@dataclass
-class Envelope:
+@dataclass(kw_only=True)
+class Envelope(delivery.Envelope[Chat]):
     """One event on its way. attempts: {link, at, parts}; acks: {link, at, code, biz_rt}; reply: the handler's answer.
 
     repeats: callbacks of cards come once only, people see an error instead.
     """
 
-    index: int
-    event_id: str
     event_type: str
-    payload: Json
-    queued_at: float
-    chat: "Chat | None" = None
     message_id: str = ""
     repeats: bool = True
-    state: State = "waiting"
     attempts: list[Json] = field(default_factory=list)
     acks: list[Json] = field(default_factory=list)
     reply: Json | None = None
-    on_ack: Callable[[Json | None], None] | None = None
-    gate: asyncio.Event = field(default_factory=asyncio.Event)
     answered: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
-    def open(self) -> bool:
-        return self.state in ("held", "waiting", "sent")
+    def title(self) -> str:
+        return self.event_type
 
     def view(self) -> Json:
-        """What tests read."""
         names = ("index", "event_id", "event_type", "state", "queued_at", "attempts", "acks", "reply", "message_id")
         return {name: getattr(self, name) for name in names} | {"chat_id": self.chat.chat_id if self.chat else None}
 

@@ -1,41 +1,34 @@
-"""Faults for the next calls: what tests ask for (`Fault` and its constructors) and the queue that hands them out."""
+"""Faults for the next calls: what tests ask for."""
 
 import dataclasses
-from collections import deque
 from dataclasses import dataclass
-from typing import Any, Literal
 
-Answer = Literal["normal", "error", "html", "garbage", "reset", "handshake", "truncated"]
-ANY_METHOD = "*"
+from tests.simulators.faults import CallFault
+
 ENDPOINT = "ws.endpoint"
 UPGRADE = "ws.connect"
 TOKEN = "auth.token"
 
 
 @dataclass(frozen=True)
-class Fault:
-    """What happens to one call, in this order: delay, hold_before, apply, hang, hold_after, answer.
+class Fault(CallFault):
+    """See CallFault.
 
-    `delay` and `hang` are seconds. A held call waits until the test releases it (`FeishuSimulator.release`).
     answer "error": a refusal with `code` and `msg`, as HTTP `status`, with `headers`. "handshake" is for UPGRADE,
     "truncated" for downloads only.
     """
 
-    name: str
-    answer: Answer = "normal"
-    apply: bool = False
-    delay: float = 0.0
-    hang: float = 0.0
-    hold_before: bool = False
-    hold_after: bool = False
     status: int = 400
     code: int = 0
     msg: str = ""
     headers: dict[str, str] | None = None
 
-    def to_json(self) -> dict[str, Any]:
-        """The wire form for the control surface."""
-        return dataclasses.asdict(self)
+
+slow = Fault.slow
+apply_then_hang = Fault.apply_then_hang
+reset = Fault.reset
+garbage = Fault.garbage
+hold = Fault.hold
 
 
 def error(code: int, msg: str = "simulated", *, status: int = 400, apply: bool = False) -> Fault:
@@ -113,80 +106,6 @@ def server_error(status: int = 500, *, apply: bool = False) -> Fault:
     return Fault(f"http {status}", "html", apply=apply, status=status)
 
 
-def slow(seconds: float) -> Fault:
-    """The call is applied and answered, but only after a delay."""
-    return Fault("slow", apply=True, delay=seconds)
-
-
-def apply_then_hang(seconds: float) -> Fault:
-    """The call is applied at once; its answer comes later than the client waits."""
-    return Fault("apply then hang", apply=True, hang=seconds)
-
-
-def reset(*, apply: bool = False) -> Fault:
-    """The connection is reset, before or after the call was applied."""
-    return Fault("reset", "reset", apply=apply)
-
-
 def truncated() -> Fault:
     """For "im.resource.get": the connection breaks after half of the file."""
     return Fault("truncated", "truncated", status=200)
-
-
-def garbage(*, apply: bool = False) -> Fault:
-    """200 with a body that is not JSON."""
-    return Fault("garbage", "garbage", apply=apply)
-
-
-def hold(*, apply: bool = False) -> Fault:
-    """The call stops until `release`: before it is applied, or (apply=True) after that and before its answer."""
-    return Fault("hold", apply=True, hold_before=not apply, hold_after=apply)
-
-
-@dataclass
-class _Entry:
-    fault: Fault
-    skip: int
-    times: int
-
-
-class FaultQueue:
-    """Queued faults by (app, method, chat); the most specific queue is served first, each in its order.
-
-    A method may be a whole name, a family such as "cardkit.*", or "*".
-    """
-
-    def __init__(self) -> None:
-        self._queues: dict[tuple[str, str, str | None], deque[_Entry]] = {}
-
-    def add(self, app_id: str, method: str, chat: str | None, fault: Fault, *, times: int, skip: int) -> None:
-        """After `skip` matching calls, let the next `times` ones meet this fault."""
-        self._queues.setdefault((app_id, method, chat), deque()).append(_Entry(fault, skip, times))
-
-    def clear(self, app_id: str) -> None:
-        """Forget everything that is queued for an app."""
-        for key in [key for key in self._queues if key[0] == app_id]:
-            del self._queues[key]
-
-    def take(self, app_id: str, method: str, chat: str | None) -> Fault | None:
-        """The fault for this call, which is used up by it, or None."""
-        if not self._queues:
-            return None
-        for name in (method, method.partition(".")[0] + ".*", ANY_METHOD):
-            for place in (chat, None) if chat is not None else (None,):
-                queue = self._queues.get((app_id, name, place))
-                if queue is not None:
-                    return self._next((app_id, name, place), queue)
-        return None
-
-    def _next(self, key: tuple[str, str, str | None], queue: deque[_Entry]) -> Fault | None:
-        entry = queue[0]
-        if entry.skip > 0:
-            entry.skip -= 1
-            return None
-        entry.times -= 1
-        if entry.times <= 0:
-            queue.popleft()
-            if not queue:
-                del self._queues[key]
-        return entry.fault

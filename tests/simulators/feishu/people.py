@@ -4,15 +4,12 @@ import base64
 import re
 from typing import Any
 
+from tests.simulators.control import ControlError
 from tests.simulators.feishu import events, ids
 from tests.simulators.feishu.state import App, Chat, Json, Message, StoredFile
 from tests.simulators.feishu.world import World
 
 FILE_FIELDS = {"image": "image_key", "file": "file_key", "audio": "file_key", "media": "file_key"}
-
-
-class ControlError(Exception):
-    """A mistake of the test, answered with 400."""
 
 
 def place(world: World, app: App, spec: Json | str) -> Chat:

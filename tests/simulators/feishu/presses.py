@@ -2,9 +2,9 @@
 
 from typing import Any
 
+from tests.simulators.control import ControlError
 from tests.simulators.feishu import cards, content, events, ids
 from tests.simulators.feishu.errors import FeishuError
-from tests.simulators.feishu.people import ControlError
 from tests.simulators.feishu.state import App, Json, Message
 from tests.simulators.feishu.world import Callback, World
 
@@ -68,15 +68,15 @@ def _apply(world: World, app: App, message: Message, reply: Json | None) -> None
     if not card or message.card is None:
         return
     if message.card.streaming(world.clock.now()):
-        world.problem(app.app_id, "the answer to a press replaces a card that is streaming")
+        world.problems.add(app.app_id, "the answer to a press replaces a card that is streaming")
         return
     if card.get("type") != "raw" or not isinstance(card.get("data"), dict):
-        world.problem(app.app_id, f"the answer to a press has a card of an unknown form: {card}")
+        world.problems.add(app.app_id, f"the answer to a press has a card of an unknown form: {card}")
         return
     try:
         new = content.inline_card(world, app, card["data"])
     except FeishuError as refused:
-        world.problem(app.app_id, f"the answer to a press has a bad card: {refused}")
+        world.problems.add(app.app_id, f"the answer to a press has a bad card: {refused}")
         return
     message.card.data = new.data
     message.edits += 1

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from tests.simulators.seen import SeenCall, file_json
+
 Json = dict[str, Any]
 
 
@@ -65,10 +67,7 @@ class FileSpec:
 
     def to_json(self) -> Json:
         """The control surface's file."""
-        spec = {name: value for name, value in vars(self).items() if name != "content" and value is not None}
-        if self.content is not None:
-            spec["base64"] = base64.b64encode(self.content).decode("ascii")
-        return spec
+        return file_json(self)
 
 
 @dataclass(frozen=True)
@@ -189,27 +188,16 @@ class SeenMessage:
         return [str(button["text"]) for button in self.buttons]
 
 
-@dataclass(frozen=True)
-class RecordedCall:
+@dataclass(frozen=True, kw_only=True)
+class RecordedCall(SeenCall):
     """One request that the simulator received (journal.Record in server terms); see there for the fields."""
 
-    index: int
     app_id: str | None
-    method: str
-    http_method: str
-    path: str
     query: dict[str, str]
-    headers: dict[str, str]
-    arrived: float
-    params: Json
     chat_id: str | None
     message_id: str | None
     card_id: str | None
-    finished: float | None
-    status: int | None
     code: int | None
-    outcome: str
-    applied: bool
 
     @property
     def content(self) -> Any:

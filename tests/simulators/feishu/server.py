@@ -5,11 +5,12 @@ from email.utils import formatdate
 
 from aiohttp import web
 
+from tests.simulators.connections import reset_connection
 from tests.simulators.feishu import basics, control, resources
 from tests.simulators.feishu.calls import Call, read_call, shown_headers
 from tests.simulators.feishu.errors import FeishuError, request_limit
 from tests.simulators.feishu.faults import ENDPOINT, TOKEN
-from tests.simulators.feishu.faulty import FaultyServer, answer, reset_connection
+from tests.simulators.feishu.faulty import FeishuServer, answer
 from tests.simulators.feishu.journal import Record
 from tests.simulators.feishu.messages import ID_TYPES
 from tests.simulators.feishu.routes import (
@@ -55,7 +56,7 @@ def build_app(world: World) -> web.Application:
     return app
 
 
-class OpenApi(FaultyServer):
+class OpenApi(FeishuServer):
     """Handlers of all HTTP endpoints."""
 
     def handler(self, name: str, method: Method) -> Handler:
@@ -115,7 +116,7 @@ class OpenApi(FaultyServer):
             self.world.journal.finish(record, 200, "dropped")
             return web.Response()
         if half:
-            reset_connection(request)
+            reset_connection(request.transport)
         record.applied = not half
         self.world.journal.finish(record, 200, "truncated" if half else "applied")
         return response
@@ -126,7 +127,7 @@ class OpenApi(FaultyServer):
         token = request.headers.get("Authorization", "").removeprefix("Bearer ")
         known = self.world.tokens.get(token)
         record.app_id = known.app.app_id if known else None
-        self.world.problem(record.app_id, f"unimplemented endpoint called: {request.method} {request.path}")
+        self.world.problems.add(record.app_id, f"unimplemented endpoint called: {request.method} {request.path}")
         self.world.journal.finish(record, 404, "refused")
         return web.Response(status=404, text="404 page not found")
 
@@ -140,7 +141,7 @@ class OpenApi(FaultyServer):
         app = self.world.apps.get(str(call.body.get(id_field)))
         self._describe(record, app, call, None)
 
-        def apply() -> web.Response:
+        async def apply() -> web.Response:
             try:
                 result = method(call)
             except FeishuError as refused:
@@ -150,7 +151,7 @@ class OpenApi(FaultyServer):
 
         return await self.with_faults(request, record, app, apply)
 
-    def _apply(self, name: str, method: Method, call: Call, record: Record) -> web.Response:
+    async def _apply(self, name: str, method: Method, call: Call, record: Record) -> web.Response:
         try:
             app = self.world.app_of(call.token)
             self._check_rates(app, name)
@@ -169,9 +170,14 @@ class OpenApi(FaultyServer):
                 raise request_limit(max(1, round(wait)))
 
     def _arrive(self, request: web.Request, name: str) -> Record:
-        return self.world.journal.arrive(
-            None, name, request.method, request.path, query=dict(request.query), headers=shown_headers(request)
+        record = Record(
+            method=name,
+            http_method=request.method,
+            path=request.path,
+            query=dict(request.query),
+            headers=shown_headers(request),
         )
+        return self.world.journal.arrive(record)
 
     async def _read(self, request: web.Request, record: Record) -> Call | web.Response:
         try:

@@ -4,13 +4,15 @@ import time
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from tests.simulators.feishu import cards, ids
 from tests.simulators.feishu.cards import Card
-from tests.simulators.feishu.delivery import Delivery
 from tests.simulators.feishu.limits import Meter
-from tests.simulators.telegram.signals import Signal
+from tests.simulators.signals import Party, Place
+
+if TYPE_CHECKING:
+    from tests.simulators.feishu.delivery import Delivery
 
 Json = dict[str, Any]
 ChatMode = Literal["p2p", "group", "topic"]
@@ -33,22 +35,6 @@ ALL_EVENTS = frozenset(
 )
 
 
-class Party:
-    """What tests wait for to become idle: an app or a chat."""
-
-    def __init__(self) -> None:
-        self.changed = Signal()
-        self.revision = 0
-        self.in_flight = 0
-        self.last_activity = time.monotonic()
-
-    def touch(self) -> None:
-        """Something happened: long polls look again."""
-        self.revision += 1
-        self.last_activity = time.monotonic()
-        self.changed.fire()
-
-
 class App(Party):
     """An app with its bot. token_seconds: how long its tenant tokens live. group_messages: what it hears in groups.
 
@@ -56,8 +42,8 @@ class App(Party):
     pongs, ws_pongs: whether control pings and the protocol's own pings are answered.
     """
 
-    def __init__(self, app_id: str, app_secret: str, name: str, tenant: "Tenant", delivery: Delivery) -> None:
-        super().__init__()
+    def __init__(self, app_id: str, app_secret: str, name: str, tenant: "Tenant", delivery: "Delivery") -> None:
+        super().__init__(last_activity=time.monotonic())
         self.app_id = app_id
         self.app_secret = app_secret
         self.name = name
@@ -83,6 +69,11 @@ class App(Party):
         """The bot as its own app sees it."""
         return ids.open_id(self.app_id, self.app_id)
 
+    @property
+    def pending(self) -> int:
+        """How many events are neither acked nor given up."""
+        return self.delivery.pending
+
 
 @dataclass
 class Tenant:
@@ -98,11 +89,11 @@ class Tenant:
     apps: dict[str, App] = field(default_factory=dict)
 
 
-class Chat(Party):
+class Chat(Place):
     """A direct chat (mode "p2p", of one person with one app's bot), a group or a topic group."""
 
     def __init__(self, chat_id: str, mode: ChatMode, name: str = "", *, person: str = "", app_id: str = "") -> None:
-        super().__init__()
+        super().__init__(last_activity=time.monotonic())
         self.chat_id = chat_id
         self.mode = mode
         self.name = name
@@ -114,7 +105,6 @@ class Chat(Party):
         self.sent: deque[float] = deque()
         self.disbanded = False
         self.external = False
-        self.pending = 0
 
     @property
     def chat_type(self) -> str:

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.simulators.feishu.acting import SimulatorError
+from tests.simulators.client import SimulatorError
 from tests.simulators.feishu.client import FeishuSimulator
 from tests.simulators.feishu.raw import Api, button, streaming_card
 from tests.simulators.feishu.sdk import long_connection

@@ -6,7 +6,7 @@ from email.utils import parsedate_to_datetime
 
 import pytest
 
-from tests.simulators.feishu.acting import SimulatorError
+from tests.simulators.client import SimulatorError
 from tests.simulators.feishu.client import FeishuSimulator, connect, running_feishu
 from tests.simulators.feishu.raw import Api
 from tests.simulators.feishu.sdk import long_connection

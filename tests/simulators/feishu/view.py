@@ -1,10 +1,6 @@
-"""What a person sees of a chat now; also idleness, which tests wait for."""
+"""What a person sees of a chat now."""
 
-import time
-from collections.abc import Callable
-
-from tests.simulators.feishu.state import App, Chat, Json, Message
-from tests.simulators.telegram.signals import Signal
+from tests.simulators.feishu.state import Chat, Json, Message
 
 
 def chat_view(chat: Chat, *, history: bool, now: float) -> Json:
@@ -30,29 +26,3 @@ def _message_view(message: Message, *, history: bool, now: float) -> Json:
     if history:
         view["versions"] = message.versions
     return view
-
-
-async def wait_until(signal: Signal, condition: Callable[[], bool], wait: float) -> bool:
-    """Whether the condition became true within `wait` seconds; looked at again at each firing of the signal."""
-    deadline = time.monotonic() + wait
-    while not condition():
-        remaining = deadline - time.monotonic()
-        if remaining <= 0:
-            return False
-        await signal.wait(remaining)
-    return True
-
-
-async def wait_idle(party: App | Chat, quiet: float, wait: float) -> bool:
-    """Whether, within `wait` seconds, no event was open, no call was running and `quiet` seconds passed so."""
-    deadline = time.monotonic() + wait
-    while True:
-        pending = party.delivery.pending if isinstance(party, App) else party.pending
-        now = time.monotonic()
-        still = party.last_activity + quiet - now
-        busy = pending > 0 or party.in_flight > 0
-        if not busy and still <= 0:
-            return True
-        if now >= deadline:
-            return False
-        await party.changed.wait(min(deadline - now, deadline - now if busy else still))

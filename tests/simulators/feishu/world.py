@@ -2,15 +2,18 @@
 
 from dataclasses import dataclass, field
 
+from tests.simulators.faults import FaultQueue
 from tests.simulators.feishu import ids
 from tests.simulators.feishu.clock import Clock
 from tests.simulators.feishu.delivery import Delivery
 from tests.simulators.feishu.errors import FeishuError
-from tests.simulators.feishu.faults import FaultQueue
-from tests.simulators.feishu.journal import Journal
+from tests.simulators.feishu.faults import Fault
+from tests.simulators.feishu.journal import Record
 from tests.simulators.feishu.limits import UUID_SECONDS
 from tests.simulators.feishu.state import App, Chat, ChatMode, Json, Message, Tenant
-from tests.simulators.telegram.signals import Signal
+from tests.simulators.journal import CallJournal
+from tests.simulators.problems import Problems
+from tests.simulators.signals import Signal
 
 
 @dataclass
@@ -38,24 +41,20 @@ class World:
 
     origin: str = ""
     clock: Clock = field(default_factory=Clock)
-    journal: Journal = field(default_factory=Journal)
-    faults: FaultQueue = field(default_factory=FaultQueue)
+    journal: CallJournal[Record] = field(default_factory=CallJournal)
+    faults: FaultQueue[Fault] = field(default_factory=FaultQueue)
     released: Signal = field(default_factory=Signal)
     tenants: dict[str, Tenant] = field(default_factory=dict)
     apps: dict[str, App] = field(default_factory=dict)
     tokens: dict[str, Token] = field(default_factory=dict)
     callbacks: dict[str, Callback] = field(default_factory=dict)
-    problems: list[tuple[str | None, str]] = field(default_factory=list)
+    problems: Problems = field(default_factory=Problems)
     _uuids: dict[tuple[str, str], tuple[str, float]] = field(default_factory=dict)
-
-    def problem(self, app_id: str | None, text: str) -> None:
-        """Something that must fail the test: the client raises it."""
-        self.problems.append((app_id, text))
 
     def add_app(self, app_id: str, app_secret: str, name: str, tenant_key: str) -> App:
         """Register an app in a tenant, which is made on first use."""
         tenant = self.tenants.setdefault(tenant_key, Tenant(tenant_key))
-        app = App(app_id, app_secret, name, tenant, Delivery(app_id, self.problem))
+        app = App(app_id, app_secret, name, tenant, Delivery(app_id, self.problems.add))
         app.delivery.on_change = app.touch
         self.apps[app_id] = tenant.apps[app_id] = app
         return app

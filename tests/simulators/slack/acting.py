@@ -1,25 +1,19 @@
 """The part of the test client that acts for people: they write, edit, press, react, add the bot."""
 
-import json
 from collections.abc import Sequence
 from typing import Any
 
 import httpx
 
+from tests.simulators.disturbing import SocketClient
 from tests.simulators.slack.ids import dm_id
-from tests.simulators.slack.seen import ALICE, TEAM, FileSpec, Json, Person, Place, Room, Said, Sent
+from tests.simulators.slack.seen import ALICE, TEAM, FileSpec, Json, Person, Place, RecordedCall, Room, Said, Sent
 
 
-class SimulatorError(AssertionError):
-    """The test asked for something that is not there, or the app under test did what fails every test."""
-
-
-class ActingClient:
+class ActingClient(SocketClient[RecordedCall]):
     """Injects events for one installation; a method returns once its envelopes are queued."""
 
     def __init__(self, root: str, http: httpx.AsyncClient, installation: Json) -> None:
-        self.root = root
-        self._http = http
         self.app_id = str(installation["app_id"])
         self.team_id = str(installation["team_id"])
         self.app_token = str(installation["app_token"])
@@ -28,6 +22,10 @@ class ActingClient:
         self.bot_user_id = str(installation["bot_user_id"])
         self.bot_id = str(installation["bot_id"])
         self.name = str(installation["name"])
+        super().__init__(root, http, {"app": self.app_id, "team": self.team_id}, RecordedCall)
+
+    def owns(self, record: RecordedCall) -> bool:
+        return record.app_id == self.app_id and record.team_id in (None, self.team_id)
 
     @property
     def mention(self) -> str:
@@ -41,15 +39,6 @@ class ActingClient:
         if isinstance(place, Person):
             return dm_id(self.bot_user_id, place.id)
         return dm_id(self.bot_user_id, place.user or "") if place.kind == "im" else place.id
-
-    async def _ask(self, route: str, **spec: Any) -> Json:
-        # json.dumps, not httpx: it escapes lone surrogates, which some tests inject.
-        body = json.dumps({"app": self.app_id, "team": self.team_id, **spec})
-        answer = await self._http.post(f"{self.root}/control/{route}", content=body)
-        if answer.status_code != httpx.codes.OK:
-            raise SimulatorError(f"{route}: {answer.text}")
-        result: Json = answer.json()
-        return result
 
     async def user_says(
         self,

@@ -1,22 +1,14 @@
-"""The platform's clock, which tests can turn forward, and the unique message timestamps that it hands out."""
+"""The platform's clock, which also hands out unique message timestamps."""
 
-import time
+from tests.simulators import clock
 
 
-class Clock:
-    """Unix seconds plus whatever the test added; streams, statuses, triggers and rate limits age by it."""
+class Clock(clock.Clock):
+    """Streams, statuses, triggers and rate limits age by it."""
 
     def __init__(self) -> None:
-        self._offset = 0.0
+        super().__init__()
         self._last_ts = (0, 0)
-
-    def now(self) -> float:
-        """Unix time in seconds."""
-        return time.time() + self._offset
-
-    def advance(self, seconds: float) -> None:
-        """Turn the clock forward."""
-        self._offset += seconds
 
     def next_ts(self, at: float | None = None) -> str:
         """A new message timestamp, "%d.%06d"; increasing, unless a test asks for one of the past by `at`."""

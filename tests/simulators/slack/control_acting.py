@@ -2,8 +2,9 @@
 
 from dataclasses import asdict
 
+from tests.simulators.control import Action
 from tests.simulators.slack import events, interactions, people
-from tests.simulators.slack.routes import Action, Routes
+from tests.simulators.slack.routes import Routes
 from tests.simulators.slack.state import Json
 
 

@@ -1,16 +1,15 @@
-"""Control routes that set the stage: workspaces, apps and their settings, faults, limits, the clock."""
+"""Control routes that set the stage: workspaces, apps and their settings, limits."""
 
-from dataclasses import asdict, fields, replace
+from dataclasses import asdict
 
+from tests.simulators.control import Action, with_changes
 from tests.simulators.slack import events
-from tests.simulators.slack.faults import Fault
-from tests.simulators.slack.limits import Limits
-from tests.simulators.slack.routes import Action, Routes
+from tests.simulators.slack.routes import Routes
 from tests.simulators.slack.state import Json
 
 
 class SetupRoutes(Routes):
-    """Workspaces, apps and their settings, faults, limits, the clock."""
+    """Workspaces, apps and their settings, limits."""
 
     def actions(self) -> dict[str, Action]:
         return {
@@ -21,12 +20,7 @@ class SetupRoutes(Routes):
             "channels": self.add_channel,
             "users": self.add_user,
             "tokens": self.tokens,
-            "faults": self.add_fault,
-            "clear-faults": self.clear_faults,
-            "release": self.release,
             "limits": self.limits,
-            "clock": self.clock,
-            "lean": self.lean,
         }
 
     async def add_workspace(self, spec: Json) -> Json:
@@ -80,41 +74,11 @@ class SetupRoutes(Routes):
         install.app.app_token_error = spec.get("app_error")
         return {}
 
-    async def add_fault(self, spec: Json) -> Json:
-        """Queue a fault for a method (or "*", "file", "upload", "link", "response") and optionally one channel."""
-        known = {field.name for field in fields(Fault)}
-        fault = Fault(**{name: value for name, value in spec["fault"].items() if name in known})
-        times, skip = int(spec.get("times", 1)), int(spec.get("skip", 0))
-        place = self.channel(spec).id if spec.get("channel") is not None else None
-        self._world.faults.add(self.app(spec).app_id, spec["method"], place, fault, times=times, skip=skip)
-        return {}
-
-    async def clear_faults(self, spec: Json) -> Json:
-        """Forget all queued faults of the app."""
-        self._world.faults.clear(self.app(spec).app_id)
-        return {}
-
-    async def release(self, spec: Json) -> Json:
-        """Let all held calls go on."""
-        self._world.released.fire()
-        return {}
-
     async def limits(self, spec: Json) -> Json:
         """Change rate limits of one installation; absent values stay."""
         meter = self.install(spec).meter
-        known = {field.name for field in fields(Limits)}
-        meter.limits = replace(meter.limits, **{name: value for name, value in spec.items() if name in known})
+        meter.limits = with_changes(meter.limits, spec)
         return asdict(meter.limits)
-
-    async def clock(self, spec: Json) -> Json:
-        """Turn the platform's clock forward."""
-        self._world.clock.advance(float(spec["seconds"]))
-        return {"now": self._world.clock.now()}
-
-    async def lean(self, spec: Json) -> Json:
-        """From now on (or no longer) requests are counted and not recorded."""
-        self._world.journal.lean = bool(spec["lean"])
-        return {}
 
 
 def _settings(spec: Json) -> Json:

@@ -1,18 +1,15 @@
-"""The part of the test client that disturbs: faults, limits, the clock, sockets and envelopes."""
+"""The part of the test client that disturbs: faults, sockets and envelopes."""
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Literal
 
+from tests.simulators.client import WaitTimeoutError
 from tests.simulators.slack.acting import ActingClient, place_json
 from tests.simulators.slack.faults import Fault
 from tests.simulators.slack.seen import Place, SeenEnvelope, SeenSocket
 
 Disturbance = Literal["drop", "lose", "duplicate", "duplicate_event"]
 DisconnectReason = Literal["warning", "refresh_requested", "too_many_websockets", "link_disabled"]
-
-
-class WaitTimeoutError(AssertionError):
-    """What a test waited for did not happen; the text shows what did."""
 
 
 class DisturbingClient(ActingClient):
@@ -24,39 +21,6 @@ class DisturbingClient(ActingClient):
         """After `skip` calls, the next `times` calls of a method ("*": any; see faults for others) meet this fault."""
         place = None if chat is None else place_json(chat)
         await self._ask("faults", method=method, fault=fault.to_json(), times=times, skip=skip, channel=place)
-
-    async def clear_faults(self) -> None:
-        """Forget all queued faults of this app."""
-        await self._ask("clear-faults")
-
-    async def release(self) -> None:
-        """Let all calls that `faults.hold` stopped go on."""
-        await self._ask("release")
-
-    async def set_limits(self, **limits: Any) -> None:
-        """Change rate limits (limits.Limits); `enforce=True` makes the simulator answer 429."""
-        await self._ask("limits", **limits)
-
-    async def refusals(self) -> dict[str, int]:
-        """How many calls of each method the limits refused, or would have if enforced."""
-        return {name: int(count) for name, count in (await self._ask("refusals")).items()}
-
-    async def advance(self, seconds: float) -> None:
-        """Turn the platform's clock forward: streams, statuses, triggers and rate windows age."""
-        await self._ask("clock", seconds=seconds)
-
-    async def set_timing(
-        self, *, ack_timeout: float | None = None, retry_delays: Sequence[float] | None = None
-    ) -> None:
-        """Seconds until an envelope counts as missed (3), and before each repetition of an event (0, 60, 300)."""
-        delays = None if retry_delays is None else list(retry_delays)
-        await self._ask("timing", ack_timeout=ack_timeout, retry_delays=delays)
-
-    async def wait_connected(self, count: int = 1, *, more: bool = False, timeout: float = 10.0) -> None:
-        """Until the app has exactly `count` open sockets (`more`: or more)."""
-        answer = await self._ask("connected", count=count, more=more, wait=timeout)
-        if not answer["connected"]:
-            raise WaitTimeoutError(f"{answer['links']} sockets instead of {count} after {timeout} s")
 
     async def sockets(self, *, live: bool = True) -> list[SeenSocket]:
         """The app's sockets, oldest first; live: only those that the platform takes for open."""
@@ -89,8 +53,7 @@ class DisturbingClient(ActingClient):
 
     async def release_envelopes(self, order: Sequence[int] | None = None) -> int:
         """Let held envelopes go, in an order of positions (None: as they came); returns how many."""
-        chosen = None if order is None else list(order)
-        return int((await self._ask("release-envelopes", order=chosen))["released"])
+        return await self._release_held(order)
 
     async def disturb(self, kind: Disturbance, times: int = 1, *, skip: int = 0) -> None:
         """The next envelopes: "drop" (not sent, so repeated later), "lose" (never sent), "duplicate" (sent twice) or
@@ -99,15 +62,15 @@ class DisturbingClient(ActingClient):
 
     async def redeliver(self, event_id: str, *, attempt: int = 1) -> str:
         """Deliver an event of the past again as a retry; returns the new envelope's id."""
-        return str((await self._ask("redeliver", event_id=event_id, attempt=attempt))["envelope_id"])
+        return str((await self._ask("redeliver", event=event_id, attempt=attempt))["envelope_id"])
 
     async def envelopes(self) -> list[SeenEnvelope]:
         """The newest envelopes, in the order in which they were queued."""
-        return [SeenEnvelope(**envelope) for envelope in (await self._ask("envelopes"))["envelopes"]]
+        return [SeenEnvelope(**envelope) for envelope in (await self._ask("events"))["events"]]
 
     async def wait_envelope(self, key: str, timeout: float = 10.0) -> SeenEnvelope:
         """The envelope of an event id or envelope id, once it was acked, given up or lost."""
-        envelope = SeenEnvelope(**await self._ask("envelope", id=key, wait=timeout))
+        envelope = SeenEnvelope(**await self._ask("event-over", event=key, wait=timeout))
         if envelope.state in ("held", "waiting", "sent"):
             raise WaitTimeoutError(f"{envelope.event_type} {key} is still {envelope.state} after {timeout} s")
         return envelope

@@ -2,16 +2,14 @@
 
 import asyncio
 import json
-from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
-if TYPE_CHECKING:
-    from tests.simulators.slack.state import Channel
+from tests.simulators import delivery
+from tests.simulators.slack.state import Channel
 
 Json = dict[str, Any]
 EnvelopeType = Literal["events_api", "interactive", "slash_commands"]
-EnvelopeState = Literal["held", "waiting", "sent", "acked", "failed", "lost"]
 
 
 @dataclass
@@ -24,32 +22,27 @@ class Attempt:
     at: float
 
 
-@dataclass
-class Envelope:
-    """A frame that wants an ack. `on_ack` gets the ack's payload, for envelopes that accept one."""
+@dataclass(kw_only=True)
+class Envelope(delivery.Envelope[Channel]):
+    """A frame that wants an ack; its payload goes to `on_ack`, for envelopes that accept one."""
 
-    index: int
     envelope_id: str
     type: EnvelopeType
-    payload: Json
-    queued_at: float
-    channel: "Channel | None" = None
-    event_id: str = ""
     accepts_payload: bool = False
     first_attempt: int = 0
     first_reason: str = ""
-    state: EnvelopeState = "waiting"
     attempts: list[Attempt] = field(default_factory=list)
     acked_at: float | None = None
     ack_payload: Json | None = None
-    on_ack: Callable[[Json | None], None] | None = None
-    gate: asyncio.Event = field(default_factory=asyncio.Event)
     acked: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
-    def open(self) -> bool:
-        """Whether something may still happen to it."""
-        return self.state in ("held", "waiting", "sent")
+    def title(self) -> str:
+        return self.type
+
+    @property
+    def keys(self) -> tuple[str | int, ...]:
+        return (self.envelope_id, self.event_id)
 
     def frame(self, number: int, reason: str) -> str:
         """The text frame of one attempt."""
@@ -64,7 +57,6 @@ class Envelope:
         return json.dumps(body)
 
     def view(self) -> Json:
-        """What tests read."""
         event = self.payload.get("event", {})
         return {
             "index": self.index,
@@ -72,7 +64,7 @@ class Envelope:
             "type": self.type,
             "event_id": self.event_id,
             "event_type": event.get("type", self.payload.get("type", self.type)),
-            "channel": self.channel.id if self.channel else None,
+            "channel": self.chat.id if self.chat else None,
             "ts": event.get("ts"),
             "state": self.state,
             "queued_at": self.queued_at,

@@ -4,13 +4,13 @@ from aiohttp import web
 
 from tests.simulators.slack.calls import shown_headers
 from tests.simulators.slack.faults import FILE_DOWNLOAD, FILE_UPLOAD
-from tests.simulators.slack.faulty import HTML_ERROR, LOGIN_PAGE, FaultyServer
+from tests.simulators.slack.faulty import HTML_ERROR, LOGIN_PAGE, SlackServer
 from tests.simulators.slack.files import StoredFile
 from tests.simulators.slack.journal import Record
 from tests.simulators.slack.state import App
 
 
-class FileServer(FaultyServer):
+class FileServer(SlackServer):
     """Handlers of /upload/ and /files-pri/."""
 
     async def upload(self, request: web.Request) -> web.StreamResponse:
@@ -21,7 +21,7 @@ class FileServer(FaultyServer):
         record.params = {"file": file_id}
         content = await _body(request)
 
-        def apply() -> web.Response:
+        async def apply() -> web.Response:
             if stored is None or stored.uploaded:
                 return web.Response(status=404, text="")
             if len(content) != stored.declared_size:
@@ -51,7 +51,9 @@ class FileServer(FaultyServer):
             stored.login_pages += 1
             self.world.journal.finish(record, 200, "refused")
             return web.Response(text=LOGIN_PAGE, content_type="text/html")
-        return await self._stream(request, record, stored)
+        response, record.applied = await stored.stream(request, stored.mime)
+        self.world.journal.finish(record, 200, "applied" if record.applied else "dropped")
+        return response
 
     def _file_record(self, request: web.Request, method: str, stored: StoredFile | None) -> tuple[Record, App | None]:
         """The record of a request for a file, and the app whose faults it meets: the caller's or the uploader's."""
@@ -59,10 +61,14 @@ class FileServer(FaultyServer):
         if install is None and stored is not None:
             install = next((i for i in self.world.installs.values() if i.bot_user_id == stored.user), None)
         app = install.app if install else None
-        record = self.world.journal.arrive(
-            app.app_id if app else None, None, method, request.method, request.path, shown_headers(request)
+        record = Record(
+            app_id=app.app_id if app else None,
+            method=method,
+            http_method=request.method,
+            path=request.path,
+            headers=shown_headers(request),
         )
-        return record, app
+        return self.world.journal.arrive(record), app
 
     def _may_read(self, request: web.Request, stored: StoredFile) -> bool:
         install = self.world.installs.get(_bearer(request))
@@ -72,24 +78,6 @@ class FileServer(FaultyServer):
             and "files:read" in install.scopes
             and install.workspace.team_id == stored.team_id
         )
-
-    async def _stream(self, request: web.Request, record: Record, stored: StoredFile) -> web.StreamResponse:
-        response = web.StreamResponse(headers={"Content-Type": stored.mime})
-        if stored.honest:
-            response.content_length = stored.stream_size
-        stored.downloads += 1
-        await response.prepare(request)
-        try:
-            for chunk in stored.chunks():
-                await response.write(chunk)
-                stored.sent += len(chunk)
-            await response.write_eof()
-        except ConnectionError:
-            self.world.journal.finish(record, 200, "dropped")
-            return response
-        record.applied = True
-        self.world.journal.finish(record, 200, "applied")
-        return response
 
 
 def _bearer(request: web.Request) -> str:

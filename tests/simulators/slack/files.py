@@ -3,33 +3,26 @@
 import base64
 import hashlib
 import mimetypes
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from tests.simulators.files import StreamedFile
 from tests.simulators.slack.ids import numbered
 
-CHUNK_SIZE = 256 * 1024
 KEPT_UPLOAD_BYTES = 8 * 1024 * 1024
-FILLER = bytes(range(256)) * (CHUNK_SIZE // 256)
 SHOWN_FIELDS = ("id", "name", "size", "sha256", "sent", "downloads", "declared_size", "stream_size", "login_pages")
 
 
-@dataclass
-class StoredFile:
-    """A file. It may declare one size and stream another; `sent` counts bytes handed to sockets.
+@dataclass(kw_only=True)
+class StoredFile(StreamedFile):
+    """A file of the platform; shares: channel -> message ts.
 
-    uploaded: its bytes are there. completed: files.completeUploadExternal named it. shares: channel -> message ts.
+    uploaded: its bytes are there. completed: files.completeUploadExternal named it.
     access: "visible", or "check_file_info" for files whose message does not describe them.
     """
 
     id: str
     team_id: str
-    name: str
-    mime: str
-    declared_size: int
-    stream_size: int
-    content: bytes | None = None
     mode: str = "hosted"
     subtype: str | None = None
     access: str = "visible"
@@ -41,23 +34,7 @@ class StoredFile:
     uploaded: bool = True
     completed: bool = True
     shares: dict[str, list[str]] = field(default_factory=dict)
-    sent: int = 0
-    downloads: int = 0
     login_pages: int = 0
-
-    @property
-    def honest(self) -> bool:
-        return self.declared_size == self.stream_size
-
-    def chunks(self) -> Iterator[bytes]:
-        """The content, a repeated filler where none was given; never more than one chunk in memory."""
-        if self.content is not None and self.stream_size == len(self.content):
-            yield self.content
-            return
-        left = self.stream_size
-        while left > 0:
-            yield FILLER if left >= CHUNK_SIZE else FILLER[:left]
-            left -= CHUNK_SIZE
 
     def to_json(self, origin: str) -> dict[str, Any]:
         """The platform's file object, as a message or files.info shows it."""
@@ -111,7 +88,15 @@ class FileStore:
         optional = ("mode", "subtype", "access", "title", "filetype", "external_url")
         more = {name: spec[name] for name in optional if spec.get(name) is not None}
         stored = StoredFile(
-            numbered("F"), team_id, spec["name"], spec["mime"], declared, stream_size, content, user=user, **more
+            id=numbered("F"),
+            team_id=team_id,
+            name=spec["name"],
+            mime=spec["mime"],
+            declared_size=declared,
+            stream_size=stream_size,
+            content=content,
+            user=user,
+            **more,
         )
         self.files[stored.id] = stored
         return stored
@@ -120,7 +105,15 @@ class FileStore:
         """A file that a bot announced; its bytes come later."""
         mime = mimetypes.guess_type(name)[0] or "application/octet-stream"
         stored = StoredFile(
-            numbered("F"), team_id, name, mime, length, length, user=user, uploaded=False, completed=False
+            id=numbered("F"),
+            team_id=team_id,
+            name=name,
+            mime=mime,
+            declared_size=length,
+            stream_size=length,
+            user=user,
+            uploaded=False,
+            completed=False,
         )
         self.files[stored.id] = stored
         return stored

@@ -3,12 +3,13 @@
 from collections.abc import Iterator
 from typing import Any
 
+from tests.simulators.control import ControlError
 from tests.simulators.slack import chat, posting
 from tests.simulators.slack.blocks import check_blocks
 from tests.simulators.slack.envelopes import Envelope
 from tests.simulators.slack.errors import SlackError
 from tests.simulators.slack.ids import numbered
-from tests.simulators.slack.people import ControlError, find, place, with_user
+from tests.simulators.slack.people import find, place, with_user
 from tests.simulators.slack.state import Channel, Installation, Json, StoredMessage
 from tests.simulators.slack.world import RESPONSE_URL_SECONDS, RESPONSE_URL_USES, ResponseUrl, World
 

@@ -3,6 +3,7 @@
 import copy
 from dataclasses import dataclass, field
 
+from tests.simulators.control import ControlError
 from tests.simulators.slack import events, reactions, streams
 from tests.simulators.slack.composer import compose
 from tests.simulators.slack.envelopes import Envelope
@@ -10,10 +11,6 @@ from tests.simulators.slack.ids import numbered
 from tests.simulators.slack.posting import change, remove
 from tests.simulators.slack.state import Channel, Installation, Json, StoredMessage
 from tests.simulators.slack.world import World
-
-
-class ControlError(Exception):
-    """The test asked for something that is not there."""
 
 
 @dataclass

@@ -1,14 +1,9 @@
 """What the groups of control routes share: how a request names its app, its installation and its channel."""
 
-from collections.abc import Awaitable, Callable
-from typing import Any
-
+from tests.simulators.control import ControlError
 from tests.simulators.slack import people
-from tests.simulators.slack.people import ControlError
 from tests.simulators.slack.state import App, Channel, Installation, Json
 from tests.simulators.slack.world import World
-
-Action = Callable[[Json], Awaitable[Any]]
 
 
 class Routes:
@@ -31,3 +26,7 @@ class Routes:
 
     def channel(self, spec: Json) -> Channel:
         return people.place(self._world, self.install(spec), spec["channel"])
+
+    def place(self, spec: Json) -> str | None:
+        """The id of the channel that the request names, if it names one."""
+        return None if spec.get("channel") is None else self.channel(spec).id

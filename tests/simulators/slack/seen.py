@@ -1,10 +1,10 @@
 """What tests see of the platform: people and rooms to act with, messages, calls and envelopes to assert on."""
 
-import base64
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from tests.simulators.seen import SeenCall, file_json
 from tests.simulators.slack.view import shown_text
 
 Json = dict[str, Any]
@@ -81,10 +81,7 @@ class FileSpec:
 
     def to_json(self) -> Json:
         """The control surface's file."""
-        spec = {name: value for name, value in vars(self).items() if name != "content" and value is not None}
-        if self.content is not None:
-            spec["base64"] = base64.b64encode(self.content).decode("ascii")
-        return spec
+        return file_json(self)
 
 
 @dataclass(frozen=True)
@@ -188,25 +185,14 @@ class SeenMessage:
         return found
 
 
-@dataclass(frozen=True)
-class RecordedCall:
+@dataclass(frozen=True, kw_only=True)
+class RecordedCall(SeenCall):
     """One request that the simulator received (journal.Record in server terms); see there for the fields."""
 
-    index: int
     app_id: str | None
     team_id: str | None
-    method: str
-    http_method: str
-    path: str
-    headers: dict[str, str]
-    arrived: float
-    params: Json
     encodings: list[str]
     channel: str | None
-    finished: float | None
-    status: int | None
-    outcome: str
-    applied: bool
     error: str
     ts: str | None
 

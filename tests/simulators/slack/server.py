@@ -21,7 +21,7 @@ from tests.simulators.slack import (
 from tests.simulators.slack.calls import Call, read_call, shown_headers
 from tests.simulators.slack.errors import RateLimitedError, SlackError
 from tests.simulators.slack.faults import RESPONSE_URL
-from tests.simulators.slack.faulty import FaultyServer
+from tests.simulators.slack.faulty import SlackServer
 from tests.simulators.slack.file_server import FileServer
 from tests.simulators.slack.ids import numbered
 from tests.simulators.slack.journal import Record
@@ -68,13 +68,15 @@ def build_app(world: World) -> web.Application:
     return app
 
 
-class WebApi(FaultyServer):
+class WebApi(SlackServer):
     """Handlers of the Web API and of response_urls."""
 
     async def call(self, request: web.Request) -> web.StreamResponse:
         """One Web API method, from its record to its answer."""
         method = request.match_info["method"]
-        record = self.world.journal.arrive(None, None, method, request.method, f"/api/{method}", shown_headers(request))
+        record = self.world.journal.arrive(
+            Record(method=method, http_method=request.method, path=f"/api/{method}", headers=shown_headers(request))
+        )
         try:
             call = await read_call(request, method)
         except SlackError as refused:
@@ -102,12 +104,19 @@ class WebApi(FaultyServer):
         """A POST to a response_url."""
         key = request.match_info["key"]
         url = self.world.response_urls.get(key)
+        app = url.install.app if url else None
         record = self.world.journal.arrive(
-            url.install.app.app_id if url else None, None, RESPONSE_URL, "POST", "/response/", shown_headers(request)
+            Record(
+                app_id=app.app_id if app else None,
+                method=RESPONSE_URL,
+                http_method="POST",
+                path="/response/",
+                headers=shown_headers(request),
+            )
         )
         record.params, record.channel = json.loads(await request.read() or b"{}"), url.channel.id if url else None
 
-        def apply() -> web.Response:
+        async def apply() -> web.Response:
             try:
                 interactions.answer_response_url(self.world, key, record.params)
             except SlackError as refused:
@@ -116,9 +125,9 @@ class WebApi(FaultyServer):
             record.applied = True
             return web.Response(text="ok")
 
-        return await self.with_faults(request, record, url.install.app if url else None, apply)
+        return await self.with_faults(request, record, app, apply)
 
-    def _apply(self, call: Call, record: Record, install: Installation | None) -> web.Response:
+    async def _apply(self, call: Call, record: Record, install: Installation | None) -> web.Response:
         try:
             result = self._perform(call)
         except SlackError as refused:
@@ -137,7 +146,7 @@ class WebApi(FaultyServer):
         method, rule = METHODS.get(call.method), RULES.get(call.method)
         if method is None or rule is None:
             app = self.world.installs.get(call.token)
-            self.world.problem(app.app.app_id if app else None, f"unimplemented method called: {call.method}")
+            self.world.problems.add(app.app.app_id if app else None, f"unimplemented method called: {call.method}")
             raise SlackError("unknown_method", req_method=call.method)
         install = self.world.bot_install(call.token)
         install.meter.check(call.method, rule.tier, call.channel, self.world.clock.now())

@@ -2,9 +2,6 @@
 
 import asyncio
 import json
-import socket
-import struct
-import time
 from typing import Any, Literal
 
 from aiohttp import WSMessage, WSMsgType, web
@@ -13,8 +10,10 @@ from tests.simulators.slack.delivery import MAX_SOCKETS
 from tests.simulators.slack.errors import SlackError
 from tests.simulators.slack.faults import SOCKET_UPGRADE
 from tests.simulators.slack.ids import numbered
+from tests.simulators.slack.journal import Record
 from tests.simulators.slack.state import App, Json
 from tests.simulators.slack.world import TICKET_SECONDS, World
+from tests.simulators.sockets import Sockets, Websocket, upgrade
 
 DisconnectReason = Literal["warning", "refresh_requested", "too_many_websockets", "link_disabled"]
 
@@ -24,7 +23,6 @@ STALE_TICKET_STATUS = 408
 SOCKET_MODE_OFF = "forbidden_team"
 CONNECTION_SECONDS = 18060
 DEBUG_CONNECTION_SECONDS = 360
-MAX_FRAME = 8 * 1024 * 1024
 
 
 def open_connection(world: World, token: str, *, debug: bool = False) -> Json:
@@ -40,67 +38,18 @@ def open_connection(world: World, token: str, *, debug: bool = False) -> Json:
     return {"url": url + "&debug_reconnects=true" if debug else url}
 
 
-class Socket:
-    """One websocket. silent: it stays open and nothing is read from it or written to it any more (half-open).
-
-    pings: of the client, answered unless silent; pongs: answers to ours. Monotonic seconds.
-    """
+class Socket(Websocket[App]):
+    """One websocket. pings: of the client, answered unless silent; pongs: answers to ours."""
 
     def __init__(self, app: App, ws: web.WebSocketResponse, transport: asyncio.BaseTransport | None) -> None:
-        self.id = numbered("S")
-        self.app = app
-        self.ws = ws
-        self.silent = False
-        self.gone = False
-        self.opened_at = time.monotonic()
-        self.closed_at: float | None = None
-        self.close_code: int | None = None
-        self.pings = 0
+        super().__init__(numbered("S"), app, ws, transport)
         self.pongs = 0
-        self.bad_frames: list[str] = []
-        self._transport = transport
-
-    async def send(self, text: str) -> None:
-        """Write a frame; a silent socket swallows it, a broken one too (the ack will be missing)."""
-        if self.silent or self.ws.closed:
-            return
-        try:
-            await self.ws.send_str(text)
-        except ConnectionError:
-            self.gone = True
 
     async def disconnect(self, reason: DisconnectReason) -> None:
         """Announce the end in a disconnect frame."""
-        await self.send(json.dumps({"type": "disconnect", "reason": reason, "debug_info": {"host": "applink"}}))
+        await self.write(json.dumps({"type": "disconnect", "reason": reason, "debug_info": {"host": "applink"}}))
 
-    async def close(self, code: int) -> None:
-        """A proper close handshake."""
-        if not self.ws.closed:
-            await self.ws.close(code=code)
-
-    def abort(self) -> None:
-        """Reset the TCP connection without a close frame."""
-        if self._transport is None:
-            return
-        connection = self._transport.get_extra_info("socket")
-        if connection is not None:
-            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-        if isinstance(self._transport, asyncio.WriteTransport):
-            self._transport.abort()
-
-    async def receive_until_closed(self) -> None:
-        """Answer pings, take acks; returns once the client is gone."""
-        while True:
-            message = await self.ws.receive()
-            if message.type in (WSMsgType.CLOSE, WSMsgType.CLOSING, WSMsgType.CLOSED, WSMsgType.ERROR):
-                self.close_code = self.ws.close_code
-                if message.type is WSMsgType.CLOSE and not self.silent:
-                    await self.ws.close()
-                return
-            if not self.silent:
-                await self._handle(message)
-
-    async def _handle(self, message: WSMessage) -> None:
+    async def take(self, message: WSMessage) -> None:
         if message.type is WSMsgType.PING:
             self.pings += 1
             await self.ws.pong(message.data)
@@ -122,59 +71,42 @@ class Socket:
         self.app.delivery.acknowledge(str(frame["envelope_id"]), frame.get("payload"))
 
     def view(self) -> Json:
-        """What tests read."""
-        names = ("id", "silent", "opened_at", "closed_at", "close_code", "pings", "pongs", "bad_frames")
-        return {name: getattr(self, name) for name in names} | {"app": self.app.app_id}
+        return super().view() | {"pongs": self.pongs, "app": self.app.app_id}
 
 
-class SocketServer:
-    """Handler of /link/ and the list of all sockets, by app."""
+class SocketServer(Sockets[Socket]):
+    """Handler of /link/."""
 
     def __init__(self, world: World) -> None:
+        super().__init__()
         self._world = world
-        self._sockets: list[Socket] = []
-
-    def of(self, app: App, *, live: bool = True) -> list[Socket]:
-        """The sockets of an app, oldest first; live: only those that the platform takes for open."""
-        return [s for s in self._sockets if s.app is app and not (live and s.closed_at is not None)]
 
     async def link(self, request: web.Request) -> web.StreamResponse:
         """The upgrade and the whole life of one socket."""
+        asked = request.query.get("app_id")
         record = self._world.journal.arrive(
-            request.query.get("app_id"), None, SOCKET_UPGRADE, request.method, "/link/", {}
+            Record(app_id=asked, method=SOCKET_UPGRADE, http_method=request.method, path="/link/")
         )
         app, refused = self._admit(request)
         if app is None:
             self._world.journal.finish(record, refused, "refused")
             return web.Response(status=refused, text="")
-        ws = web.WebSocketResponse(autoping=False, autoclose=False, max_msg_size=MAX_FRAME, heartbeat=None)
-        await ws.prepare(request)
+        ws = await upgrade(request)
         self._world.journal.finish(record, 101, "applied")
         link = Socket(app, ws, request.transport)
-        self._sockets.append(link)
-        await self._serve(link, debug="debug_reconnects" in request.query)
+        self.add(link)
+        await self._greet(link, debug="debug_reconnects" in request.query)
+        await self.serve(link)
         return ws
 
-    async def _serve(self, link: Socket, *, debug: bool) -> None:
+    async def _greet(self, link: Socket, *, debug: bool) -> None:
         too_many = link.app.delivery.links >= MAX_SOCKETS
-        await link.send(json.dumps(_hello(link.app, debug=debug)))
+        await link.write(json.dumps(_hello(link.app, debug=debug)))
         if too_many:
             await link.disconnect("too_many_websockets")
             await link.close(1000)
         else:
             link.app.delivery.attach(link)
-        try:
-            await link.receive_until_closed()
-        finally:
-            link.gone = True
-            if not link.silent:
-                self.forget(link)
-
-    def forget(self, link: Socket) -> None:
-        """The platform noticed that a socket is gone."""
-        link.closed_at = link.closed_at or time.monotonic()
-        link.app.delivery.detach(link)
-        link.app.touch()
 
     def _admit(self, request: web.Request) -> tuple[App | None, int]:
         """The app of a good ticket, or None and the status of the refusal. A ticket is used up by the socket."""

@@ -4,9 +4,9 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
+from tests.simulators.signals import Party, Place
 from tests.simulators.slack.limits import Limits, RateMeter
 from tests.simulators.slack.scopes import BOT_EVENTS, BOT_SCOPES
-from tests.simulators.telegram.signals import Signal
 
 if TYPE_CHECKING:
     from tests.simulators.slack.delivery import Delivery
@@ -85,7 +85,7 @@ class AssistantThread:
 
 
 @dataclass
-class Channel:
+class Channel(Place):
     """A conversation of any kind. user, bot_user: the two sides of an im. other_teams: shared by Slack Connect."""
 
     id: str
@@ -99,17 +99,6 @@ class Channel:
     archived: bool = False
     messages: dict[str, StoredMessage] = field(default_factory=dict)
     threads: dict[str, AssistantThread] = field(default_factory=dict)
-    pending: int = 0
-    in_flight: int = 0
-    revision: int = 0
-    last_activity: float = 0.0
-    changed: Signal = field(default_factory=Signal)
-
-    def touch(self) -> None:
-        """Something happened here: wake those who watch this channel."""
-        self.revision += 1
-        self.last_activity = time.monotonic()
-        self.changed.fire()
 
     def visible(self, ts: str) -> StoredMessage | None:
         """The message unless it is unknown, deleted or ephemeral."""
@@ -159,7 +148,7 @@ class Installation:
 
 
 @dataclass
-class App:
+class App(Party):
     """A registered app. app_token_error: what its app-level token is answered with, None while it is good."""
 
     app_id: str
@@ -174,11 +163,8 @@ class App:
     socket_mode: bool = True
     messages_tab: bool = True
     installs: dict[str, Installation] = field(default_factory=dict)
-    in_flight: int = 0
-    last_activity: float = 0.0
-    changed: Signal = field(default_factory=Signal)
 
-    def touch(self) -> None:
-        """Something happened to this app: wake those who watch it."""
-        self.last_activity = time.monotonic()
-        self.changed.fire()
+    @property
+    def pending(self) -> int:
+        """How many envelopes are neither acked nor given up."""
+        return self.delivery.pending

@@ -8,10 +8,10 @@ from slack_sdk.errors import SlackApiError
 from slack_sdk.http_retry.builtin_async_handlers import AsyncRateLimitErrorRetryHandler
 from slack_sdk.web.async_client import AsyncWebClient
 
+from tests.simulators.client import WaitTimeoutError
 from tests.simulators.slack import faults
 from tests.simulators.slack.bolt import web_client
 from tests.simulators.slack.client import SlackSimulator
-from tests.simulators.slack.disturbing import WaitTimeoutError
 from tests.simulators.slack.seen import ALICE, TEAM
 
 pytestmark = pytest.mark.timeout(30)

@@ -4,7 +4,7 @@ import pytest
 from slack_sdk.errors import SlackApiError
 from slack_sdk.webhook.async_client import AsyncWebhookClient
 
-from tests.simulators.slack.acting import SimulatorError
+from tests.simulators.client import SimulatorError
 from tests.simulators.slack.bolt import BoltApp
 from tests.simulators.slack.client import SlackSimulator
 from tests.simulators.slack.seen import ALICE, BOB, SECRET, SHARED, STRANGER, TEAM, FileSpec, Room

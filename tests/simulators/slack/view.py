@@ -1,10 +1,8 @@
 """What a person, or the history, shows of a channel now; also idleness, which tests wait for."""
 
-import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
-from tests.simulators.slack.state import App, Channel, Json, StoredMessage
-from tests.simulators.telegram.signals import Signal
+from tests.simulators.slack.state import Channel, Json, StoredMessage
 
 
 def message_json(channel: Channel, message: StoredMessage, *, metadata: bool = True) -> Json:
@@ -105,29 +103,3 @@ def count_showing(channels: Iterable[Channel], text: str) -> int:
         for channel in channels
         for message in channel.messages.values()
     )
-
-
-async def wait_until(signal: Signal, condition: Callable[[], bool], wait: float) -> bool:
-    """Whether the condition became true within `wait` seconds; looked at again at each firing of the signal."""
-    deadline = time.monotonic() + wait
-    while not condition():
-        remaining = deadline - time.monotonic()
-        if remaining <= 0:
-            return False
-        await signal.wait(remaining)
-    return True
-
-
-async def wait_idle(party: App | Channel, quiet: float, wait: float) -> bool:
-    """Whether, within `wait` seconds, no envelope was open, no call was running and `quiet` seconds passed so."""
-    deadline = time.monotonic() + wait
-    while True:
-        pending = party.delivery.pending if isinstance(party, App) else party.pending
-        now = time.monotonic()
-        still = party.last_activity + quiet - now
-        busy = pending > 0 or party.in_flight > 0
-        if not busy and still <= 0:
-            return True
-        if now >= deadline:
-            return False
-        await party.changed.wait(min(deadline - now, deadline - now if busy else still))

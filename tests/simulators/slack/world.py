@@ -3,15 +3,18 @@
 from dataclasses import dataclass, field
 from typing import Any
 
+from tests.simulators.faults import FaultQueue
+from tests.simulators.journal import CallJournal
+from tests.simulators.problems import Problems
+from tests.simulators.signals import Signal
 from tests.simulators.slack.clock import Clock
 from tests.simulators.slack.delivery import Delivery
 from tests.simulators.slack.errors import SlackError
-from tests.simulators.slack.faults import FaultQueue
+from tests.simulators.slack.faults import Fault
 from tests.simulators.slack.files import FileStore
 from tests.simulators.slack.ids import derived, dm_id, numbered
-from tests.simulators.slack.journal import Journal
+from tests.simulators.slack.journal import Record
 from tests.simulators.slack.state import App, Channel, Installation, Json, Workspace
-from tests.simulators.telegram.signals import Signal
 
 TICKET_SECONDS = 30.0
 TRIGGER_SECONDS = 3.0
@@ -48,8 +51,8 @@ class World:
 
     origin: str = ""
     clock: Clock = field(default_factory=Clock)
-    journal: Journal = field(default_factory=Journal)
-    faults: FaultQueue = field(default_factory=FaultQueue)
+    journal: CallJournal[Record] = field(default_factory=CallJournal)
+    faults: FaultQueue[Fault] = field(default_factory=FaultQueue)
     files: FileStore = field(default_factory=FileStore)
     released: Signal = field(default_factory=Signal)
     workspaces: dict[str, Workspace] = field(default_factory=dict)
@@ -62,11 +65,7 @@ class World:
     response_urls: dict[str, ResponseUrl] = field(default_factory=dict)
     views: dict[str, Json] = field(default_factory=dict)
     homes: dict[tuple[str, str], Json] = field(default_factory=dict)
-    problems: list[tuple[str | None, str]] = field(default_factory=list)
-
-    def problem(self, app_id: str | None, text: str) -> None:
-        """Something that must fail the test: the client raises it."""
-        self.problems.append((app_id, text))
+    problems: Problems = field(default_factory=Problems)
 
     def add_workspace(self, team_id: str, name: str) -> Workspace:
         """Make a workspace known."""
@@ -75,7 +74,7 @@ class World:
 
     def add_app(self, app_id: str, name: str, app_token: str, **settings: Any) -> App:
         """Register an app with its app-level token. settings: fields of App."""
-        delivery = Delivery(app_id, self.problem)
+        delivery = Delivery(app_id, self.problems.add)
         app = App(app_id, name, app_token, delivery, **settings)
         delivery.on_change = app.touch
         self.apps[app_id] = self.app_tokens[app_token] = app
@@ -123,7 +122,7 @@ class World:
             raise SlackError("not_allowed_token_type")
         if token in self.user_tokens:
             # The real server would act in the person's name, which is never meant here.
-            self.problem(self.user_tokens[token][0].app.app_id, "a method was called with a person's token")
+            self.problems.add(self.user_tokens[token][0].app.app_id, "a method was called with a person's token")
             raise SlackError("not_allowed_token_type")
         install = self.installs.get(token)
         if install is None:

@@ -7,9 +7,7 @@ import asyncio
 import ssl
 import sys
 
-from aiohttp import web
-
-from tests.simulators.process import serve_until_orphaned
+from tests.simulators.serving import serve
 from tests.simulators.telegram.server import build_app
 from tests.simulators.telegram.state import World
 
@@ -20,15 +18,7 @@ async def main(tls: ssl.SSLContext | None) -> None:
     """Serve one simulated Telegram with the default bot registered."""
     world = World()
     world.add_bot(DEFAULT_TOKEN)
-    runner = web.AppRunner(build_app(world), access_log=None, shutdown_timeout=0.1)
-    await runner.setup()
-    try:
-        site = web.TCPSite(runner, "127.0.0.1", 0, backlog=2048, ssl_context=tls)
-        await site.start()
-        port = int(runner.addresses[0][1])
-        await serve_until_orphaned(port, token=DEFAULT_TOKEN)
-    finally:
-        await runner.cleanup()
+    await serve(build_app(world), tls=tls, token=DEFAULT_TOKEN)
 
 
 def _tls(certificate: list[str]) -> ssl.SSLContext | None:

@@ -1,37 +1,26 @@
 """The part of the test client that acts for people: they write, edit, press, add and block the bot."""
 
-import json
 from collections.abc import Sequence
 from typing import Any, Self
 
 import httpx
 
-from tests.simulators.telegram.seen import ALICE, NEWS, TEAM, FileSpec, Json, Person, Press, Room, Said
+from tests.simulators.client import SimulatorClient
+from tests.simulators.telegram.seen import ALICE, NEWS, TEAM, FileSpec, Json, Person, Press, RecordedCall, Room, Said
 
 ANONYMOUS_ORIGIN = "Somebody"
 
 
-class SimulatorError(AssertionError):
-    """The test asked the simulator for something that is not there (an unknown chat, a missing button)."""
-
-
-class ActingClient:
+class ActingClient(SimulatorClient[RecordedCall]):
     """Injects events for one bot; every method returns once the event waits in the bot's update queue."""
 
     def __init__(self, root: str, token: str, http: httpx.AsyncClient) -> None:
-        self.root = root
         self.token = token
         self.bot_id = int(token.split(":", 1)[0])
-        self._http = http
+        super().__init__(root, http, {"bot": self.bot_id}, RecordedCall)
 
-    async def _ask(self, route: str, **spec: Any) -> Json:
-        # json.dumps, not httpx: it escapes lone surrogates, which some tests inject.
-        body = json.dumps({"bot": self.bot_id, **spec})
-        answer = await self._http.post(f"{self.root}/control/{route}", content=body)
-        if answer.status_code != httpx.codes.OK:
-            raise SimulatorError(f"{route}: {answer.text}")
-        result: Json = answer.json()
-        return result
+    def owns(self, record: RecordedCall) -> bool:
+        return record.bot_id in (None, self.bot_id)
 
     async def add_bot(self, token: str, **profile: Any) -> Self:
         """Register another bot and return a client for it (profile: username, first_name, ...)."""

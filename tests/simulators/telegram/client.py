@@ -1,15 +1,13 @@
 """The test client of the Telegram simulator: acts for people, sets faults, waits for what the bot does."""
 
-import asyncio
 import itertools
-import ssl
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-import httpx
-
+from tests.simulators.client import WaitTimeoutError as WaitTimeoutError  # what all waiting here raises
+from tests.simulators.client import control_connection, first_found
 from tests.simulators.process import SimulatorProcess
 from tests.simulators.telegram.acting import ActingClient, chat_id
 from tests.simulators.telegram.faults import Fault
@@ -27,14 +25,7 @@ from tests.simulators.telegram.seen import (
 
 Place = Room | Person | int
 MODULE = "tests.simulators.telegram"
-LONGEST_POLL = 30.0
-# No read time-out: long polls end by themselves, and a simulator that dies closes its connections.
 _BOT_IDS = itertools.count(7_100_000_001)
-HTTP_TIMEOUT = httpx.Timeout(10.0, read=None)
-
-
-class WaitTimeoutError(AssertionError):
-    """What a test waited for did not happen; the text shows what did."""
 
 
 @asynccontextmanager
@@ -50,19 +41,13 @@ async def connect(process: SimulatorProcess, ca_file: Path | None = None) -> Asy
 
     ca_file: the authority that signed the simulator's certificate, None for plain HTTP.
     """
-    limits = httpx.Limits(max_connections=None, max_keepalive_connections=100)
-    scheme, verify = ("https", ssl.create_default_context(cafile=ca_file)) if ca_file else ("http", False)
-    async with httpx.AsyncClient(trust_env=False, timeout=HTTP_TIMEOUT, limits=limits, verify=verify) as http:
+    scheme = "https" if ca_file else "http"
+    async with control_connection(ca_file) as http:
         yield TelegramSimulator(f"{scheme}://127.0.0.1:{process.port}", str(process.ready["token"]), http)
 
 
 class TelegramSimulator(ActingClient):
     """One bot's view of the simulator; `add_bot` gives the client of another bot."""
-
-    def __init__(self, root: str, token: str, http: httpx.AsyncClient) -> None:
-        super().__init__(root, token, http)
-        self._position = 0
-        self._records: dict[int, RecordedCall] = {}
 
     @property
     def base_url(self) -> str:
@@ -79,23 +64,13 @@ class TelegramSimulator(ActingClient):
     ) -> None:
         """After `skip` calls, the next `times` calls of a method ("*": any, "file": a download) meet this fault."""
         place = None if chat is None else chat_id(chat)
-        await self._ask("faults", method=method, fault=fault.to_json(), times=times, skip=skip, chat_id=place)
-
-    async def clear_faults(self) -> None:
-        """Forget all queued faults."""
-        await self._ask("clear-faults")
-
-    async def release(self) -> None:
-        """Let all calls that `faults.hold` stopped go on."""
-        await self._ask("release")
+        await self._ask("faults", method=method.lower(), fault=fault.to_json(), times=times, skip=skip, chat_id=place)
 
     async def fresh_bot(self, **profile: Any) -> "TelegramSimulator":
         """Forget all groups and register a new bot: for tests that share one simulator, one after another."""
         await self._ask("forget")
         bot = await self.add_bot(f"{next(_BOT_IDS)}:FRESH-bot-token-{'0' * 25}", **profile)
-        bot._position = (await self._ask("records", after=0))[
-            "position"
-        ]  # what was before is none of its tests' concern
+        await bot._skip_records()
         return bot
 
     async def play_dead(self, dead: bool = True) -> None:
@@ -121,45 +96,13 @@ class TelegramSimulator(ActingClient):
 
     async def records(self, method: str | None = None, *, chat: Place | None = None) -> list[RecordedCall]:
         """All requests to this bot so far, in order of arrival; optionally of one method and chat."""
-        await self._read_records(self._position, 0.0)
         wanted = None if method is None else method.lower()
         place = None if chat is None else chat_id(chat)
         return [
             record
-            for record in self._records.values()
+            for record in await self._all_records()
             if (wanted is None or record.method.lower() == wanted) and (place is None or record.chat_id == place)
         ]
-
-    async def wait_for_record(
-        self, predicate: Callable[[RecordedCall], bool], timeout: float = 10.0, *, since: int = 0
-    ) -> RecordedCall:
-        """The first record from index `since` on that fits; records are looked at again when they change."""
-        deadline = _now() + timeout
-        position = self._position
-        candidates = [record for record in self._records.values() if record.index >= since]
-        while True:
-            for record in candidates:
-                if predicate(record):
-                    return record
-            remaining = deadline - _now()
-            if remaining <= 0:
-                calls = ", ".join(f"{r.method} ({r.outcome})" for r in list(self._records.values())[-20:])
-                raise WaitTimeoutError(f"no such record within {timeout} s; the latest: {calls}")
-            position, fresh = await self._read_records(position, min(remaining, LONGEST_POLL))
-            candidates = [record for record in fresh if record.index >= since]
-
-    async def _read_records(self, position: int, wait: float) -> tuple[int, list[RecordedCall]]:
-        """Merge what changed after a position, waiting for a change at most `wait` seconds; with the new position."""
-        answer = await self._ask("records", after=position, wait=wait)
-        fresh = [RecordedCall(**record) for record in answer["records"]]
-        mine = [record for record in fresh if record.bot_id in (None, self.bot_id)]
-        for record in mine:
-            known = self._records.get(record.index)
-            # Two waits may overlap: an answer that was overtaken must not undo a newer state.
-            if known is None or known.finished is None:
-                self._records[record.index] = record
-        self._position = max(self._position, answer["position"])
-        return answer["position"], mine
 
     async def messages(self, chat: Place) -> list[SeenMessage]:
         """All messages of a chat with their full edit history, deleted ones included."""
@@ -174,21 +117,9 @@ class TelegramSimulator(ActingClient):
         """The raw view: revision, chat, messages, draft, actions, with history also drafts (see view.chat_view)."""
         return await self._ask("chat", chat_id=chat_id(chat), history=history, revision=revision, wait=wait)
 
-    async def count_showing(self, text: str) -> int:
-        """How many of the bot's messages in private chats show exactly this text; cheap for the simulator."""
-        return int((await self._ask("showing", text=text))["count"])
-
     async def deliveries(self) -> list[Delivery]:
         """All updates so far, in the order in which they were queued."""
         return [Delivery(**update) for update in (await self._ask("deliveries"))["updates"]]
-
-    async def tally(self) -> dict[tuple[str, str], int]:
-        """Finished requests by (method, outcome), those of other bots included."""
-        return {(row["method"], row["outcome"]): row["count"] for row in (await self._ask("tally"))["counts"]}
-
-    async def keep_lean(self, lean: bool = True) -> None:
-        """Count requests and do not record them, so that hours of traffic fit into memory."""
-        await self._ask("lean", lean=lean)
 
     async def transcript(self, chat: Place) -> str:
         """The chat as text for people."""
@@ -198,17 +129,15 @@ class TelegramSimulator(ActingClient):
         self, chat: Place, predicate: Predicate = lambda message: True, timeout: float = 10.0
     ) -> SeenMessage:
         """The first message of the bot in a chat that fits, as soon as it does; `messages` has its history."""
-        deadline = _now() + timeout
-        revision, wait = -1, 0.0
-        while True:
-            view = await self.chat_view(chat, revision=revision, wait=wait)
-            revision = view["revision"]
-            for message in map(seen_message, view["messages"]):
-                if message.from_bot and not message.deleted and predicate(message):
-                    return message
-            wait = min(deadline - _now(), LONGEST_POLL)
-            if wait <= 0:
-                raise WaitTimeoutError(f"no such message within {timeout} s; the chat:\n{await self.transcript(chat)}")
+
+        def find(view: Json) -> SeenMessage | None:
+            shown = map(seen_message, view["messages"])
+            return next((m for m in shown if m.from_bot and not m.deleted and predicate(m)), None)
+
+        async def look(revision: int, wait: float) -> Json:
+            return await self.chat_view(chat, revision=revision, wait=wait)
+
+        return await first_found(look, find, timeout, lambda: self.transcript(chat))
 
     async def wait_for_text(self, chat: Place, text: str, timeout: float = 10.0) -> SeenMessage:
         """The first message of the bot that contains a text."""
@@ -237,7 +166,3 @@ class TelegramSimulator(ActingClient):
             raise WaitTimeoutError(f"callback {callback_id} was not answered within {timeout} s")
         result: Json = answer
         return result
-
-
-def _now() -> float:
-    return asyncio.get_running_loop().time()

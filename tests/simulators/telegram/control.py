@@ -1,41 +1,24 @@
-"""The control side, /control/...: tests inject events, queue faults, and read records and chats. JSON in and out.
+"""The control side, /control/...: tests inject events, queue faults, and read chats. See simulators/control.py."""
 
-Long polls take `wait` in seconds. A mistake of the test is a 400 with {"error": ...}.
-"""
-
-import json
-from collections.abc import Awaitable, Callable
-from dataclasses import asdict, fields, replace
-from typing import Any
+from dataclasses import asdict
 
 from aiohttp import web
 
+from tests.simulators import control
+from tests.simulators.control import Action, ControlError, FaultRoutes, JournalRoutes, with_changes
+from tests.simulators.signals import wait_idle, wait_until
 from tests.simulators.telegram import people, view
 from tests.simulators.telegram.faults import Fault
-from tests.simulators.telegram.limits import Limits
-from tests.simulators.telegram.people import ControlError
 from tests.simulators.telegram.state import Bot, Chat, Json, World
-
-Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 def add_routes(app: web.Application, world: World) -> None:
     """Add all control routes to the application."""
     routes = ControlRoutes(world)
-    for name, action in {**routes.actions(), **routes.questions()}.items():
-        app.router.add_post(f"/control/{name}", _handler(action))
-
-
-def _handler(action: Callable[[Json], Awaitable[Any]]) -> Handler:
-    async def handle(request: web.Request) -> web.StreamResponse:
-        body = await request.read()
-        try:
-            result = await action(json.loads(body) if body else {})
-        except ControlError as mistake:
-            return web.Response(status=400, body=json.dumps({"error": str(mistake)}).encode())
-        return web.Response(body=json.dumps(result).encode(), content_type="application/json")
-
-    return handle
+    faults = FaultRoutes(
+        world.faults, Fault, world.released, lambda spec: routes.bot(spec).id, lambda spec: spec.get("chat_id")
+    )
+    control.add_routes(app, routes, JournalRoutes(world.journal), faults)
 
 
 class ControlRoutes:
@@ -44,8 +27,7 @@ class ControlRoutes:
     def __init__(self, world: World) -> None:
         self._world = world
 
-    def actions(self) -> dict[str, Callable[[Json], Awaitable[Any]]]:
-        """Routes that change something."""
+    def actions(self) -> dict[str, Action]:
         return {
             "bots": self.add_bot,
             "chats": self.add_chat,
@@ -57,19 +39,9 @@ class ControlRoutes:
             "updates": self.updates,
             "reserve": self.reserve,
             "redeliver": self.redeliver,
-            "faults": self.add_fault,
-            "clear-faults": self.clear_faults,
-            "release": self.release,
             "dead": self.dead,
             "limits": self.limits,
             "forget": self.forget,
-            "lean": self.lean,
-        }
-
-    def questions(self) -> dict[str, Callable[[Json], Awaitable[Any]]]:
-        """Routes that read, most of them long polls."""
-        return {
-            "records": self.records,
             "chat": self.chat,
             "idle": self.idle,
             "polled": self.polled,
@@ -80,17 +52,16 @@ class ControlRoutes:
             "commands": self.commands,
             "deliveries": self.deliveries,
             "showing": self.showing,
-            "tally": self.tally,
         }
 
-    def _bot(self, spec: Json) -> Bot:
+    def bot(self, spec: Json) -> Bot:
         bot = self._world.bots_by_id.get(int(spec["bot"]))
         if bot is None:
             raise ControlError(f"unknown bot {spec['bot']}")
         return bot
 
     def _chat(self, spec: Json) -> Chat:
-        bot = self._bot(spec)
+        bot = self.bot(spec)
         chat = self._world.chat(bot, int(spec["chat_id"]))
         if chat is None:
             raise ControlError(f"unknown chat {spec['chat_id']}")
@@ -102,7 +73,7 @@ class ControlRoutes:
 
     async def add_chat(self, spec: Json) -> Json:
         """Make a chat known without an update: chat, threads, members."""
-        chat = self._world.ensure_chat(self._bot(spec), spec["chat"])
+        chat = self._world.ensure_chat(self.bot(spec), spec["chat"])
         chat.threads.update(spec.get("threads", []))
         for member in spec.get("members", []):
             chat.members[int(member["user"]["id"])] = member
@@ -110,64 +81,45 @@ class ControlRoutes:
 
     async def say(self, spec: Json) -> Json:
         """people.say"""
-        return asdict(people.say(self._world, self._bot(spec), spec))
+        return asdict(people.say(self._world, self.bot(spec), spec))
 
     async def edit(self, spec: Json) -> Json:
         """people.edit"""
-        return asdict(people.edit(self._world, self._bot(spec), spec))
+        return asdict(people.edit(self._world, self.bot(spec), spec))
 
     async def press(self, spec: Json) -> Json:
         """people.press"""
-        return people.press(self._world, self._bot(spec), spec)
+        return people.press(self._world, self.bot(spec), spec)
 
     async def membership(self, spec: Json) -> Json:
         """people.change_membership"""
-        return asdict(people.change_membership(self._world, self._bot(spec), spec))
+        return asdict(people.change_membership(self._world, self.bot(spec), spec))
 
     async def migrate(self, spec: Json) -> Json:
         """people.migrate"""
-        return {"said": [asdict(said) for said in people.migrate(self._world, self._bot(spec), spec)]}
+        return {"said": [asdict(said) for said in people.migrate(self._world, self.bot(spec), spec)]}
 
     async def updates(self, spec: Json) -> Json:
         """people.inject; `filtered` applies the bot's allowed_updates."""
         filtered = bool(spec.get("filtered", False))
-        return {"update_ids": people.inject(self._world, self._bot(spec), spec["updates"], filtered=filtered)}
+        return {"update_ids": people.inject(self._world, self.bot(spec), spec["updates"], filtered=filtered)}
 
     async def reserve(self, spec: Json) -> Json:
         """Leave a gap of `count` update ids, to be used in any order later."""
-        return {"first": self._bot(spec).queue.reserve_ids(int(spec["count"]))}
+        return {"first": self.bot(spec).queue.reserve_ids(int(spec["count"]))}
 
     async def redeliver(self, spec: Json) -> Json:
         """Deliver an earlier update once more, as after a confirmation that was lost."""
-        bot = self._bot(spec)
+        bot = self.bot(spec)
         pending = bot.queue.known(int(spec["update_id"]))
         if pending is None:
             raise ControlError(f"unknown update {spec['update_id']}")
         chat = self._world.chats.get(pending.chat) if pending.chat else None
         return {"update_id": self._world.queue_update(bot, pending.update, chat, filtered=False)}
 
-    async def add_fault(self, spec: Json) -> Json:
-        """Queue a fault for a method (or "*", or "file") and optionally one chat."""
-        known = {field.name for field in fields(Fault)}
-        fault = Fault(**{name: value for name, value in spec["fault"].items() if name in known})
-        chat_id = spec.get("chat_id")
-        times, skip = int(spec.get("times", 1)), int(spec.get("skip", 0))
-        self._world.faults.add(self._bot(spec).id, spec["method"], chat_id, fault, times=times, skip=skip)
-        return {}
-
-    async def clear_faults(self, spec: Json) -> Json:
-        """Forget all queued faults."""
-        self._world.faults.clear()
-        return {}
-
-    async def release(self, spec: Json) -> Json:
-        """Let all held calls go on."""
-        self._world.released.fire()
-        return {}
-
     async def dead(self, spec: Json) -> Json:
         """Switch on or off that polls are accepted and never answered."""
-        queue = self._bot(spec).queue
+        queue = self.bot(spec).queue
         if spec["dead"]:
             queue.play_dead()
         else:
@@ -176,10 +128,8 @@ class ControlRoutes:
 
     async def limits(self, spec: Json) -> Json:
         """Change rate limits of one bot; absent values stay."""
-        bot = self._bot(spec)
-        known = {field.name for field in fields(Limits)}
-        changes = {name: value for name, value in spec.items() if name in known}
-        bot.meter.limits = replace(bot.meter.limits, **changes)
+        bot = self.bot(spec)
+        bot.meter.limits = with_changes(bot.meter.limits, spec)
         return asdict(bot.meter.limits)
 
     async def forget(self, spec: Json) -> Json:
@@ -188,38 +138,33 @@ class ControlRoutes:
             del self._world.chats[key]
         return {}
 
-    async def records(self, spec: Json) -> Json:
-        """Records that are new or changed since a position."""
-        position, records = await self._world.journal.since(int(spec["after"]), float(spec.get("wait", 0)))
-        return {"position": position, "records": records}
-
     async def chat(self, spec: Json) -> Json:
         """The chat as seen now, once it is newer than `revision`."""
         chat = self._chat(spec)
         revision = int(spec.get("revision", -1))
-        await view.wait_until(chat.changed, lambda: chat.revision > revision, float(spec.get("wait", 0)))
+        await wait_until(chat.changed, lambda: chat.revision > revision, float(spec.get("wait", 0)))
         return view.chat_view(chat, history=bool(spec.get("history")))
 
     async def idle(self, spec: Json) -> Json:
         """Wait until a chat, or the whole bot, is idle."""
-        party = self._bot(spec) if spec.get("chat_id") is None else self._chat(spec)
-        return {"idle": await view.wait_idle(party, float(spec["quiet"]), float(spec["wait"]))}
+        party = self.bot(spec) if spec.get("chat_id") is None else self._chat(spec)
+        return {"idle": await wait_idle(party, float(spec["quiet"]), float(spec["wait"]))}
 
     async def polled(self, spec: Json) -> Json:
         """Wait until the bot holds a poll open."""
-        bot = self._bot(spec)
-        return {"polled": await view.wait_until(bot.changed, lambda: bot.queue.polled, float(spec["wait"]))}
+        bot = self.bot(spec)
+        return {"polled": await wait_until(bot.changed, lambda: bot.queue.polled, float(spec["wait"]))}
 
     async def connections(self, spec: Json) -> Json:
         """How many connections are open that made calls for this bot."""
-        return {"open": self._bot(spec).connections.count}
+        return {"open": self.bot(spec).connections.count}
 
     async def callback(self, spec: Json) -> Json:
         """Wait for the answer to a button press."""
         callback = self._world.callbacks.get(spec["callback_id"])
         if callback is None:
             raise ControlError(f"unknown callback {spec['callback_id']}")
-        await view.wait_until(callback.answered, lambda: callback.answer is not None, float(spec["wait"]))
+        await wait_until(callback.answered, lambda: callback.answer is not None, float(spec["wait"]))
         return {"answer": callback.answer}
 
     async def file(self, spec: Json) -> Json:
@@ -231,21 +176,16 @@ class ControlRoutes:
 
     async def refusals(self, spec: Json) -> Json:
         """How often each rate limit refused a call, or would have."""
-        return asdict(self._bot(spec).meter.refusals)
+        return asdict(self.bot(spec).meter.refusals)
 
     async def commands(self, spec: Json) -> Json:
         """All command lists of a bot."""
-        lists = self._bot(spec).commands.items()
+        lists = self.bot(spec).commands.items()
         return {"lists": [{"scope": scope, "language": language, "commands": c} for (scope, language), c in lists]}
-
-    async def lean(self, spec: Json) -> Json:
-        """From now on (or no longer) requests are counted and not recorded."""
-        self._world.journal.lean = bool(spec["lean"])
-        return {}
 
     async def deliveries(self, spec: Json) -> Json:
         """When each update was queued and first handed out, in the order in which they were queued."""
-        remembered = self._bot(spec).queue.remembered()
+        remembered = self.bot(spec).queue.remembered()
         return {
             "updates": [
                 {
@@ -260,11 +200,6 @@ class ControlRoutes:
 
     async def showing(self, spec: Json) -> Json:
         """How many messages in this bot's private chats show a text."""
-        bot = self._bot(spec)
+        bot = self.bot(spec)
         mine = (chat for chat in self._world.chats.values() if chat.key[0] == bot.id)
         return {"count": view.count_showing(mine, spec["text"])}
-
-    async def tally(self, spec: Json) -> Json:
-        """Finished requests to all bots: how many of each method with each outcome."""
-        counts = self._world.journal.tally.items()
-        return {"counts": [{"method": method, "outcome": outcome, "count": n} for (method, outcome), n in counts]}

@@ -3,45 +3,23 @@
 import base64
 import hashlib
 import itertools
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-CHUNK_SIZE = 256 * 1024
+from tests.simulators.files import StreamedFile
+
 KEPT_UPLOAD_BYTES = 8 * 1024 * 1024
 MAX_UPLOAD_BYTES = 50 * 1024 * 1024
 MAX_DOWNLOAD_BYTES = 20 * 1024 * 1024
-FILLER = bytes(range(256)) * (CHUNK_SIZE // 256)
 
 
-@dataclass
-class StoredFile:
-    """A file that getFile finds. It may declare one size and stream another; `sent` counts bytes handed to sockets."""
+@dataclass(kw_only=True)
+class StoredFile(StreamedFile):
+    """A file that getFile finds."""
 
     file_id: str
     bot_id: int
     path: str
-    name: str
-    mime: str
-    declared_size: int
-    stream_size: int
-    content: bytes | None
-    sent: int = 0
-    downloads: int = 0
-
-    @property
-    def honest(self) -> bool:
-        return self.declared_size == self.stream_size
-
-    def chunks(self) -> Iterator[bytes]:
-        """The content, a repeated filler where none was given; never more than one chunk in memory."""
-        if self.content is not None and self.stream_size == len(self.content):
-            yield self.content
-            return
-        left = self.stream_size
-        while left > 0:
-            yield FILLER if left >= CHUNK_SIZE else FILLER[:left]
-            left -= CHUNK_SIZE
 
 
 @dataclass(frozen=True)
@@ -120,7 +98,16 @@ class FileStore:
         suffix = name.rpartition(".")[2] if "." in name else "bin"
         suffix = suffix if suffix.isalnum() else "bin"
         path = f"{folder}/file_{number}.{suffix}"
-        stored = StoredFile(f"FILE{number:08d}", bot_id, path, name, mime, declared, stream, content)
+        stored = StoredFile(
+            file_id=f"FILE{number:08d}",
+            bot_id=bot_id,
+            path=path,
+            name=name,
+            mime=mime,
+            declared_size=declared,
+            stream_size=stream,
+            content=content,
+        )
         self._by_id[stored.file_id] = stored
         self._by_path[bot_id, path] = stored
         return stored

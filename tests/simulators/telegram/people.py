@@ -5,6 +5,7 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
+from tests.simulators.control import ControlError
 from tests.simulators.telegram.entities import detected
 from tests.simulators.telegram.keyboards import find_button
 from tests.simulators.telegram.media import media_object
@@ -14,10 +15,6 @@ from tests.simulators.telegram.state import Bot, Callback, Chat, Json, StoredMes
 GROUP_ANONYMOUS_BOT = {"id": 1087968824, "is_bot": True, "first_name": "Group", "username": "GroupAnonymousBot"}
 
 _callbacks = itertools.count(4_000_000_000_000_001)
-
-
-class ControlError(Exception):
-    """A test asked for something impossible; the control surface answers 400 with this text."""
 
 
 @dataclass(frozen=True)

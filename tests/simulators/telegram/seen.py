@@ -1,9 +1,10 @@
 """What tests see of the simulated Telegram: people and rooms to act with, messages and calls to assert on."""
 
-import base64
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal
+
+from tests.simulators.seen import SeenCall, file_json
 
 Json = dict[str, Any]
 FileKind = Literal["document", "photo", "voice", "audio", "video"]
@@ -76,11 +77,7 @@ class FileSpec:
 
     def to_json(self) -> Json:
         """The control surface's media spec."""
-        spec: Json = {"kind": self.kind, "name": self.name, "mime": self.mime}
-        spec.update({"declared_size": self.declared_size, "stream_size": self.stream_size})
-        if self.content is not None:
-            spec["base64"] = base64.b64encode(self.content).decode("ascii")
-        return spec
+        return file_json(self)
 
 
 @dataclass(frozen=True)
@@ -147,25 +144,14 @@ class SeenMessage:
         return [button for row in (self.reply_markup or {}).get("inline_keyboard", []) for button in row]
 
 
-@dataclass(frozen=True)
-class RecordedCall:
-    """One request that the simulator received (journal.Record in server terms); see there for `outcome`."""
+@dataclass(frozen=True, kw_only=True)
+class RecordedCall(SeenCall):
+    """One request that the simulator received (journal.Record in server terms); see there for the fields."""
 
-    index: int
     bot_id: int | None
-    method: str
-    http_method: str
-    path: str
     query: dict[str, str]
-    headers: dict[str, str]
-    arrived: float
-    params: Json
     files: list[Json]
     chat_id: int | None
-    finished: float | None
-    status: int | None
-    outcome: str
-    applied: bool
     description: str
     message_id: int | None
 

@@ -1,14 +1,13 @@
 """The Bot API side of the simulator: dispatch of calls with their faults, long polls, file downloads, recording."""
 
-import asyncio
 import json
-import socket
-import struct
 from collections.abc import Callable
 from typing import Any
 
 from aiohttp import web
 
+from tests.simulators.connections import reset_connection
+from tests.simulators.faulty import FaultyServer
 from tests.simulators.telegram import control, media, methods, profile
 from tests.simulators.telegram.calls import Call, read_call
 from tests.simulators.telegram.errors import ApiError
@@ -43,10 +42,11 @@ def build_app(world: World) -> web.Application:
     return app
 
 
-class BotApi:
+class BotApi(FaultyServer[Record, Fault]):
     """Handlers of the Bot API side."""
 
     def __init__(self, world: World) -> None:
+        super().__init__(world.journal, world.released)
         self._world = world
 
     async def call(self, request: web.Request) -> web.StreamResponse:
@@ -61,7 +61,7 @@ class BotApi:
                 self._world.bot(request.match_info["token"])
                 raise ApiError(404, "Not Found")
         except ApiError as refused:
-            return self._refuse(record, refused)
+            return self._refuse_at_once(record, refused)
         except ConnectionResetError:  # the bot was killed in mid request
             self._world.journal.finish(record, None, "dropped")
             return web.Response()
@@ -84,94 +84,56 @@ class BotApi:
         bot, record = self._arrive(request, FILE_DOWNLOAD, f"/file/bot<TOKEN>/{path}")
         stored = self._world.files.at_path(bot.id, path) if bot is not None else None
         if bot is None or stored is None:
-            return self._refuse(record, ApiError(404, "Not Found"))
+            return self._refuse_at_once(record, ApiError(404, "Not Found"))
         fault = self._world.faults.take(bot.id, FILE_DOWNLOAD, None)
         if fault is not None:
-            await self._before(fault, record)
+            await self.before(fault, record)
             if fault.answer != "normal":
-                return self._broken_answer(request, fault, record)
-        response = web.StreamResponse(headers={"Content-Type": "application/octet-stream"})
-        if stored.honest:
-            response.content_length = stored.stream_size
-        stored.downloads += 1
-        await response.prepare(request)
-        try:
-            for chunk in stored.chunks():
-                await response.write(chunk)
-                stored.sent += len(chunk)
-            await response.write_eof()
-        except ConnectionError:
-            self._world.journal.finish(record, 200, "dropped")
-            return response
-        record.applied = True
-        self._world.journal.finish(record, 200, "applied")
+                return self.broken_answer(request, fault, record)
+        response, record.applied = await stored.stream(request, "application/octet-stream")
+        self._world.journal.finish(record, 200, "applied" if record.applied else "dropped")
         return response
 
     def _arrive(self, request: web.Request, method: str, path: str) -> tuple[Bot | None, Record]:
         bot = self._world.bots.get(request.match_info["token"])
         if bot is not None:
             bot.connections.note(request)
-        record = self._world.journal.arrive(
-            bot.id if bot else None, method, request.method, path, dict(request.query), dict(request.headers)
+        record = Record(
+            bot_id=bot.id if bot else None,
+            method=method,
+            http_method=request.method,
+            path=path,
+            query=dict(request.query),
+            headers=dict(request.headers),
         )
-        return bot, record
+        return bot, self._world.journal.arrive(record)
 
     async def _answer(self, request: web.Request, bot: Bot, call: Call, record: Record) -> web.StreamResponse:
         fault = self._world.faults.take(bot.id, call.method.lower(), call.chat_id)
-        if fault is None:
-            return await self._apply(request, bot, call, record, "applied")
-        await self._before(fault, record)
-        if fault.apply:
-            answer = await self._apply(request, bot, call, record, fault.name, finish=False)
-            self._world.journal.note(record)
-            await asyncio.sleep(fault.hang)
-            if fault.hold_after:
-                await self._hold(record)
-            if fault.answer == "normal":
-                self._world.journal.finish(record, answer.status, fault.name)
-                return answer
-        return self._broken_answer(request, fault, record)
-
-    async def _before(self, fault: Fault, record: Record) -> None:
-        await asyncio.sleep(fault.delay)
-        if fault.hold_before:
-            await self._hold(record)
-
-    async def _hold(self, record: Record) -> None:
-        record.outcome = "held"
-        self._world.journal.note(record)
-        await self._world.released.wait()
-
-    def _broken_answer(self, request: web.Request, fault: Fault, record: Record) -> web.Response:
-        if fault.answer == "reset":
-            _reset_connection(request)
-            self._world.journal.finish(record, None, fault.name)
+        try:
+            return await self.meet(fault, request, record, lambda: self._apply(request, bot, call, record))
+        except PollDroppedError:
+            reset_connection(request.transport)
+            self._world.journal.finish(record, None, "dropped")
             return web.Response()
+
+    def answer_of(self, fault: Fault, record: Record) -> web.Response:
         record.description = fault.description
-        self._world.journal.finish(record, fault.code, fault.name)
         if fault.answer == "html":
             return web.Response(status=fault.code, text=HTML_502, content_type="text/html")
         if fault.answer == "garbage":
             return web.Response(text=NOT_JSON, content_type="application/json")
         return _json(fault.code, ApiError(fault.code, fault.description, fault.parameters).body())
 
-    async def _apply(
-        self, request: web.Request, bot: Bot, call: Call, record: Record, outcome: str, *, finish: bool = True
-    ) -> web.Response:
-        """Perform the call by the API's rules; with finish=False the record stays open for the fault's second half."""
+    async def _apply(self, request: web.Request, bot: Bot, call: Call, record: Record) -> web.Response:
+        """Perform the call by the API's rules; raises PollDroppedError for a poll that gets no answer."""
         try:
             result = await self._perform(request, bot, call)
         except ApiError as refused:
-            return self._refuse(record, refused)
-        except PollDroppedError:
-            _reset_connection(request)
-            self._world.journal.finish(record, None, "dropped")
-            return web.Response()
+            return _refusal(record, refused)
         record.applied = True
         if isinstance(result, dict):
             record.message_id = result.get("message_id")
-        if finish:
-            self._world.journal.finish(record, 200, outcome)
         return _json(200, {"ok": True, "result": result})
 
     async def _perform(self, request: web.Request, bot: Bot, call: Call) -> Any:
@@ -193,23 +155,17 @@ class BotApi:
             call.integer("offset"), limit, call.integer("timeout"), allowed, lambda: request.transport is not None
         )
 
-    def _refuse(self, record: Record, refused: ApiError) -> web.Response:
-        record.description = refused.description
-        self._world.journal.finish(record, refused.code, "refused")
-        return _json(refused.code, refused.body())
+    def _refuse_at_once(self, record: Record, refused: ApiError) -> web.Response:
+        answer = _refusal(record, refused)
+        self._world.journal.finish(record, answer.status, "refused")
+        return answer
+
+
+def _refusal(record: Record, refused: ApiError) -> web.Response:
+    record.description = refused.description
+    return _json(refused.code, refused.body())
 
 
 def _json(status: int, body: Any) -> web.Response:
     # Escaped to ASCII as the real server does; so even a lone surrogate that a test injects survives the wire.
     return web.Response(status=status, body=json.dumps(body).encode(), content_type="application/json")
-
-
-def _reset_connection(request: web.Request) -> None:
-    """Close with RST instead of FIN, as a connection that broke on its way."""
-    transport = request.transport
-    if transport is None:
-        return
-    connection = transport.get_extra_info("socket")
-    if connection is not None:
-        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-    transport.abort()

@@ -6,12 +6,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tests.simulators.connections import OpenConnections
+from tests.simulators.faults import FaultQueue
+from tests.simulators.journal import CallJournal
+from tests.simulators.signals import Party, Place, Signal
 from tests.simulators.telegram.errors import ApiError, bad_request
-from tests.simulators.telegram.faults import FaultQueue
+from tests.simulators.telegram.faults import Fault
 from tests.simulators.telegram.files import FileStore
-from tests.simulators.telegram.journal import Journal
+from tests.simulators.telegram.journal import Record
 from tests.simulators.telegram.limits import Limits, RateMeter
-from tests.simulators.telegram.signals import Signal
 from tests.simulators.telegram.updates import ChatKey, Pending, Update, UpdateQueue
 
 Json = dict[str, Any]
@@ -61,7 +63,7 @@ class MessageIds:
 
 
 @dataclass
-class Chat:
+class Chat(Place):
     """A conversation. Groups are shared by all bots; a private chat belongs to one bot and one person."""
 
     key: ChatKey
@@ -74,11 +76,6 @@ class Chat:
     draft: Json | None = None
     drafts: list[Json] = field(default_factory=list)
     actions: list[Json] = field(default_factory=list)
-    pending_updates: int = 0
-    in_flight: int = 0
-    revision: int = 0
-    last_activity: float = 0.0
-    changed: Signal = field(default_factory=Signal)
 
     @property
     def id(self) -> int:
@@ -87,12 +84,6 @@ class Chat:
     @property
     def is_private(self) -> bool:
         return bool(self.data["type"] == "private")
-
-    def touch(self) -> None:
-        """Something happened here: wake those who watch this chat."""
-        self.revision += 1
-        self.last_activity = time.monotonic()
-        self.changed.fire()
 
     def visible(self, message_id: int) -> StoredMessage | None:
         """The message unless it is unknown or deleted."""
@@ -110,19 +101,17 @@ class Callback:
     answered: Signal = field(default_factory=Signal)
 
 
-class Bot:
+class Bot(Party):
     """One token's bot: its profile, update queue, meters, and command lists."""
 
     def __init__(self, token: str, profile: Json, world: "World") -> None:
+        super().__init__()
         self.token = token
         self.profile = profile
         self.queue = UpdateQueue(functools.partial(world.confirmed, self))
         self.meter = RateMeter(Limits())
         self.commands: dict[tuple[str, str], list[Json]] = {}
         self.ids = MessageIds()
-        self.in_flight = 0
-        self.last_activity = 0.0
-        self.changed = Signal()
         self.connections = OpenConnections()
 
     @property
@@ -134,10 +123,10 @@ class Bot:
         """The bot as the `from` of its messages."""
         return {name: self.profile[name] for name in ("id", "is_bot", "first_name", "username")}
 
-    def touch(self) -> None:
-        """Something happened to this bot: wake those who watch it."""
-        self.last_activity = time.monotonic()
-        self.changed.fire()
+    @property
+    def pending(self) -> int:
+        """How many updates it has not confirmed."""
+        return len(self.queue)
 
 
 class World:
@@ -149,8 +138,8 @@ class World:
         self.chats: dict[ChatKey, Chat] = {}
         self.callbacks: dict[str, Callback] = {}
         self.files = FileStore()
-        self.journal = Journal()
-        self.faults = FaultQueue()
+        self.journal = CallJournal[Record]()
+        self.faults = FaultQueue[Fault]()
         self.released = Signal()
 
     def add_bot(self, token: str, **profile: Any) -> Bot:
@@ -221,7 +210,7 @@ class World:
         if filtered and not bot.queue.accepts(kind):
             return None
         if chat is not None:
-            chat.pending_updates += 1
+            chat.pending += 1
         bot.touch()
         return bot.queue.add(update, chat.key if chat else None)
 
@@ -230,9 +219,8 @@ class World:
         bot.touch()
         chat = self.chats.get(pending.chat) if pending.chat else None
         if chat is not None:
-            chat.pending_updates -= 1
-            chat.last_activity = time.monotonic()
-            chat.changed.fire()
+            chat.pending -= 1
+            chat.stir()
 
 
 def _exclusion(chat: Chat, status: str) -> str:

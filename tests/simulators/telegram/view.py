@@ -1,10 +1,9 @@
-"""What a person sees in a chat now, as JSON for the control surface; also idleness, which tests wait for."""
+"""What a person sees in a chat now, as JSON; called by control.py."""
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
-from tests.simulators.telegram.signals import Signal
-from tests.simulators.telegram.state import Bot, Chat, Json, StoredMessage
+from tests.simulators.telegram.state import Chat, Json, StoredMessage
 
 DRAFT_SECONDS = 30.0
 
@@ -56,29 +55,3 @@ def _live_draft(chat: Chat) -> Json | None:
     """A draft vanishes with the bot's next message, or after about 30 seconds."""
     draft = chat.draft
     return draft if draft is not None and time.monotonic() - draft["at"] < DRAFT_SECONDS else None
-
-
-async def wait_until(signal: Signal, condition: Callable[[], bool], wait: float) -> bool:
-    """Whether the condition became true within `wait` seconds; looked at again at each firing of the signal."""
-    deadline = time.monotonic() + wait
-    while not condition():
-        remaining = deadline - time.monotonic()
-        if remaining <= 0:
-            return False
-        await signal.wait(remaining)
-    return True
-
-
-async def wait_idle(party: Bot | Chat, quiet: float, wait: float) -> bool:
-    """Whether, within `wait` seconds, all updates were confirmed, no call was running and `quiet` seconds passed so."""
-    deadline = time.monotonic() + wait
-    while True:
-        pending = len(party.queue) if isinstance(party, Bot) else party.pending_updates
-        now = time.monotonic()
-        still = party.last_activity + quiet - now
-        busy = pending > 0 or party.in_flight > 0
-        if not busy and still <= 0:
-            return True
-        if now >= deadline:
-            return False
-        await party.changed.wait(min(deadline - now, deadline - now if busy else still))

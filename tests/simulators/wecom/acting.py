@@ -1,34 +1,28 @@
 """The part of the test client that acts: people write and press, tests disturb the connection and the answers."""
 
-import asyncio
 from collections.abc import Sequence
 from typing import Any
 
 import httpx
 
+from tests.simulators.client import StagedClient, WaitTimeoutError
 from tests.simulators.wecom.faults import ABORT, Fault
-from tests.simulators.wecom.seen import ALICE, FileSpec, Json, Person, Place, Room, Said, Status
+from tests.simulators.wecom.seen import ALICE, FileSpec, Json, Person, Place, Room, Said, SeenFrame, Status
 
 Part = str | FileSpec
 
 
-class SimulatorError(AssertionError):
-    """The simulator refused a test's request, or the bot did what no test allows."""
-
-
-class WaitTimeoutError(AssertionError):
-    """What a test waited for did not happen; the text shows what did."""
-
-
-class ActingClient:
+class ActingClient(StagedClient[SeenFrame]):
     """One bot's view of the simulator, without reading."""
 
     def __init__(self, root: str, http: httpx.AsyncClient, bot: Json) -> None:
-        self.root = root
         self.bot_id: str = bot["bot"]
         self.secret: str = bot["secret"]
         self.name: str = bot["name"]
-        self._http = http
+        super().__init__(root, http, {"bot": self.bot_id}, SeenFrame)
+
+    def owns(self, record: SeenFrame) -> bool:
+        return record.bot_id == self.bot_id
 
     @property
     def url(self) -> str:
@@ -37,11 +31,7 @@ class ActingClient:
 
     async def ask(self, action: str, **spec: Any) -> Json:
         """A request to the control side for this bot. Raises SimulatorError."""
-        answer = await self._http.post(f"{self.root}/control/{action}", json={"bot": self.bot_id, **spec})
-        if answer.status_code != httpx.codes.OK:
-            raise SimulatorError(f"{action}: {answer.text}")
-        result: Json = answer.json()
-        return result
+        return await self._ask(action, **spec)
 
     async def says(
         self,
@@ -104,23 +94,11 @@ class ActingClient:
 
     async def fail(self, command: str, fault: Fault, times: int = 1, *, skip: int = 0) -> None:
         """After `skip` frames of a command ("*": any), the next `times` ones meet this fault."""
-        await self.ask("faults", command=command, fault=fault.to_json(), times=times, skip=skip)
-
-    async def clear_faults(self) -> None:
-        """Forget all queued faults."""
-        await self.ask("clear-faults")
-
-    async def release(self) -> None:
-        """Ack all frames that `faults.hold` keeps waiting."""
-        await self.ask("release")
+        await self.ask("faults", method=command, fault=fault.to_json(), times=times, skip=skip)
 
     async def configure(self, **settings: Any) -> None:
         """Change the bot: silent, mute_pings, forget_req_ids, stream_seconds, secret, limits={...}."""
         await self.ask("configure", settings=settings)
-
-    async def advance(self, seconds: float) -> None:
-        """Turn the platform's clock forward: streams, windows, media and rates age."""
-        await self.ask("clock", seconds=seconds)
 
     async def close(self, code: int = ABORT) -> None:
         """Close the bot's connection with a code, or reset it."""
@@ -173,8 +151,3 @@ def _part(part: Part) -> Json:
     if isinstance(part, str):
         return {"kind": "text", "content": part}
     return {"kind": "image", "content": part.to_json()}
-
-
-def now() -> float:
-    """The running loop's time in seconds."""
-    return asyncio.get_running_loop().time()

@@ -1,20 +1,18 @@
 """The test client of the WeCom simulator: bots to test with, and waiting for what they do."""
 
 import uuid
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import httpx
 
+from tests.simulators.client import WaitTimeoutError, ask, control_connection, first_found
 from tests.simulators.process import SimulatorProcess
-from tests.simulators.wecom.acting import ActingClient, SimulatorError, WaitTimeoutError, now
+from tests.simulators.wecom.acting import ActingClient
 from tests.simulators.wecom.seen import Json, Place, Predicate, SeenFrame, SeenMessage, seen_message, transcript
 
 MODULE = "tests.simulators.wecom"
 DEFAULT_NAME = "Antler"
-LONGEST_POLL = 30.0
-# No read time-out: long polls end by themselves, and a simulator that dies closes its connections.
-HTTP_TIMEOUT = httpx.Timeout(10.0, read=None)
 
 
 @asynccontextmanager
@@ -27,8 +25,7 @@ async def running_wecom() -> AsyncIterator["WecomSimulator"]:
 @asynccontextmanager
 async def connect(process: SimulatorProcess) -> AsyncIterator["WecomSimulator"]:
     """A fresh bot of a simulator that already runs; `verify` runs at the end for all bots."""
-    limits = httpx.Limits(max_connections=None, max_keepalive_connections=100)
-    async with httpx.AsyncClient(trust_env=False, timeout=HTTP_TIMEOUT, limits=limits, verify=False) as http:
+    async with control_connection() as http:
         client = await _fresh(f"http://127.0.0.1:{process.port}", http, DEFAULT_NAME)
         yield client
         await client.verify(everybody=True)
@@ -36,72 +33,28 @@ async def connect(process: SimulatorProcess) -> AsyncIterator["WecomSimulator"]:
 
 async def _fresh(root: str, http: httpx.AsyncClient, name: str) -> "WecomSimulator":
     bot = {"bot": f"aib{uuid.uuid4().hex[:12]}", "secret": f"secret-{uuid.uuid4().hex}", "name": name}
-    (await http.post(f"{root}/control/bots", json=bot)).raise_for_status()
+    await ask(http, root, "bots", bot)
     return WecomSimulator(root, http, bot)
 
 
 class WecomSimulator(ActingClient):
     """One bot's view of the simulator."""
 
-    def __init__(self, root: str, http: httpx.AsyncClient, bot: Json) -> None:
-        super().__init__(root, http, bot)
-        self._position = 0
-        self._records: dict[int, SeenFrame] = {}
+    patience = 20.0
 
     async def fresh_bot(self, name: str = DEFAULT_NAME) -> "WecomSimulator":
         """Another bot, for which nothing has happened yet."""
         fresh = await _fresh(self.root, self._http, name)
-        fresh._position = (await self.ask("records", after=0))["position"]
+        await fresh._skip_records()
         return fresh
-
-    async def verify(self, *, everybody: bool = False) -> None:
-        """Raise SimulatorError for what the bot (or any) did that fails every test, such as an unknown command."""
-        if problems := await self.problems(everybody=everybody):
-            raise SimulatorError("; ".join(problems))
-
-    async def problems(self, *, everybody: bool = False) -> list[str]:
-        """The same as a list, for tests that provoke them; they are forgotten by being read."""
-        answer = await self.ask("problems", **({"bot": None} if everybody else {}))
-        return [str(problem) for problem in answer["problems"]]
 
     async def records(self, cmd: str | None = None, *, chat: Place | None = None) -> list[SeenFrame]:
         """All frames of this bot so far, in order of arrival; optionally of one command and conversation."""
-        await self._read_records(self._position, 0.0)
         return [
             record
-            for record in self._records.values()
+            for record in await self._all_records()
             if cmd in (None, record.cmd) and (chat is None or record.chat == chat.id)
         ]
-
-    async def wait_for_record(
-        self, predicate: Callable[[SeenFrame], bool], timeout: float = 20.0, *, since: int = 0
-    ) -> SeenFrame:
-        """The first frame from index `since` on that fits; frames are looked at again when they change."""
-        deadline = now() + timeout
-        position = self._position
-        candidates = [record for record in self._records.values() if record.index >= since]
-        while True:
-            for record in candidates:
-                if predicate(record):
-                    return record
-            remaining = deadline - now()
-            if remaining <= 0:
-                frames = ", ".join(f"{r.cmd} ({r.outcome})" for r in list(self._records.values())[-20:])
-                raise WaitTimeoutError(f"no such frame within {timeout} s; the latest: {frames}")
-            position, fresh = await self._read_records(position, min(remaining, LONGEST_POLL))
-            candidates = [record for record in fresh if record.index >= since]
-
-    async def _read_records(self, position: int, wait: float) -> tuple[int, list[SeenFrame]]:
-        answer = await self.ask("records", after=position, wait=wait)
-        fresh = [SeenFrame(**record) for record in answer["records"]]
-        mine = [record for record in fresh if record.bot_id == self.bot_id]
-        for record in mine:
-            known = self._records.get(record.index)
-            # Two waits may overlap: an answer that was overtaken must not undo a newer state.
-            if known is None or known.acked is None:
-                self._records[record.index] = record
-        self._position = max(self._position, answer["position"])
-        return answer["position"], mine
 
     async def messages(self, place: Place) -> list[SeenMessage]:
         """Everything in a conversation with its whole history, oldest first."""
@@ -120,18 +73,18 @@ class WecomSimulator(ActingClient):
         self, place: Place, predicate: Predicate = lambda message: True, timeout: float = 20.0
     ) -> SeenMessage:
         """The first message of the bot in a conversation that fits, as soon as it does."""
-        deadline = now() + timeout
-        revision, wait = -1, 0.0
-        while True:
-            view = await self.ask("chat", chat=place.id, kind=place.kind, revision=revision, wait=wait)
-            revision = view["revision"]
-            messages = [seen_message(bubble) for bubble in view["bubbles"]]
-            for message in messages:
-                if not message.author and predicate(message):
-                    return message
-            wait = min(deadline - now(), LONGEST_POLL)
-            if wait <= 0:
-                raise WaitTimeoutError(f"no such message within {timeout} s; the chat:\n{transcript(messages)}")
+
+        async def look(revision: int, wait: float) -> Json:
+            return await self.ask("chat", chat=place.id, kind=place.kind, revision=revision, wait=wait)
+
+        def find(view: Json) -> SeenMessage | None:
+            shown = map(seen_message, view["bubbles"])
+            return next((m for m in shown if not m.author and predicate(m)), None)
+
+        async def shown() -> str:
+            return transcript(await self.messages(place))
+
+        return await first_found(look, find, timeout, shown)
 
     async def wait_for_text(self, place: Place, text: str, timeout: float = 20.0) -> SeenMessage:
         """The first message of the bot that shows a text."""
@@ -151,11 +104,3 @@ class WecomSimulator(ActingClient):
         chat = None if place is None else place.id
         if not (await self.ask("idle", chat=chat, quiet=quiet, wait=timeout, streams=streams))["idle"]:
             raise WaitTimeoutError(f"not idle within {timeout} s")
-
-    async def count_showing(self, text: str) -> int:
-        """How many messages of the bot show exactly this text; cheap for the simulator."""
-        return int((await self.ask("count", text=text))["count"])
-
-    async def keep_lean(self, lean: bool = True) -> None:
-        """Do not record frames, so that hours of traffic fit into memory."""
-        await self.ask("lean", lean=lean)

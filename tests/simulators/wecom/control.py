@@ -1,41 +1,30 @@
-"""The control side, /control/...: tests act for people, queue faults, handle the connection, read. JSON in and out.
-
-Long polls take `wait` in seconds. A mistake of the test is a 400 with {"error": ...}.
-"""
+"""The control side, /control/...: tests act for people, handle the connection, read. See simulators/control.py."""
 
 import asyncio
-import json
 import time
-from collections.abc import Awaitable, Callable
 
 from aiohttp import web
 
+from tests.simulators import control
+from tests.simulators.control import Action, ControlError, FaultRoutes, JournalRoutes, StageRoutes
+from tests.simulators.signals import wait_until
 from tests.simulators.wecom import people
-from tests.simulators.wecom.errors import ControlError
 from tests.simulators.wecom.faults import Fault
 from tests.simulators.wecom.state import Bot, Chat, Json
 from tests.simulators.wecom.view import chat_view
 from tests.simulators.wecom.world import World
 
-Action = Callable[[Json], Awaitable[Json]]
-
 
 def add_routes(app: web.Application, world: World) -> None:
     """Add all control routes to the application."""
-    for name, action in {**Acting(world).actions(), **Reading(world).actions()}.items():
-        app.router.add_post(f"/control/{name}", _handler(action))
-
-
-def _handler(action: Action) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
-    async def handle(request: web.Request) -> web.StreamResponse:
-        body = await request.read()
-        try:
-            result = await action(json.loads(body) if body else {})
-        except ControlError as mistake:
-            return web.json_response({"error": str(mistake)}, status=400)
-        return web.json_response(result)
-
-    return handle
+    control.add_routes(
+        app,
+        Acting(world),
+        Reading(world),
+        JournalRoutes(world.journal),
+        FaultRoutes(world.faults, Fault, world.released, lambda spec: world.bot(str(spec["bot"])).bot_id),
+        StageRoutes(world.clock, world.problems, "bot"),
+    )
 
 
 class Acting:
@@ -54,12 +43,8 @@ class Acting:
             "redeliver": self._redeliver,
             "frame": self._frame,
             "configure": self._configure,
-            "faults": self._add_fault,
-            "clear-faults": self._clear_faults,
-            "release": self._release,
             "close": self._close,
             "kick": self._kick,
-            "clock": self._clock,
             "remove": self._remove,
         }
 
@@ -107,19 +92,6 @@ class Acting:
                 raise ControlError(f"unknown setting {name}")
         return {}
 
-    async def _add_fault(self, spec: Json) -> Json:
-        queue = self._bot(spec).faults
-        queue.add(spec["command"], Fault(**spec["fault"]), times=spec["times"], skip=spec["skip"])
-        return {}
-
-    async def _clear_faults(self, spec: Json) -> Json:
-        self._bot(spec).faults.clear()
-        return {}
-
-    async def _release(self, _spec: Json) -> Json:
-        self._world.released.fire()
-        return {}
-
     async def _close(self, spec: Json) -> Json:
         """Close the bot's connection with a code; 0 resets it."""
         socket = self._bot(spec).socket
@@ -134,10 +106,6 @@ class Acting:
         if socket is None:
             raise ControlError("not connected")
         await socket.kick()
-        return {}
-
-    async def _clock(self, spec: Json) -> Json:
-        self._world.clock.advance(float(spec["seconds"]))
         return {}
 
     async def _remove(self, spec: Json) -> Json:
@@ -156,14 +124,11 @@ class Reading:
     def actions(self) -> dict[str, Action]:
         return {
             "chat": self._chat,
-            "records": self._records,
             "connected": self._connected,
             "status": self._status,
-            "problems": self._problems,
             "media": self._media,
             "idle": self._idle,
-            "count": self._count,
-            "lean": self._lean,
+            "showing": self._count,
         }
 
     async def _chat(self, spec: Json) -> Json:
@@ -174,19 +139,14 @@ class Reading:
             await chat.changed.wait(float(spec["wait"]))
         return chat_view(chat)
 
-    async def _records(self, spec: Json) -> Json:
-        position, records = await self._world.journal.since(int(spec["after"]), float(spec.get("wait", 0)))
-        return {"position": position, "records": records}
-
     async def _connected(self, spec: Json) -> Json:
         """Wait until the bot has subscribed at least `times` times and its connection is (or is not) there."""
-        bot, deadline = self._world.bot(str(spec["bot"])), time.monotonic() + float(spec["wait"])
-        wanted, times = bool(spec["connected"]), int(spec["times"])
-        while (bot.socket is not None) is not wanted or bot.subscriptions < times:
-            remaining = deadline - time.monotonic()
-            if remaining <= 0:
-                break
-            await bot.changed.wait(remaining)
+        bot, wanted, times = self._world.bot(str(spec["bot"])), bool(spec["connected"]), int(spec["times"])
+
+        def reached() -> bool:
+            return (bot.socket is not None) is wanted and bot.subscriptions >= times
+
+        await wait_until(bot.changed, reached, float(spec["wait"]))
         return await self._status(spec)
 
     async def _status(self, spec: Json) -> Json:
@@ -199,15 +159,6 @@ class Reading:
             "sockets": sum(socket.bot is bot for socket in self._world.sockets),
             "refused": sum(chat.meter.refused for chat in bot.chats.values()),
         }
-
-    async def _problems(self, spec: Json) -> Json:
-        """What fails every test; forgotten by being read."""
-        chosen = spec.get("bot")
-        found, self._world.problems = list(self._world.problems), []
-        for bot in [self._world.bot(str(chosen))] if chosen else list(self._world.bots.values()):
-            found += [f"{bot.name}: {problem}" for problem in bot.problems]
-            bot.problems = []
-        return {"problems": found}
 
     async def _media(self, spec: Json) -> Json:
         """How often the served files with that name were fetched."""
@@ -233,7 +184,3 @@ class Reading:
         bot = self._world.bot(str(spec["bot"]))
         bubbles = (bubble for chat in bot.chats.values() for bubble in chat.bubbles)
         return {"count": sum(not bubble.author and bubble.text == spec["text"] for bubble in bubbles)}
-
-    async def _lean(self, spec: Json) -> Json:
-        self._world.journal.lean = bool(spec["lean"])
-        return {}

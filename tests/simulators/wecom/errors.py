@@ -33,7 +33,3 @@ class WecomError(Exception):
         super().__init__(f"{code} {MESSAGES.get(code, '')} {why}".strip())
         self.code = code
         self.why = why
-
-
-class ControlError(Exception):
-    """The test asked for something that is not there."""

@@ -1,14 +1,12 @@
-"""Faults for the next frames: what tests ask for (`Fault` and its constructors) and the queue that hands them out."""
+"""Faults for the next frames: what tests ask for."""
 
 import dataclasses
-from collections import deque
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from tests.simulators.wecom.errors import CONFLICT, EXPIRED, FREQUENCY, INVALID_REQ_ID, NOT_SUBSCRIBED
 
 Ack = Literal["normal", "error", "none", "close"]
-ANY_COMMAND = "*"
 ABORT = 0
 """As a close code: the TCP connection is reset, so that the client sees 1006."""
 
@@ -80,44 +78,3 @@ def hold() -> Fault:
 def close(code: int = ABORT, *, apply: bool = True) -> Fault:
     """Instead of an ack the connection is closed with that code."""
     return Fault(f"close {code or 'abort'}", "close", apply=apply, code=code)
-
-
-@dataclass
-class _Entry:
-    fault: Fault
-    skip: int
-    times: int
-
-
-class FaultQueue:
-    """Queued faults of one bot by command, served in their order; "*" after those of the command itself."""
-
-    def __init__(self) -> None:
-        self._queues: dict[str, deque[_Entry]] = {}
-
-    def add(self, command: str, fault: Fault, *, times: int, skip: int) -> None:
-        """After `skip` frames of the command, let the next `times` ones meet this fault."""
-        self._queues.setdefault(command, deque()).append(_Entry(fault, skip, times))
-
-    def clear(self) -> None:
-        """Forget everything that is queued."""
-        self._queues.clear()
-
-    def take(self, command: str) -> Fault | None:
-        """The fault for this frame, which is used up by it, or None."""
-        for name in (command, ANY_COMMAND):
-            if queue := self._queues.get(name):
-                return self._next(name, queue)
-        return None
-
-    def _next(self, name: str, queue: deque[_Entry]) -> Fault | None:
-        entry = queue[0]
-        if entry.skip > 0:
-            entry.skip -= 1
-            return None
-        entry.times -= 1
-        if entry.times <= 0:
-            queue.popleft()
-            if not queue:
-                del self._queues[name]
-        return entry.fault

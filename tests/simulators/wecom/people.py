@@ -3,8 +3,8 @@
 import base64
 from typing import Any
 
+from tests.simulators.control import ControlError
 from tests.simulators.wecom import cards
-from tests.simulators.wecom.errors import ControlError
 from tests.simulators.wecom.state import Bot, Chat, Json, Request, RequestKind, Served
 from tests.simulators.wecom.world import World, new_id, new_key
 

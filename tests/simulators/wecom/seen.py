@@ -5,6 +5,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from tests.simulators.seen import SeenRecord
+
 Json = dict[str, Any]
 Kind = Literal["single", "group"]
 
@@ -94,23 +96,23 @@ class SeenMessage:
         return [text for text, _ in self.buttons]
 
 
-@dataclass(frozen=True)
-class SeenFrame:
+@dataclass(frozen=True, kw_only=True)
+class SeenFrame(SeenRecord):
     """A frame that the bot sent (journal.Record in server terms)."""
 
-    index: int
     bot_id: str | None
     socket: int
     cmd: str
     req_id: str
     body: Json
-    arrived: float
     acked: float | None
     errcode: int | None
-    outcome: str
-    applied: bool
     chat: str | None
     why: str
+
+    @property
+    def title(self) -> str:
+        return self.cmd
 
 
 @dataclass(frozen=True)

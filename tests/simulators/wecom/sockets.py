@@ -2,12 +2,12 @@
 
 import asyncio
 import json
-import socket
-import struct
 from typing import Any
 
 from aiohttp import WSMsgType, web
 
+from tests.simulators.connections import reset_connection
+from tests.simulators.journal import HELD
 from tests.simulators.wecom import commands
 from tests.simulators.wecom.errors import (
     BAD_CREDENTIAL,
@@ -45,6 +45,10 @@ class Socket:
         self._tasks: set[asyncio.Task[None]] = set()
 
     @property
+    def _bot_id(self) -> str | None:
+        return None if self.bot is None else self.bot.bot_id
+
+    @property
     def current(self) -> bool:
         """The bot's live connection."""
         return self.bot is not None and self.bot.socket is self
@@ -59,7 +63,8 @@ class Socket:
         except (ValueError, KeyError, TypeError) as error:
             self._problem(f"no frame: {error!r}: {text[:200]}")
             return
-        record = self._world.journal.arrive(self.bot.bot_id if self.bot else None, self.number, cmd, req_id, body)
+        record = Record(bot_id=self._bot_id, socket=self.number, cmd=cmd, req_id=req_id, body=_shown(body))
+        self._world.journal.arrive(record)
         if self.bot is not None and (self.bot.silent or (cmd == PING and self.bot.mute_pings)):
             self._world.journal.finish(record, "ignored", None)
             return
@@ -68,15 +73,10 @@ class Socket:
             await self._answer(record, CONFLICT, None, "conflict")
             return
         self.unacked.add(req_id)
-        fault = self.bot.faults.take(cmd) if self.bot is not None else None
-        if cmd == SUBSCRIBE and fault is None:
-            fault = self._fault_of_unknown(body)
+        fault = self._world.faults.take(self._bot_id, cmd) if self._bot_id is not None else None
+        if cmd == SUBSCRIBE and fault is None:  # that of the bot which it wants to become
+            fault = self._world.faults.take(str(body.get("bot_id")), SUBSCRIBE)
         await self._apply(record, body, frame, fault)
-
-    def _fault_of_unknown(self, body: Json) -> Fault | None:
-        """A fault that a test queued for the next subscription."""
-        bot = self._world.bots.get(str(body.get("bot_id")))
-        return None if bot is None else bot.faults.take(SUBSCRIBE)
 
     async def _apply(self, record: Record, body: Json, frame: Json, fault: Fault | None) -> None:
         errcode, answer, outcome = 0, None, "applied"
@@ -111,7 +111,7 @@ class Socket:
         self, record: Record, errcode: int, answer: Json | None, outcome: str, delay: float, held: bool = False
     ) -> None:
         if held:
-            record.outcome = "held"
+            record.outcome = HELD
             self._world.journal.note(record)
             await self._world.released.wait()
         await asyncio.sleep(delay)
@@ -195,11 +195,7 @@ class Socket:
         if code:
             self._later(self._close_gracefully(code))
             return
-        if self._transport is not None:
-            connection = self._transport.get_extra_info("socket")
-            if connection is not None:
-                connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-            self._transport.abort()
+        reset_connection(self._transport)
 
     async def _close_gracefully(self, code: int) -> None:
         await self.ws.close(code=code)
@@ -215,8 +211,12 @@ class Socket:
             self.bot.changed.fire()
 
     def _problem(self, text: str) -> None:
-        problems = self.bot.problems if self.bot is not None else self._world.problems
-        problems.append(text)
+        self._world.problems.add(self._bot_id, text if self.bot is None else f"{self.bot.name}: {text}")
+
+
+def _shown(body: Json) -> Json:
+    """The body without secrets and the bytes of files."""
+    return {name: value for name, value in body.items() if name not in ("secret", "base64_data")}
 
 
 class SocketServer:

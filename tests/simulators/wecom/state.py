@@ -5,8 +5,7 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
-from tests.simulators.telegram.signals import Signal
-from tests.simulators.wecom.faults import FaultQueue
+from tests.simulators.signals import Party, Signal
 from tests.simulators.wecom.limits import Limits, Meter
 
 if TYPE_CHECKING:
@@ -50,7 +49,7 @@ class Bubble:
 
 
 @dataclass
-class Chat:
+class Chat(Party):
     """A conversation: id is the chatid of a group, the user id of a single one. spoke: the bot may push here."""
 
     id: str
@@ -60,9 +59,6 @@ class Chat:
     member: bool = True
     bubbles: list[Bubble] = field(default_factory=list)
     meter: Meter = field(default_factory=Meter)
-    revision: int = 0
-    last_activity: float = 0.0
-    changed: Signal = field(default_factory=Signal)
 
     def add(self, author: str, kind: str, **fields: Any) -> Bubble:
         """A new message at the end."""
@@ -71,12 +67,6 @@ class Chat:
         self.bubbles.append(bubble)
         self.touch()
         return bubble
-
-    def touch(self) -> None:
-        """Something happened here: wake those who watch."""
-        self.revision += 1
-        self.last_activity = time.monotonic()
-        self.changed.fire()
 
 
 @dataclass
@@ -145,9 +135,7 @@ class Served:
 class Bot:
     """One robot. silent: its connection is half open, nothing is read, answered or sent. mute_pings: only pings.
 
-    forget_req_ids: after a reconnect the req_ids of older connections are not known any more (846605).
-    problems: what it did that fails every test.
-    """
+    forget_req_ids: after a reconnect the req_ids of older connections are not known any more (846605)."""
 
     bot_id: str
     secret: str
@@ -159,7 +147,6 @@ class Bot:
     cards: dict[str, Bubble] = field(default_factory=dict)
     uploads: dict[str, Upload] = field(default_factory=dict)
     media: dict[str, Media] = field(default_factory=dict)
-    faults: FaultQueue = field(default_factory=FaultQueue)
     limits: Limits = field(default_factory=Limits)
     silent: bool = False
     mute_pings: bool = False
@@ -168,7 +155,6 @@ class Bot:
     subscriptions: int = 0
     kicks: int = 0
     closed_codes: list[int | None] = field(default_factory=list)
-    problems: list[str] = field(default_factory=list)
     changed: Signal = field(default_factory=Signal)
 
     def chat(self, chat_id: str, kind: Kind, name: str = "") -> Chat:

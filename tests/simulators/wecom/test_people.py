@@ -7,7 +7,7 @@ import pytest
 from cryptography.hazmat.primitives import padding
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
-from tests.simulators.wecom.acting import SimulatorError
+from tests.simulators.client import SimulatorError
 from tests.simulators.wecom.client import WecomSimulator
 from tests.simulators.wecom.conftest import Robot
 from tests.simulators.wecom.seen import ALICE, BOB, TEAM, FileSpec, Json

@@ -7,9 +7,12 @@ import uuid
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from tests.simulators.telegram.signals import Signal
-from tests.simulators.wecom.clock import Clock
-from tests.simulators.wecom.errors import ControlError
+from tests.simulators.clock import Clock
+from tests.simulators.control import ControlError
+from tests.simulators.faults import FaultQueue
+from tests.simulators.problems import Problems
+from tests.simulators.signals import Signal
+from tests.simulators.wecom.faults import Fault
 from tests.simulators.wecom.journal import Journal
 
 if TYPE_CHECKING:
@@ -24,11 +27,12 @@ class World:
     origin: str = ""
     clock: Clock = field(default_factory=Clock)
     journal: Journal = field(default_factory=Journal)
+    faults: FaultQueue[Fault] = field(default_factory=FaultQueue)
     bots: "dict[str, Bot]" = field(default_factory=dict)
     served: "dict[str, Served]" = field(default_factory=dict)
     sockets: "set[Socket]" = field(default_factory=set)
     released: Signal = field(default_factory=Signal)
-    problems: list[str] = field(default_factory=list)
+    problems: Problems = field(default_factory=Problems)
     numbers: "itertools.count[int]" = field(default_factory=lambda: itertools.count(1))
 
     def bot(self, bot_id: str) -> "Bot":

@@ -1,10 +1,10 @@
-"""The platform's clock, which tests can turn forward."""
+"""A simulated platform's clock, which tests can turn forward."""
 
 import time
 
 
 class Clock:
-    """Unix seconds plus whatever the test added; streams, windows, media and rate limits age by it."""
+    """Unix seconds plus whatever the test added; all that ages on the platform ages by it."""
 
     def __init__(self) -> None:
         self._offset = 0.0
