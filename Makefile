@@ -1,7 +1,7 @@
 # make run     start Antler; the first time it creates .venv and installs into it (ARGS="--config FILE" is passed on)
 # make test    run the tests (ARGS="-k name" is passed on)
 # make check   format, lint, types, import directions and tests: what the CI runs
-# make torture the gateway killed at every moment, hundreds of times; takes about an hour (ARGS="--quick" a minute)
+# make torture the gateway killed at every moment, hundreds of times; takes one to two hours (ARGS="--quick" a minute)
 # make bench   figures as JSON, on simulators on this machine (ARGS="chats-50 --quick" for less)
 # make clean   remove .venv and all caches; never the data
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
@@ -84,7 +85,7 @@ class MessageBus:
                 await self._waiting.put(parse(row))
             except ValidationError as error:
                 log.error("event %d of %s cannot be read: %s", row.id, row.account, error)
-                await self._store.write(lambda tx, row=row: inbox.settle(tx, [row.id], InboxState.DEAD, "unreadable"))  # type: ignore[misc]  # mypy has no type for a lambda's default
+                await self._store.write(partial(inbox.settle, ids=[row.id], state=InboxState.DEAD, reason="unreadable"))
 
     async def inbound(self) -> AsyncIterator[Inbound]:
         """Committed events, in the order of the inbox, for ever."""

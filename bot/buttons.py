@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
     from bot.store.rows import RunRow
     from bot.texts.catalogue import Texts
-    from channels.base import Capabilities, Channel
+    from channels.base import Channel
+    from channels.capabilities import Capabilities
     from channels.message import Address, Message, OutboundMessage
 
 WAITING = "waiting"
@@ -37,21 +38,30 @@ LOOKED_BACK = 50
 _NUMBER = re.compile(r"[1-9][0-9]{0,2}")
 
 
-def question(kind: str, prompt_id: str, conversation: str, options: object, now: datetime) -> PromptRow:
-    """A question that stays open for a week. options: JSON types."""
+def question(
+    kind: str,
+    prompt_id: str,
+    conversation: str,
+    options: object,
+    now: datetime,
+    *,
+    life: timedelta = LIFE,
+    who: str | None = None,
+) -> PromptRow:
+    """A question that stays open for `life`. options: JSON types. who: the only person who may answer."""
     return PromptRow(
         id=prompt_id,
         kind=kind,
         conversation=conversation,
-        run_id=None,
-        who=None,
+        who=who,
         options=json.dumps(options),
-        args_hash=None,
-        message_id=None,
-        expires_at=now + LIFE,
-        answer=None,
-        answered_by=None,
+        expires_at=now + life,
     )
+
+
+def row_of(prompt_id: str, *labels: str) -> tuple[Button, ...]:
+    """A row of buttons, one for each option of a question, in their order."""
+    return tuple(Button(label=label, data=f"{prompt_id}:{index}") for index, label in enumerate(labels))
 
 
 def waiting_question(run: RunRow, now: datetime) -> PromptRow:
@@ -61,9 +71,7 @@ def waiting_question(run: RunRow, now: datetime) -> PromptRow:
 
 def waiting_buttons(run: RunRow, texts: Texts) -> tuple[tuple[Button, ...], ...]:
     """Run now and Drop, for a message that waits."""
-    prompt = _waiting_id(run)
-    labels = (texts.button_run_now, texts.button_drop)
-    return (tuple(Button(label=label, data=f"{prompt}:{index}") for index, label in enumerate(labels)),)
+    return (row_of(_waiting_id(run), texts.button_run_now, texts.button_drop),)
 
 
 def retry_question(run: RunRow, now: datetime) -> PromptRow:
@@ -72,7 +80,7 @@ def retry_question(run: RunRow, now: datetime) -> PromptRow:
 
 def retry_buttons(run: RunRow, texts: Texts) -> tuple[tuple[Button, ...], ...]:
     """Try again, for an answer that failed."""
-    return ((Button(label=texts.button_retry, data=f"{_retry_id(run)}:0"),),)
+    return (row_of(_retry_id(run), texts.button_retry),)
 
 
 def chosen(prompt: PromptRow, index: int) -> tuple[str, str]:

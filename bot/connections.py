@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from bot.access.book import policy_of
@@ -75,7 +76,7 @@ class Connections:
                 publish=publish,
                 clock=self._clock,
                 route=self._router(account),
-                newest=lambda account=account: self._newest(account, policy),  # type: ignore[misc]  # mypy has no type for a lambda's default
+                newest=partial(self._newest, account, policy),
             )
             try:
                 channel = self._load(settings.type)(account, settings.adapter, ports)

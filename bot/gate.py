@@ -14,7 +14,7 @@ from bot.threads import Threads
 from channels.message import ButtonPressed, MembershipChanged, Message, MessageEdited
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     from bot.access.book import AccessBook
     from bot.access.doorkeeper import Doorkeeper
@@ -29,7 +29,8 @@ OPENS_GROUPS = "allow"
 
 
 class Gate:
-    """book: asked for each event, so that what changes counts from the next message on."""
+    """book: asked for each event, so that what changes counts from the next message on. channel: an account's, None
+    where it could not be built."""
 
     def __init__(
         self,
@@ -37,14 +38,14 @@ class Gate:
         book: AccessBook,
         door: Doorkeeper,
         commands: Commands,
-        channels: Mapping[str, Channel],
+        channel: Callable[[str], Channel | None],
         background: Background,
         store: Store,
     ) -> None:
         self._policies = book.policy
         self._door = door
         self._commands = commands
-        self._channels = channels
+        self._channel = channel
         self._background = background
         self.threads = Threads(store, lambda message: self.key(message.address, message.sender))
 
@@ -100,11 +101,11 @@ class Gate:
         """It asks for a group to be let in, or may answer the question that follows."""
         if message.address.kind != "group" or message.sender.kind != "user":
             return False
-        answers = message.mention and may_be_number(message, self._channels.get(message.account))
+        answers = message.mention and may_be_number(message, self._channel(message.account))
         return answers or (line is not None and line.name == OPENS_GROUPS)
 
     def command(self, message: Message) -> CommandLine | None:
         """The command that a message gives the bot."""
-        channel = self._channels.get(message.account)
+        channel = self._channel(message.account)
         identity = None if channel is None else channel.identity
         return meant_for_us(message, None if identity is None else identity.username, self._commands.knows)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import importlib
 import logging
 from datetime import timedelta
 from importlib.metadata import version
@@ -12,14 +11,9 @@ from typing import TYPE_CHECKING
 
 from bot import heap, signals, terminal, upkeep
 from bot.access import claim_notice
-from bot.access.admins import Admins
-from bot.access.book import AccessBook
-from bot.access.desk import AccessDesk
-from bot.access.doorkeeper import Doorkeeper
-from bot.access.outages import Outages
-from bot.access.pairing import Claims
-from bot.access.tool import AccessTool
+from bot.access.parts import make_access
 from bot.admission import Background, FloodGate
+from bot.agent import Agent
 from bot.bus import MessageBus
 from bot.commands import ModelChoice, make_commands
 from bot.connections import Connections, reason
@@ -32,23 +26,17 @@ from bot.respond import Responder
 from bot.runs.manager import RunLimits, RunManager
 from bot.status import StatusPage
 from bot.store import access
-from bot.store.effects import StoreEffectLog, StoreRunLedger
 from bot.tasks import Tasks
 from bot.uploads import MEGABYTE, UploadLimits, Uploads
 from channels.console.channel import ConsoleChannel
-from harness.errors import ModelSetupError
 
 if TYPE_CHECKING:
-    from pathlib import Path
-    from types import ModuleType
-
     from bot.clock import SystemClock
     from bot.redaction import Redactor
     from bot.settings import Settings
     from bot.store import Store
     from bot.store.rows import RunRow
     from bot.texts.catalogue import Texts
-    from harness.ports import Harness
 
 log = logging.getLogger(__name__)
 
@@ -56,7 +44,6 @@ CLOSING_SECONDS = 1.5
 """Of the grace, kept for closing connections and the store."""
 LAST_SECONDS = 2.0
 """After the grace, until what hangs is ended by force."""
-SOMEWHERE = "https://internet.invalid"
 WARM_UP_AFTER = 1.0
 """Seconds that the import of the agent waits for the first account to connect."""
 
@@ -72,33 +59,17 @@ class Gateway:
         self._failed = False
         self._connected = asyncio.Event()
         self._terminal: asyncio.Task[None] | None = None
-        self._harness: asyncio.Future[Harness] = asyncio.get_running_loop().create_future()
 
-        patient = self._patient = PatientStore(store, clock)
-        background = Background()
+        patient = PatientStore(store, clock)
+        self._agent = Agent(settings, patient, clock)
         self._connections = Connections(settings, patient, clock, self._tasks)
-        channels = self._connections.channels
         self._delivery = Delivery(store, clock, redact, lease_valid=store.lease_valid, on_moved=self._chat_moved)
         responder = Responder(patient, self._delivery, clock, self._conversation_tasks)
-        self._book = AccessBook(self._connections.policies)
-        self._admins = Admins(self._book, patient, self._delivery)
-        self._outages = Outages(self._admins, lambda: self._connections.health, clock)
-        self._claims = Claims(clock)
-        desk = AccessDesk(
-            self._book,
-            self._delivery,
-            clock,
-            can_edit=lambda account: account in channels and channels[account].capabilities.edits,
-            names_group=settings.names_group,
-        )
-        self._door = Doorkeeper(
-            desk=desk, store=patient, responder=responder, admins=self._admins, claims=self._claims, clock=clock
-        )
-        self._access_tool = AccessTool(desk, patient, clock, self._claims)
+        self._access = make_access(settings, self._connections, patient, self._delivery, responder, clock)
         self._runs = RunManager(
             store=patient,
             delivery=self._delivery,
-            harness=lambda: asyncio.shield(self._harness),
+            harness=self._agent.harness,
             clock=clock,
             limits=RunLimits(settings.limits.concurrent_runs, settings.limits.run_seconds),
             on_dead_letter=self._dead_letter,
@@ -111,33 +82,35 @@ class Gateway:
             clock=clock,
             waiting=lambda: self._manager.waiting,
         )
-        self._manager = ChannelManager(
-            ports=ConversationPorts(
-                store=patient,
-                runs=self._runs,
-                responder=responder,
-                delivery=self._delivery,
-                uploads=Uploads(_upload_limits(settings), clock),
-                background=background,
-                clock=clock,
-                tasks=self._conversation_tasks,
-                data_dir=settings.data_dir,
-                default_model=settings.models[0].name,
-                queue_limit=settings.limits.queued_per_conversation,
-                queue_total=settings.limits.queued_total,
-                channel=channels.get,
-            ),
+        self._manager = self._make_manager(patient, responder)
+        self._bus = MessageBus(store, self._manager.gate.passes_by, self._manager.gate.learn)
+
+    def _make_manager(self, store: PatientStore, responder: Responder) -> ChannelManager:
+        settings, clock, desk = self._settings, self._clock, self._access.desk
+        limits = settings.limits
+        ports = ConversationPorts(
+            store=store,
+            runs=self._runs,
+            responder=responder,
             delivery=self._delivery,
+            uploads=Uploads(_upload_limits(settings), clock),
+            background=Background(),
+            clock=clock,
+            tasks=self._conversation_tasks,
+            data_dir=settings.data_dir,
+            default_model=settings.models[0].name,
+            queue_limit=limits.queued_per_conversation,
+            queue_total=limits.queued_total,
+            channel=self._connections.channels.get,
+        )
+        return ChannelManager(
+            ports=ports,
             commands=make_commands(responder, self._status, _model_choices(settings), clock, desk),
             desk=desk,
-            door=self._door,
-            channels=channels,
-            background=background,
-            flood=FloodGate(clock, settings.limits.messages_per_minute, settings.limits.message_burst),
-            clock=clock,
-            store=store,
+            door=self._access.door,
+            flood=FloodGate(clock, limits.messages_per_minute, limits.message_burst),
+            store=self._store,
         )
-        self._bus = MessageBus(store, self._manager.gate.passes_by, self._manager.gate.learn)
 
     async def run(self) -> bool:
         """Serve until a signal or the end of the terminal's input; False when something fatal ended it."""
@@ -157,9 +130,9 @@ class Gateway:
     # Start: what is left from the last process first, then the platforms, then the heavy imports.
 
     async def _start(self) -> None:
-        self._connections.open(self._bus.publish, self._book.policy)
-        self._book.load(await self._store.read(access.everything))
-        claim_notice.show(self._book, self._claims, self._settings.log.format)
+        self._connections.open(self._bus.publish, self._access.book.policy)
+        self._access.book.load(await self._store.read(access.everything))
+        claim_notice.show(self._access.book, self._access.claims, self._settings.log.format)
         for channel in self._connections.channels.values():
             self._delivery.register(channel)
         self._attach_terminal()
@@ -171,7 +144,7 @@ class Gateway:
         for account in self._settings.channels:
             self._tasks.spawn(f"channel {account}", self._receive(account))
         self._tasks.spawn("agent", self._warm_up())
-        self._tasks.spawn("door", self._door.tidy())
+        self._tasks.spawn("door", self._access.door.tidy())
         keep_runs = timedelta(days=self._settings.data.keep_days)
         self._tasks.spawn("prune", upkeep.prune(self._store, self._clock, keep_runs))
         self._tasks.spawn("fence", self._watch_fence())
@@ -195,54 +168,27 @@ class Gateway:
         elif self._connections.all_stopped:
             self._fail("no account is left that could work")
         else:
-            await self._outages.stopped(account, reason(failed))
+            await self._access.outages.stopped(account, reason(failed))
 
     def _said_hello(self, account: str) -> None:
         self._connected.set()
-        self._tasks.spawn("outages", self._outages.connected(account))
+        self._tasks.spawn("outages", self._access.outages.connected(account))
 
     async def _warm_up(self) -> None:
         """Import and build the agent beside the running channels; runs that arrive earlier wait for it."""
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._connected.wait(), WARM_UP_AFTER)
-        try:
-            runner = await asyncio.to_thread(importlib.import_module, "harness.runner")
-            self._harness.set_result(await self._make_harness(runner))
+        why = await self._agent.build()
+        if why is None:
             heap.settle()
-        except ModelSetupError as error:
-            self._harness.set_exception(error)
-            self._fail(str(error))
-        except Exception as error:
-            # Whatever it is (a missing package, a bad model class), without an agent there is nothing to serve.
-            log.exception("the agent cannot be built")
-            self._harness.set_exception(error)
-            self._fail("the agent cannot be built")
-
-    async def _make_harness(self, runner: ModuleType) -> Harness:
-        settings = self._settings
-        harness: Harness = await runner.make_harness(
-            models=settings.models,
-            summarization=settings.summarization,
-            llm=settings.llm,
-            model_call_limit=settings.limits.model_calls,
-            database=settings.checkpoints,
-            effects=StoreEffectLog(self._patient),
-            ledger=StoreRunLedger(self._patient),
-            clock=self._clock,
-            route=self._model_route,
-        )
-        return harness
-
-    def _model_route(self, name: str) -> tuple[str | None, Path | None]:
-        """How to reach a model's provider; one that names no URL is somewhere on the internet."""
-        url = next((model.base_url for model in self._settings.models if model.name == name), None)
-        return self._settings.network_route(url or SOMEWHERE)
+        else:
+            self._fail(why)
 
     # While it serves.
 
     async def _control(self) -> None:
         take_over = terminal.take_over(self._consoles[0], self._idle) if self._consoles else None
-        operations = {"access": self._access_tool.do}
+        operations = {"access": self._access.tool.do}
         async with ControlServer(self._settings.data_dir, self._status.machine, take_over, operations):
             await asyncio.Event().wait()
 
@@ -261,7 +207,7 @@ class Gateway:
         def text(texts: Texts) -> str:
             return texts.gave_up_admin.format(conversation=row.conversation, run=row.run_id)
 
-        await self._admins.tell(row.address.account, f"dead:{row.run_id}", text)
+        await self._access.admins.tell(row.address.account, f"dead:{row.run_id}", text)
 
     # Stop.
 
@@ -286,8 +232,7 @@ class Gateway:
         await self._connections.close()
         if self._terminal is not None:
             await self._terminal
-        if self._harness.done() and not self._harness.exception():
-            await self._harness.result().close()
+        await self._agent.close()
 
 
 def _upload_limits(settings: Settings) -> UploadLimits:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from bot.admission import AccountPolicy as AccountPolicy
 from bot.admission import OncePer, Verdict
 from bot.buttons import may_be_number
 from bot.commands import Call
@@ -25,28 +24,23 @@ from channels.message import (
     MembershipChanged,
     Message,
     MessageEdited,
-    OutboundMessage,
     Sender,
 )
 from harness.context import RUN_CONTEXT
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from sqlalchemy import Connection
 
     from bot.access.desk import AccessDesk
     from bot.access.doorkeeper import Doorkeeper
-    from bot.admission import Background, FloodGate
+    from bot.admission import FloodGate
     from bot.bus import Inbound, MessageBus
     from bot.commands import CommandLine, Commands
     from bot.conversations.actor import Conversation
     from bot.conversations.ports import ConversationPorts
-    from bot.delivery import Delivery
     from bot.store import Store
     from bot.store.access import SubjectKind
     from bot.store.rows import RunRow
-    from channels.base import Channel, Clock
 
 log = logging.getLogger(__name__)
 
@@ -61,36 +55,29 @@ class ChannelManager:
         self,
         *,
         ports: ConversationPorts,
-        delivery: Delivery,
         commands: Commands,
         desk: AccessDesk,
         door: Doorkeeper,
-        channels: Mapping[str, Channel],
-        background: Background,
         flood: FloodGate,
-        clock: Clock,
         store: Store,
     ) -> None:
         self._ports = ports
-        self._delivery = delivery
         self._commands = commands
         self._desk = desk
         self._door = door
         self._policies = desk.book.policy
-        self._channels = channels
-        self._background = background
         self._flood = flood
-        self._told_too_fast = OncePer(clock, ONCE_A_MINUTE)
+        self._told_too_fast = OncePer(ports.clock, ONCE_A_MINUTE)
         self.gate = Gate(
             book=desk.book,
             door=door,
             commands=commands,
-            channels=channels,
-            background=background,
+            channel=ports.channel,
+            background=ports.background,
             store=store,
         )
         self._conversations = Conversations(ports)
-        self._presses = Presses(ports, commands, desk.book, self._conversations, channels)
+        self._presses = Presses(ports, commands, desk.book, self._conversations)
         desk.on_shut_out = self._shut_out
 
     async def serve(self, bus: MessageBus) -> None:
@@ -104,7 +91,7 @@ class ChannelManager:
 
     async def recover(self) -> None:
         """Go on with what an earlier process left."""
-        for key, rows in (await left_runs(self._ports.store, self._ports.runs, self._delivery)).items():
+        for key, rows in (await left_runs(self._ports.store, self._ports.runs, self._ports.delivery)).items():
             kept = tuple([row for row in rows if await self._may_go_on(row)])
             if kept:
                 self._conversations.of(key).post(Resume(kept))
@@ -181,9 +168,9 @@ class ChannelManager:
                 await self._said(actor, spoken)
 
         conversation = self._conversations.of(self.gate.key(spoken.message.address, spoken.message.sender))
-        channel = self._channels.get(spoken.message.account)
+        channel = self._ports.channel(spoken.message.account)
         plain = sure and not may_be_number(spoken.message, channel)
-        conversation.post(spoken if plain else Task(spoken.id, hear))
+        conversation.post(spoken if plain else Task(hear))
 
     async def _said(self, actor: Conversation, spoken: Spoken) -> None:
         """To the agent, unless an admin was let in only to answer the question of /allow."""
@@ -196,18 +183,9 @@ class ChannelManager:
     async def _too_fast(self, event_id: int, message: Message, person: str, language: str) -> None:
         if self._told_too_fast.first(person):
             text = texts_for(language).too_fast.format(limit=f"{self._flood.per_minute:g}")
-            await self._answer(event_id, message, text, "flood")
+            await self._ports.responder.say(event_id, message, text, "flood")
         else:
             self._ports.responder.settle_soon(event_id, "flood")
-
-    async def _answer(self, event_id: int, message: Message, text: str, reason: str) -> None:
-        await self._ports.responder.answer(
-            event_id,
-            message.address,
-            message.platform_message_id,
-            OutboundMessage(text=text, final=True),
-            reason=reason,
-        )
 
     def _command_called(self, event_id: int, message: Message, line: CommandLine, language: str) -> None:
         person = person_id(message.account, message.sender.id)
@@ -227,7 +205,7 @@ class ChannelManager:
                 await actor.row(message)  # a thread's conversation begins with a command as well
             await self._commands.handle(actor, call)
 
-        self._conversations.of(self.gate.key(message.address, message.sender)).post(Task(event_id, handle))
+        self._conversations.of(self.gate.key(message.address, message.sender)).post(Task(handle))
 
     async def _edited(self, event_id: int, edit: MessageEdited) -> None:
         message = edit.message
@@ -264,5 +242,5 @@ class ChannelManager:
             if subject == (active.row.speaker if kind == "person" else chat_id(active.row.address)):
                 self._ports.runs.stop(active.row.run_id, StopReason.REVOKED)
         if kind == "person":
-            self._background.forget(subject)
+            self._ports.background.forget(subject)
         self._conversations.expel(kind, subject)

@@ -6,6 +6,7 @@ import logging
 from typing import TYPE_CHECKING, TypeVar
 
 from bot.store.errors import StoreUnavailable
+from harness.outage import Outage
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -30,6 +31,7 @@ class PatientStore:
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store = store
         self._clock = clock
+        self._outage = Outage(log.error, "the store is not available", "the store is available again", clock.monotonic)
 
     @property
     def clock(self) -> Clock:
@@ -48,10 +50,16 @@ class PatientStore:
     async def until_available(self, attempt: Callable[[], Awaitable[T]]) -> T:
         """What `attempt` returns, tried again for as long as it raises StoreUnavailable."""
         delay = 1.0
-        while True:
-            try:
-                return await attempt()
-            except StoreUnavailable as error:
-                log.error("the store is not available, trying again in %.0f s: %s", delay, error)
+        try:
+            while True:
+                try:
+                    result = await attempt()
+                except StoreUnavailable as error:
+                    self._outage.failed(attempt, error)
+                else:
+                    self._outage.succeeded(attempt)
+                    return result
                 await self._clock.sleep(delay)
                 delay = min(delay * 2, LONGEST_WAIT)
+        finally:
+            self._outage.left(attempt)

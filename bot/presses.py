@@ -16,7 +16,6 @@ from bot.texts import language_of, texts_for
 from channels.message import OutboundMessage
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from datetime import datetime
 
     from sqlalchemy import Connection
@@ -29,8 +28,13 @@ if TYPE_CHECKING:
     from bot.conversations.ports import ConversationPorts
     from bot.conversations.turns import Spoken
     from bot.store.rows import PromptRow
-    from channels.base import Channel
     from channels.message import ButtonPressed
+
+
+RECORDING_SECONDS = 6.0
+"""How long a press waits until it is known which message it is on: people may see a message, and press its button,
+before the platform has answered the send and that is recorded."""
+_AGAIN_SECONDS = 0.25
 
 
 class Presses:
@@ -40,28 +44,32 @@ class Presses:
         commands: Commands,
         book: AccessBook,
         conversations: Conversations,
-        channels: Mapping[str, Channel],
     ) -> None:
         self._ports = ports
         self._commands = commands
         self._book = book
         self._conversations = conversations
-        self._channels = channels
 
-    async def take(self, event_id: int, press: ButtonPressed) -> None:
-        """Post the press to the conversation that asked; one that answers nothing, or is not theirs, is refused."""
+    async def take(self, event_id: int, press: ButtonPressed, waited: float = 0.0) -> None:
+        """Post the press to the conversation that asked; one that answers nothing, or is not theirs, is refused.
+
+        waited: seconds, for its message to be known.
+        """
         policy, (prompt_id, _, option) = self._book.policy(press.account), press.data.partition(":")
         rules, person = policy.access, person_id(press.account, press.sender.id)
         language = language_of(policy.locale, press.sender.locale, "")
-        found, now = None, self._ports.clock.now()
+        prompt, reply_key, now = None, None, self._ports.clock.now()
         # An admin answers the question of /allow in a group that nobody is let into yet.
         if (rules.is_admin(person) or rules.may_speak(press.address, press.sender)) and option.isdecimal():
-            found = await self._ports.store.read(lambda tx: _prompt(tx, prompt_id, press, now))
-        if found is None or found[0].conversation != conversation_key(press.address, press.sender, policy.group_scope):
+            prompt, reply_key = await self._ports.store.read(lambda tx: _prompt(tx, prompt_id, press, now))
+        if prompt is not None and reply_key is None and waited < RECORDING_SECONDS:
+            self._ports.tasks.spawn(f"press {press.account}", self._take_later(event_id, press, waited))
+            return
+        key = conversation_key(press.address, press.sender, policy.group_scope)
+        if prompt is None or reply_key is None or prompt.conversation != key:
             await self._ports.responder.settle([event_id], "button refused")
             self._acknowledge(press, texts_for(language).button_expired)
             return
-        prompt, reply_key = found
         pressed = Press(
             event_id=event_id,
             address=press.address,
@@ -76,7 +84,11 @@ class Presses:
         async def answer(actor: Conversation) -> None:
             self._acknowledge(press, await self._commands.pressed(actor, prompt, pressed))
 
-        self._conversations.of(prompt.conversation).post(Task(event_id, answer))
+        self._conversations.of(prompt.conversation).post(Task(answer))
+
+    async def _take_later(self, event_id: int, press: ButtonPressed, waited: float) -> None:
+        await self._ports.clock.sleep(_AGAIN_SECONDS)
+        await self.take(event_id, press, waited + _AGAIN_SECONDS)
 
     # Where there are no buttons.
 
@@ -85,7 +97,7 @@ class Presses:
         none, or no such option: then it is said to the agent."""
         message, now = spoken.message, self._ports.clock.now()
         number = typed_number(message.text)
-        if number is None or not may_be_number(message, self._channels.get(message.account)):
+        if number is None or not may_be_number(message, self._ports.channel(message.account)):
             return False
         for question in await self._ports.store.read(lambda tx: questions(tx, actor.key, message.address, now)):
             presses = [self._typed(spoken, question, data) for data in question.data]
@@ -117,21 +129,24 @@ class Presses:
         """What a button would answer shortly is a message here."""
         if text:
             message, answer = spoken.message, OutboundMessage(text=text, final=True)
-            await self._ports.responder.tell(
-                f"event:{spoken.id}", message.address, message.platform_message_id, answer, also=lambda tx: None
-            )
+            await self._ports.responder.tell(f"event:{spoken.id}", message.address, message.platform_message_id, answer)
 
     def _acknowledge(self, press: ButtonPressed, text: str) -> None:
         """Answer the button itself. Nobody waits for it: a slow platform must not hold up other conversations."""
-        channel = self._channels.get(press.account)
+        channel = self._ports.channel(press.account)
         if channel is not None:
             self._ports.tasks.spawn(f"acknowledge {press.account}", channel.acknowledge(press, text))
 
 
-def _prompt(tx: Connection, prompt_id: str, press: ButtonPressed, now: datetime) -> tuple[PromptRow, str] | None:
-    """The open question behind a button, and the reply that shows it; None when there is none on that message."""
-    prompt = prompts.load(tx, prompt_id)
-    reply_key = outbox.reply_of(tx, press.account, press.address.chat, press.platform_message_id)
-    if prompt is None or reply_key is None or prompt.answer is not None or prompt.expires_at <= now:
-        return None
+def _prompt(tx: Connection, prompt_id: str, press: ButtonPressed, now: datetime) -> tuple[PromptRow | None, str | None]:
+    """The open question behind a button, and the reply that shows it; None for both when there is none on that message.
+
+    None for the reply alone: its message is not known, but may be one that is being sent there just now.
+    """
+    prompt, chat = prompts.load(tx, prompt_id), press.address.chat
+    if prompt is None or prompt.answer is not None or prompt.expires_at <= now:
+        return None, None
+    reply_key = outbox.reply_of(tx, press.account, chat, press.platform_message_id)
+    if reply_key is None and not outbox.is_sending(tx, press.account, chat):
+        return None, None
     return prompt, reply_key

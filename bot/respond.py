@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from bot.store import decisions, inbox, outbox
 from bot.store.rows import InboxState
-from channels.message import OUTBOUND_MESSAGE
+from channels.message import OUTBOUND_MESSAGE, OutboundMessage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from bot.patience import PatientStore
     from bot.tasks import Tasks
     from channels.base import Clock
-    from channels.message import Address, OutboundMessage
+    from channels.message import Address, Message
 
 
 class Responder:
@@ -50,6 +50,21 @@ class Responder:
 
         await self.tell(reply_key or f"event:{event_id}", address, reply_to, message, also=unit)
 
+    async def say(
+        self,
+        event_id: int,
+        message: Message,
+        text: str,
+        reason: str,
+        *,
+        also: Callable[[Connection], object] | None = None,
+        reply_key: str | None = None,
+    ) -> None:
+        """answer a message with a sentence."""
+        answer = OutboundMessage(text=text, final=True)
+        reply_to = message.platform_message_id
+        await self.answer(event_id, message.address, reply_to, answer, reason=reason, also=also, reply_key=reply_key)
+
     async def tell(
         self,
         reply_key: str,
@@ -57,12 +72,13 @@ class Responder:
         reply_to: str | None,
         message: OutboundMessage,
         *,
-        also: Callable[[Connection], object],
+        also: Callable[[Connection], object] | None = None,
     ) -> None:
         """Show something, `also` committed in the same transaction."""
 
         def unit(tx: Connection) -> None:
-            also(tx)
+            if also is not None:
+                also(tx)
             self._delivery.finalize(tx, reply_key, address, reply_to, message)
 
         await self._store.write(unit)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from bot.markdown import plain
+from bot.store import usage
 from channels.base import ConnectionState
 
 if TYPE_CHECKING:
@@ -17,8 +18,6 @@ if TYPE_CHECKING:
     from bot.store.rows import ConversationRow
     from bot.texts.catalogue import Texts
     from channels.base import Clock, Health
-
-from bot.store import usage
 
 DEAF_AFTER = 90.0
 """Seconds without a sign of life after which a connection that calls itself connected is not believed."""
@@ -62,7 +61,8 @@ class StatusPage:
         return [self._connection(account, health) for account, health in self._health().items()]
 
     def _connection(self, account: str, health: Health) -> Connection:
-        silence = None if health.last_sign is None else max(0.0, self._clock.monotonic() - health.last_sign)
+        age = None if health.last_sign is None else self._clock.monotonic() - health.last_sign
+        silence = None if age is None else max(0.0, round(age, 1))
         state = health.state
         if state is ConnectionState.CONNECTED and (silence is None or silence > DEAF_AFTER):
             state = ConnectionState.RETRYING
@@ -79,16 +79,7 @@ class StatusPage:
             "healthy": all(connection.healthy for connection in connections),
             "running": len(self._runs.active),
             "waiting": self._waiting(),
-            "connections": [
-                {
-                    "account": connection.account,
-                    "state": connection.state,
-                    "silence": None if connection.silence is None else round(connection.silence, 1),
-                    "detail": connection.detail,
-                    "reconnects": connection.reconnects,
-                }
-                for connection in connections
-            ],
+            "connections": [asdict(connection) for connection in connections],
         }
 
     async def for_chat(self, conversation: Conversation, row: ConversationRow, model: str, texts: Texts) -> str:
@@ -96,10 +87,11 @@ class StatusPage:
         say = texts.status
         uptime = texts.duration(self._clock.monotonic() - self._began)
         lines = [say["title"].format(version=self._version, uptime=uptime)]
-        own = next((c for c in self.connections() if c.account == row.account), None)
+        connections = self.connections()
+        own = next((c for c in connections if c.account == row.account), None)
         if own is not None:
             lines += self._connection_lines(own, texts)
-        others = [_in_a_word(c, texts) for c in self.connections() if c.account != row.account]
+        others = [_in_a_word(c, texts) for c in connections if c.account != row.account]
         lines.append(say["model"].format(model=model))
         lines.append(await self._thread_line(row, texts))
         lines.append(self._run_line(conversation, texts))
@@ -118,7 +110,7 @@ class StatusPage:
 
     async def _thread_line(self, row: ConversationRow, texts: Texts) -> str:
         totals = await self._store.read(lambda tx: usage.thread_totals(tx, row.thread_id))
-        tokens = texts.status["tokens"].format(input=totals[0], output=totals[1]) if totals[3] else ""
+        tokens = texts.status["tokens"].format(input=totals.input, output=totals.output) if totals.calls else ""
         title = row.title or texts.status["untitled"]
         return texts.status["thread"].format(title=f"{title} (`{row.thread_id[:8]}`)", tokens=tokens)
 

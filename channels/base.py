@@ -7,92 +7,22 @@ line in `registry.py` and one parameter in the contract test.
 from __future__ import annotations
 
 import logging
-import math
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from channels.message import (
-    Address,
-    Attachment,
-    ButtonPressed,
-    ChatKind,
-    ChatMigrated,
-    MembershipChanged,
-    Message,
-    MessageEdited,
-    OutboundMessage,
-    Unparsed,
-)
+from channels.message import InboundEvent
 
 if TYPE_CHECKING:
     from datetime import datetime
     from pathlib import Path
 
-Publish = Callable[
-    [Sequence[Message | MessageEdited | ButtonPressed | ChatMigrated | MembershipChanged | Unparsed]], Awaitable[None]
-]
+    from channels.capabilities import Capabilities, Rate
+    from channels.message import Address, Attachment, ButtonPressed, ChatKind, OutboundMessage
+
+Publish = Callable[[Sequence[InboundEvent]], Awaitable[None]]
 """Hands events to the gateway. When it returns they are committed and may be acked; when it raises they are not."""
-
-
-class TextUnit(StrEnum):
-    """In what a platform measures the length of one message."""
-
-    UTF16 = "utf16"
-    CHARACTERS = "characters"
-    UTF8_BYTES = "utf8_bytes"
-    JSON_BYTES = "json_bytes"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Capabilities:
-    """What a platform can do. Shown in docs/channels.md; delivery decides by these and never by a platform's name.
-
-    edits: a sent message can be changed. append_only_stream: `open_stream` works and can only grow.
-    stream_ttl: seconds that a stream may stay open, None for no end. buttons, files, typing: supported natively.
-    max_unit: the longest text of one message, in `text_unit`. idempotent_send: a repeated `send` with the same key is
-    the same message. findable_after_crash: `find` also looks for drafts that an earlier process may have sent.
-    edit_interval: seconds between two edits of one message that the platform tolerates for long, by chat kind.
-    preview_dm: in a DM, `preview` can show the growing reply without a message, until `send` puts the real one there.
-    preview_ttl: seconds after which a preview fades unless it is shown again.
-    operator: only who controls this machine can write here (its terminal), so access lists do not apply.
-    replies_to_message: an answer can only be given to a certain message, so `send` and `open_stream` are told it in a
-    DM as well, where nothing is quoted otherwise.
-    """
-
-    edits: bool
-    append_only_stream: bool
-    stream_ttl: float | None
-    buttons: bool
-    files: bool
-    typing: bool
-    text_unit: TextUnit
-    max_unit: int
-    idempotent_send: bool
-    findable_after_crash: bool
-    edit_interval_dm: float = 1.0
-    edit_interval_group: float = 3.0
-    preview_dm: bool = False
-    preview_ttl: float = 20.0
-    operator: bool = False
-    replies_to_message: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rate:
-    """The budget of one account.
-
-    per_second: calls over all chats. per_chat_*: calls in any one chat; per_group_per_minute: in one group.
-    edits_per_minute: edits over all chats, where a platform counts them apart.
-    """
-
-    per_second: float
-    per_chat_per_second: float
-    per_group_per_minute: float
-    per_chat_per_minute: float = math.inf
-    per_chat_per_hour: float = math.inf
-    edits_per_minute: float = math.inf
 
 
 @dataclass(frozen=True, slots=True)
@@ -308,4 +238,7 @@ class Channel(Protocol):
         """Register the command menu (locale None: the default one)."""
 
     async def open_stream(self, address: Address, idem_key: str, reply_to: str | None) -> LiveReply:
-        """Start an append-only stream. Only called where `capabilities.append_only_stream`."""
+        """Start an append-only stream. Only called where `capabilities.append_only_stream`.
+
+        Raises Rejected where none begins now: then the reply is sent, and edited where that is possible.
+        """

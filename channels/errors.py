@@ -5,6 +5,7 @@ An adapter's `api.py` is the only place that turns an SDK's exceptions into thes
     ChannelError
       Temporary             try again later, nothing was applied
         RateLimited         ... after retry_after seconds, for this chat
+        NotCommitted        ... with an event: the gateway has not stored it, so it must not be acknowledged
       OutcomeUnknown        it may have been applied: look before repeating
       Permanent             repeating does not help
         Rejected            the content was refused: simplify it
@@ -32,6 +33,10 @@ class RateLimited(Temporary):
     def __init__(self, message: str, retry_after: float) -> None:
         super().__init__(message)
         self.retry_after = retry_after
+
+
+class NotCommitted(Temporary):
+    """Events were published and not committed; the cause says why."""
 
 
 class OutcomeUnknown(ChannelError):

@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from langgraph.checkpoint.sqlite import SqliteSaver
 
+from harness.outage import Outage
+
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
     from pathlib import Path
@@ -47,6 +49,7 @@ class ThreadedSqliteSaver(SqliteSaver):
     def __init__(self, connection: sqlite3.Connection, thread: ThreadPoolExecutor) -> None:
         super().__init__(connection)
         self._thread = thread
+        self._outage = Outage(log.warning, "checkpoints cannot be written", "checkpoints are written again")
 
     @classmethod
     async def open(cls, path: Path) -> ThreadedSqliteSaver:
@@ -56,7 +59,7 @@ class ThreadedSqliteSaver(SqliteSaver):
         try:
             saver = cls(await asyncio.wrap_future(connecting), thread)
             await saver.in_thread(saver.setup)
-        except BaseException:
+        except BaseException:  # a stop in mid-start among them: the thread and the connection must not stay behind
             if not connecting.cancelled():
                 thread.submit(_discard, connecting)
             thread.shutdown(wait=False)
@@ -116,14 +119,20 @@ class ThreadedSqliteSaver(SqliteSaver):
 
     async def _patiently(self, write: Callable[[], T]) -> T:
         """Write once there is room for it. The run waits, and what limits or stops the run ends the waiting."""
-        while True:
-            try:
-                return await self.in_thread(write)
-            except sqlite3.OperationalError as error:
-                if error.sqlite_errorcode & PRIMARY not in PASSING:
-                    raise
-                log.warning("checkpoints cannot be written (%s); trying again", error)
-            await asyncio.sleep(RETRY_SECONDS)
+        try:
+            while True:
+                try:
+                    result = await self.in_thread(write)
+                except sqlite3.OperationalError as error:
+                    if error.sqlite_errorcode & PRIMARY not in PASSING:
+                        raise
+                    self._outage.failed(write, error)
+                else:
+                    self._outage.succeeded(write)
+                    return result
+                await asyncio.sleep(RETRY_SECONDS)
+        finally:
+            self._outage.left(write)
 
     async def adelete_thread(self, thread_id: str) -> None:
         await self.in_thread(self.delete_thread, thread_id)

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from bot.delivery import Delivery
 from bot.redaction import Redactor
 from bot.store.store import Store
-from channels.base import ChannelPorts, Rate, Route
+from channels.base import ChannelPorts, Route
+from channels.capabilities import Rate
 from channels.errors import MessageGone, OutcomeUnknown, RateLimited, Temporary
 from channels.memory import FULL, MemoryChannel, MemoryMode
 from channels.message import Address, OutboundMessage

@@ -17,8 +17,6 @@ from bot.texts import language_of, texts_for
 from channels.message import MembershipChanged, Message, OutboundMessage
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from sqlalchemy import Connection
 
     from bot.access.admins import Admins
@@ -110,11 +108,11 @@ class Doorkeeper:
             self._responder.settle_soon(event_id, "too many wrong codes")
         elif code is None or not self._claims.matches(message.account, [code]):
             tries.wrong(person)
-            await self._answer(event_id, message, texts.code_refused, "wrong claim code")
+            await self._responder.say(event_id, message, texts.code_refused, "wrong claim code")
         else:
             self._claims.close(message.account)
             change = self._desk.claim(message, self._language(message))
-            await self._answer(event_id, message, texts.claimed, "claimed", change.write)
+            await self._responder.say(event_id, message, texts.claimed, "claimed", also=change.write)
             change.committed()
             log.warning("%s: %s is its administrator now, by the claim code", message.account, person)
 
@@ -135,7 +133,7 @@ class Doorkeeper:
 
         reason = "a code in a group"
         if decision.verdict in (Verdict.ADMIT, Verdict.CONTEXT):
-            await self._answer(event_id, message, self._texts(message).code_in_group, reason, write)
+            await self._responder.say(event_id, message, self._texts(message).code_in_group, reason, also=write)
         else:
             await self._responder.settle([event_id], reason, write)
         for change in ended:
@@ -183,14 +181,16 @@ class Doorkeeper:
             code, change = self._desk.issue(message, self._language(message))
             life = texts.duration(pairing.PAIRING_LIFE.total_seconds())
             text = texts.pairing_code.format(code=pairing.shown(code), life=life)
-            await self._answer(event_id, message, text, "pairing code", change.write, code_reply(change.row))
+            await self._responder.say(
+                event_id, message, text, "pairing code", also=change.write, reply_key=code_reply(change.row)
+            )
             change.committed()
 
     async def _once(self, event_id: int, message: Message, text: str, reason: str) -> None:
         """Told once a day for each reason, as long as strangers leave anything of the account's budget."""
         person = person_id(message.account, message.sender.id)
         if self._told.first(f"{reason}|{person}") and self._budgets[message.account].told.take():
-            await self._answer(event_id, message, text, reason)
+            await self._responder.say(event_id, message, text, reason)
         else:
             self._responder.settle_soon(event_id, reason)
 
@@ -199,7 +199,7 @@ class Doorkeeper:
     async def introduce(self, event_id: int, message: Message, reason: str) -> None:
         """Somebody spoke to the bot in an unknown group: one line a day, and the admins hear of it."""
         if self._meets(message.address):
-            await self._answer(event_id, message, self._texts(message).group_unknown, reason)
+            await self._responder.say(event_id, message, self._texts(message).group_unknown, reason)
             await self._tell_admins(message.address, message.sender, message.chat_title, joined=False)
         else:
             self._responder.settle_soon(event_id, reason)
@@ -240,25 +240,6 @@ class Doorkeeper:
             for change in self._desk.over():
                 await self._store.write(change.write)
                 change.committed()
-
-    async def _answer(
-        self,
-        event_id: int,
-        message: Message,
-        text: str,
-        reason: str,
-        also: Callable[[Connection], object] | None = None,
-        reply_key: str | None = None,
-    ) -> None:
-        await self._responder.answer(
-            event_id,
-            message.address,
-            message.platform_message_id,
-            OutboundMessage(text=text, final=True),
-            reason=reason,
-            also=also,
-            reply_key=reply_key,
-        )
 
     def _language(self, message: Message) -> str:
         return language_of(self._book.policy(message.account).locale, message.sender.locale, message.text)

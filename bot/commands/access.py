@@ -11,12 +11,12 @@ from bot.access import pairing
 from bot.access.changes import AccessRefused, clean_name
 from bot.access.listing import entries
 from bot.access.pairing import Tries
+from bot.buttons import question, row_of
 from bot.commands.group import ButtonKind
 from bot.commands.line import inline
 from bot.identity import chat_id
 from bot.store import prompts
-from bot.store.rows import PromptRow
-from channels.message import Button, OutboundMessage
+from channels.message import OutboundMessage
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from bot.commands.line import Call, Press
     from bot.conversations.actor import Conversation
     from bot.store.access import SubjectKind
+    from bot.store.rows import PromptRow
     from bot.texts.catalogue import Texts
     from channels.base import Clock
 
@@ -92,24 +93,19 @@ class AccessCommands:
         if rules.is_open(group):
             return await self._answers.say(call, texts.group_is_open, "/allow")
         await conversation.row(message)  # so that this admin can be told of groups from now on
-        prompt = PromptRow(
-            id=secrets.token_hex(8),
-            kind=GROUP_PROMPT,
-            conversation=conversation.key,
-            run_id=None,
+        prompt = question(
+            GROUP_PROMPT,
+            secrets.token_hex(8),
+            conversation.key,
+            {"group": group, "name": clean_name(message.chat_title)},
+            self._clock.now(),
+            life=PROMPT_LIFE,
             who=call.person,
-            options=json.dumps({"group": group, "name": clean_name(message.chat_title)}),
-            args_hash=None,
-            message_id=None,
-            expires_at=self._clock.now() + PROMPT_LIFE,
-            answer=None,
-            answered_by=None,
         )
-        labels = (texts.group_allow, texts.group_cancel)
-        buttons = tuple(Button(label=label, data=f"{prompt.id}:{index}") for index, label in enumerate(labels))
+        buttons = row_of(prompt.id, texts.group_allow, texts.group_cancel)
         ask = texts.group_ask[rules.members].format(group=group)
-        question = OutboundMessage(text=ask, buttons=(buttons,), final=True)
-        await self._answers.show(call, question, "/allow", also=lambda tx: prompts.create(tx, prompt))
+        asked = OutboundMessage(text=ask, buttons=(buttons,), final=True)
+        await self._answers.show(call, asked, "/allow", also=lambda tx: prompts.create(tx, prompt))
 
     async def _open_to(self, conversation: Conversation, prompt: PromptRow, press: Press) -> bool:
         return prompt.who == press.person and press.is_admin

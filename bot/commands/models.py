@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from bot.buttons import question
 from bot.commands.group import ButtonKind
 from bot.commands.line import inline
 from bot.store import conversations, prompts
-from bot.store.rows import PromptRow
 from channels.message import Button, OutboundMessage
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from bot.commands.group import Answers, CommandHandler
     from bot.commands.line import Call, Press
     from bot.conversations.actor import Conversation
+    from bot.store.rows import PromptRow
     from bot.texts.catalogue import Texts
     from channels.base import Clock
 
@@ -70,19 +71,8 @@ class ModelCommands:
         self, conversation: str, current: str, texts: Texts
     ) -> tuple[OutboundMessage, Callable[[Connection], None]]:
         """The list with its buttons, and the unit that makes the buttons wait for a press."""
-        prompt = PromptRow(
-            id=secrets.token_hex(8),
-            kind=MODEL_PROMPT,
-            conversation=conversation,
-            run_id=None,
-            who=None,
-            options=json.dumps(list(self._models)),
-            args_hash=None,
-            message_id=None,
-            expires_at=self._clock.now() + PROMPT_LIFE,
-            answer=None,
-            answered_by=None,
-        )
+        now, prompt_id = self._clock.now(), secrets.token_hex(8)
+        prompt = question(MODEL_PROMPT, prompt_id, conversation, list(self._models), now, life=PROMPT_LIFE)
         lines = [texts.models_head]
         for model in self._models.values():
             detail = f" — {model.detail}" if model.detail else ""

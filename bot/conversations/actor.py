@@ -155,9 +155,9 @@ class Conversation:
     async def _resume(self, rows: tuple[RunRow, ...]) -> None:
         """What an earlier process left, in its order."""
         store, now = self._ports.store, self._ports.clock.now()
-        for row in rows:
-            known = await store.read(lambda tx, ids=row.inbox_ids: inbox.load(tx, ids))  # type: ignore[misc]  # mypy has no type for a lambda's default
-            self.line.add(row, messages_of(known))
+        known = await store.read(lambda tx: [inbox.load(tx, row.inbox_ids) for row in rows])
+        for row, events in zip(rows, known, strict=True):
+            self.line.add(row, messages_of(events))
         await self._start_next()
         questions = [waiting_question(waiting.row, now) for waiting in self.line]
         if questions:
@@ -183,7 +183,7 @@ class Conversation:
         try:
             await self._ports.runs.execute(run)
         finally:
-            self.post(Ended(run.row.run_id))
+            self.post(Ended())
 
     # What commands do to them.
 

@@ -63,7 +63,7 @@ class Conversations:
 
         for key, conversation in list(self._by_key.items()):
             if kind == "person" or is_in_chat(key, subject):
-                conversation.post(Task(0, end))
+                conversation.post(Task(end))
 
     def _forget(self, conversation: Conversation) -> None:
         if self._by_key.get(conversation.key) is conversation:

@@ -1,4 +1,4 @@
-"""Turns that are being put together: further parts, files; complete ones leave in their order. For conversations.py."""
+"""Turns that are being put together: further parts, files; complete ones leave in their order. For actor.py."""
 
 from __future__ import annotations
 

@@ -34,7 +34,6 @@ class Resume:
 class Task:
     """Something to do in the conversation's own order, such as a command. The event it answers is settled by it."""
 
-    id: int
     do: Callable[[Conversation], Awaitable[None]]
 
 
@@ -47,9 +46,7 @@ class Arrived:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """A run is over."""
-
-    run_id: str
+    """The run is over."""
 
 
 Item = Spoken | Edited | Resume | Task | Arrived | Ended

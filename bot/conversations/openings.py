@@ -1,4 +1,4 @@
-"""Opens the run of each complete turn, by the busy policy; for conversations.py.
+"""Opens the run of each complete turn, by the busy policy; for actor.py.
 
 What becomes of a message is one transaction: its run, the buttons of its acknowledgement, the end of the run that it
 stops. So a crash leaves all of it or nothing, and the message is decided on anew.

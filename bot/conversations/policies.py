@@ -1,4 +1,4 @@
-"""What becomes of a message that arrives while its conversation is busy: pure decisions, asked by conversations.py."""
+"""What becomes of a message that arrives while its conversation is busy: pure decisions, asked by actor.py."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The line of runs that wait in one conversation, and what their messages show meanwhile; for conversations.py.
+"""The line of runs that wait in one conversation, and what their messages show meanwhile; for actor.py.
 
 The acknowledgement of a waiting message is its run's own reply: the answer will grow in the same message.
 """

@@ -1,4 +1,4 @@
-"""Tells that messages are not taken: once, in one message whose count grows, not in a storm. For conversations.py."""
+"""Tells that messages are not taken: once, in one message whose count grows, not in a storm. For actor.py."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from bot.texts import texts_for
-from channels.message import OutboundMessage
 
 if TYPE_CHECKING:
     from bot.conversations.policies import Refusal
@@ -40,15 +39,7 @@ class Refusals:
             self._told = Told(why, f"event:{spoken.id}")
         self._told.count += 1
         text = texts_for(spoken.language).refusals[why].format(count=self._told.count, limit=limit)
-        message = spoken.message
-        await self._responder.answer(
-            spoken.id,
-            message.address,
-            message.platform_message_id,
-            OutboundMessage(text=text, final=True),
-            reason=REASONS[why],
-            reply_key=self._told.reply_key,
-        )
+        await self._responder.say(spoken.id, spoken.message, text, REASONS[why], reply_key=self._told.reply_key)
 
 
 REASONS = {"busy": "busy", "queue_full": "queue full", "all_full": "backlog full"}

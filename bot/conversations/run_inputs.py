@@ -1,4 +1,4 @@
-"""What a run answers: made of a turn, joined by a further one, edited, asked again. Pure; for conversations.py."""
+"""What a run answers: made of a turn, joined by a further one, edited, asked again. Pure; for actor.py."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from bot.conversations.turns import joined
 from bot.identity import thread_folder
 from bot.store.encoding import to_json
-from bot.store.rows import RunRow, RunState
+from bot.store.rows import RunRow
 from channels.message import INBOUND_EVENT, Message
 from harness.context import RUN_CONTEXT, RUN_INPUT, RunContext, RunInput, Speaker
 
@@ -34,20 +34,9 @@ def run_of(
     epoch: int,
 ) -> RunRow:
     """The pending run that answers a complete turn. model: where the conversation has chosen none."""
-    message, run_id, speaker = turn.first, uuid.uuid4().hex, turn.person
-    context = RunContext(
-        thread_id=conversation.thread_id,
-        run_id=run_id,
-        trace_id=run_id,
-        account=message.account,
-        conversation=conversation.key,
-        owner=conversation.owner,
-        speaker=Speaker(id=speaker, display_name=message.sender.display_name, is_admin=turn.is_admin),
-        is_group=message.address.kind != "dm",
-        locale=turn.language,
-        workspace=str(thread_folder(data_dir, conversation.thread_id)),
-        model=conversation.model or model,
-    )
+    message, run_id = turn.first, uuid.uuid4().hex
+    folder = thread_folder(data_dir, conversation.thread_id)
+    context = _context_of(turn, conversation, run_id, model=conversation.model or model, workspace=str(folder))
     run_input = RunInput(
         message_id=message_id(turn.ids[0]),
         text=turn.text,
@@ -59,22 +48,32 @@ def run_of(
         run_id=run_id,
         thread_id=conversation.thread_id,
         conversation=conversation.key,
-        speaker=speaker,
+        speaker=turn.person,
         inbox_ids=turn.ids,
         reply_key=run_id,
         address=message.address,
         reply_to=message.platform_message_id,
-        state=RunState.PENDING,
         context=to_json(RUN_CONTEXT, context),
         input=to_json(RUN_INPUT, run_input),
-        base_checkpoint_id=None,
-        head=None,
-        attempt=0,
         epoch=epoch,
-        model_calls=0,
         created_at=now,
-        started_at=None,
-        ended_at=None,
+    )
+
+
+def _context_of(turn: Turn, conversation: ConversationRow, run_id: str, *, model: str, workspace: str) -> RunContext:
+    message = turn.first
+    return RunContext(
+        thread_id=conversation.thread_id,
+        run_id=run_id,
+        trace_id=run_id,
+        account=message.account,
+        conversation=conversation.key,
+        owner=conversation.owner,
+        speaker=Speaker(id=turn.person, display_name=message.sender.display_name, is_admin=turn.is_admin),
+        is_group=message.address.kind != "dm",
+        locale=turn.language,
+        workspace=workspace,
+        model=model,
     )
 
 
@@ -107,23 +106,19 @@ def run_again(run: RunRow, event_id: int, *, model: str, now: datetime, epoch: i
     """The pending run that answers what an ended one answered. event_id: of the event that asks for it."""
     run_id = uuid.uuid4().hex
     context = replace(RUN_CONTEXT.validate_json(run.context), run_id=run_id, trace_id=run_id, model=model)
-    return replace(
-        run,
+    return RunRow(
         run_id=run_id,
+        thread_id=run.thread_id,
+        conversation=run.conversation,
+        speaker=run.speaker,
         inbox_ids=(event_id,),
         reply_key=run_id,
-        state=RunState.PENDING,
+        address=run.address,
+        reply_to=run.reply_to,
         context=to_json(RUN_CONTEXT, context),
-        base_checkpoint_id=None,
-        head=None,
-        attempt=0,
+        input=run.input,
         epoch=epoch,
-        model_calls=0,
         created_at=now,
-        started_at=None,
-        ended_at=None,
-        stop=None,
-        ahead=None,
     )
 
 

@@ -1,4 +1,4 @@
-"""A turn's input while it is put together from its messages; for conversations.py."""
+"""A turn's input while it is put together from its messages; for actor.py."""
 
 from __future__ import annotations
 

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from bot.delivery.journal import Journal
     from bot.delivery.redaction import Redactor
     from bot.delivery.scheduler import ChatLine, Job
-    from channels.base import Capabilities, Channel, Clock
+    from channels.base import Channel, Clock
+    from channels.capabilities import Capabilities
     from channels.message import Address
 
 log = logging.getLogger(__name__)
@@ -187,6 +188,8 @@ class Account:
         previews = self._caps.preview_dm and not reply.group and not line.preview_refused
         try:
             made = await self._sender.advance(reply, previews)
+            if made:
+                line.budget.ease()
         except ChannelError as error:
             made = Made.EDIT if isinstance(reply.doing, Edit) else Made.CALL
             await self._failed(reply, line, error)

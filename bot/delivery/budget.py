@@ -8,7 +8,7 @@ from enum import IntEnum
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from channels.base import Rate
+    from channels.capabilities import Rate
 
 LONGEST_FLIGHT = 3.0
 """Seconds after which an unanswered call counts as arrived long ago: calls that hang must not hold up all others."""
@@ -215,13 +215,14 @@ class ChatBudget:
         self.blocked_until = max(self.blocked_until, until)
 
     def ease(self) -> None:
+        """A call passed."""
         self.strain = max(1.0, self.strain * 0.9)
 
     def fresh_at(self, now: float) -> float:
         """When this budget holds nothing worth remembering."""
         fresh = max(self._bucket.full_at(now), self.blocked_until)
         if self.strain > 1:
-            fresh = max(fresh, now + MINUTE)
+            fresh = max(fresh, self.blocked_until + MINUTE)
         return max((fresh, *(window.empty_at(now) for window in self._windows)))
 
 

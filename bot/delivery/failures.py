@@ -56,7 +56,7 @@ class Failures:
                 reply.unanchored = True
             case Permanent() if isinstance(step, Send) and step.live:
                 log.info("reply %s cannot be streamed: %s", reply.key, error)
-                reply.live_over = True
+                reply.refuse_stream()
             case Permanent() if isinstance(step, ShowStream | FinishStream):
                 log.warning("reply %s: its stream ended early: %s", reply.key, error)
                 reply.break_stream()

@@ -11,6 +11,7 @@ from bot.store.encoding import to_json
 from bot.store.errors import StoreUnavailable
 from bot.store.rows import OutboxRow
 from channels.message import OUTBOUND_MESSAGE
+from harness.outage import Outage
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Sequence
@@ -37,6 +38,9 @@ class Journal:
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store = store
         self._clock = clock
+        self._outage = Outage(
+            log.error, "the outbox cannot be written", "the outbox can be written again", clock.monotonic
+        )
         self._left: set[tuple[str, int]] = set()
         """Parts that earlier processes intended and that they may or may not have sent."""
 
@@ -142,14 +146,18 @@ class Journal:
             reply.dirty = True
 
     async def _insist(self, write: Callable[[], Awaitable[object]]) -> None:
-        while True:
-            try:
-                await write()
-            except StoreUnavailable as error:
-                log.error("the outbox cannot be written, trying again: %s", error)
+        try:
+            while True:
+                try:
+                    await write()
+                except StoreUnavailable as error:
+                    self._outage.failed(write, error)
+                else:
+                    self._outage.succeeded(write)
+                    return
                 await self._clock.sleep(STORE_RETRY)
-            else:
-                return
+        finally:
+            self._outage.left(write)
 
 
 def _abandon(tx: Connection, reply_keys: Sequence[str], reason: str) -> None:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from bot.delivery.parts import Live, PartState
     from bot.delivery.reply import Reply
-    from channels.base import Capabilities, Part
+    from channels.base import Part
+    from channels.capabilities import Capabilities
     from channels.message import OutboundMessage
 
 DELETES = 5

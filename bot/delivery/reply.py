@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
     from bot.delivery.parts import Live
     from bot.delivery.plan import Step, View
-    from channels.base import Capabilities, Part
+    from channels.base import Part
+    from channels.capabilities import Capabilities
     from channels.message import Address, Button, OutboundMessage
 
     Buttons = tuple[tuple[Button, ...], ...]
@@ -213,12 +214,17 @@ class Reply:
         elif part is None:
             self.seal(broken=False)
 
+    def refuse_stream(self) -> None:
+        """The platform begins none here: its messages are sent and edited, or sent once it is final."""
+        self.live_over = True
+        self.view = None
+
     def break_stream(self) -> None:
         """The stream cannot be continued: edits go on from here, or the answer is sent anew."""
         assert self.live is not None
         self.live.part.shown = None
-        self.live = self.view = None
-        self.live_over = True
+        self.live = None
+        self.refuse_stream()
 
     def next_wish(self, caps: Capabilities, interval: float) -> tuple[Priority, float, float] | None:
         """(priority, since, due) of the next call, None when there is nothing to do until something changes.

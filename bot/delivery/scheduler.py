@@ -20,7 +20,8 @@ from bot.tasks import Tasks
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from channels.base import Clock, Rate
+    from channels.base import Clock
+    from channels.capabilities import Rate
 
 TIMER_GRAIN = 0.001
 LEASE_RECHECK = 1.0

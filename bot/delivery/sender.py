@@ -168,8 +168,7 @@ class Sender:
             if not self._lease_valid():
                 reply.retry_at = self._clock.monotonic() + LEASE_RETRY
                 return False
-        first = state.index == 0 or (step.live and self._caps.replies_to_message)
-        answered = self._answered(reply) if first else None
+        answered = self._answered(reply) if self._begins(reply, state) else None
         if step.live:
             await self._open_stream(reply, state, answered)
         else:
@@ -198,7 +197,7 @@ class Sender:
 
     async def _find(self, reply: Reply, state: PartState, part: Part) -> None:
         rev = reply.rev
-        before = reply.states[state.index - 1].message_id if state.index else reply.reply_to
+        before = reply.reply_to if self._begins(reply, state) else reply.states[state.index - 1].message_id
         probe = Probe(idem_key=state.idem_key, after=state.sent_after or before)
         try:
             found = await self._channel.find(reply.address, part, probe)
@@ -244,6 +243,11 @@ class Sender:
         reply.typing_at = now
         await self._channel.typing(reply.address)
         return True
+
+    def _begins(self, reply: Reply, state: PartState) -> bool:
+        """It is the message that says what it answers: the first; and, where an answer can only be given to a certain
+        message, the first that can still be changed, for what stands above it may be a mere notice."""
+        return state.index == 0 or (state.index == reply.sealed and self._caps.replies_to_message)
 
     def _answered(self, reply: Reply) -> str | None:
         """The message to answer visibly. Between two people it is plain what is answered, and quoting it is noise:

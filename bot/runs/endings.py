@@ -1,4 +1,4 @@
-"""How runs end: why one is stopped, and what the chat then shows. For runs.py."""
+"""How runs end: why one is stopped, and what the chat then shows. For manager.py."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """RunManager: executes runs: start or resume, stream into the reply, end in one transaction with its answer.
 
-Opened by the conversation's actor (conversations.py), which also decides what runs next.
+Opened by the conversation's actor (bot/conversations/), which also decides what runs next.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from bot.runs.endings import Ending, StopReason
 from bot.runs.record import EventRecord
 from bot.runs.render import RunView
 from bot.runs.stream import StreamBridge
-from bot.store import inbox, prompts, run_events, runs
+from bot.store import prompts, run_events, runs
 from bot.store.errors import StoreError
-from bot.store.rows import InboxState, RunState
+from bot.store.rows import RunState
 from bot.texts import texts_for
 from channels.message import OutboundMessage
 from harness.context import RUN_CONTEXT, RUN_INPUT
@@ -232,7 +232,7 @@ class RunManager:
         except Exception as error:
             if isinstance(error, TimeoutError) and limit.expired():
                 return endings.timed_out(self._limits.seconds, active.view, active.texts)
-            # A defect of the agent must not leave a conversation without an ending.
+            # A defect, of whatever kind, must not leave a conversation without an ending.
             log.exception("run %s broke", active.row.run_id)
             return endings.broken(type(error).__name__, active.context.model, active.view, active.texts)
 
@@ -290,7 +290,6 @@ class RunManager:
             if not runs.end(tx, row.run_id, ending.state, now, ending.detail):
                 return  # tried again after a lost connection: it was committed the first time
             record.commit(tx, row, now)
-            inbox.settle(tx, row.inbox_ids, InboxState.DONE, str(ending.state))
             self._delivery.finalize(tx, row.reply_key, row.address, row.reply_to, message)
             if ending.retry:
                 prompts.ensure(tx, [retry_question(row, now)])

@@ -1,4 +1,4 @@
-"""What is kept of a run's events and of what it cost; written by runs.py with the run's ending or pause."""
+"""What is kept of a run's events and of what it cost; written by manager.py with the run's ending or pause."""
 
 from __future__ import annotations
 

@@ -40,10 +40,8 @@ class RunView:
     notices: list[str] = field(default_factory=list)
     model_calls: int = 0
     tools: dict[str, str] = field(default_factory=dict)
-    last_seq: int = 0
 
     def apply(self, event: AnyRunEvent, texts: Texts) -> None:
-        self.last_seq = event.seq
         match event:
             case TextDelta():
                 self._add(event)

@@ -79,12 +79,6 @@ def set_model(tx: Connection, key: str, model: str | None) -> None:
     tx.execute(update(conversations).where(conversations.c.key == key).values(model=model))
 
 
-def set_title(tx: Connection, key: str, title: str) -> None:
-    """Name the conversation's current thread."""
-    current = select(conversations.c.thread_id).where(conversations.c.key == key).scalar_subquery()
-    tx.execute(update(threads).where(threads.c.thread_id == current).values(title=title))
-
-
 def _begin_thread(tx: Connection, key: str, owner: str, title: str, now: datetime) -> str:
     thread_id = uuid4().hex
     values = {"thread_id": thread_id, "conversation": key, "owner": owner, "title": title, "created_at": now}

@@ -31,7 +31,6 @@ COLUMNS = (inbox.c.id, inbox.c.account, inbox.c.event, inbox.c.received_at, inbo
 # Built once: making a statement costs more than running it.
 THESE = inbox.c.id.in_(bindparam("ids", expanding=True))
 SETTLE = update(inbox).where(THESE).values(state=bindparam("now"), reason=bindparam("why"))
-RENEW = SETTLE.values(run_id=None)
 FREE = (inbox.c.state == InboxState.NEW) | (
     (inbox.c.state == InboxState.ASSIGNED) & (inbox.c.run_id == bindparam("run"))
 )
@@ -95,22 +94,6 @@ def load(tx: Connection, ids: Iterable[int]) -> list[InboxRow]:
     return sorted((_row(row) for row in rows), key=lambda row: row.id)
 
 
-def find_message(tx: Connection, account: str, chat: str, platform_message_id: str) -> InboxRow | None:
-    """The newest Message event of that platform message."""
-    query = (
-        select(*COLUMNS)
-        .where(
-            inbox.c.account == account,
-            inbox.c.chat == chat,
-            inbox.c.platform_message_id == platform_message_id,
-        )
-        .order_by(inbox.c.id.desc())
-        .limit(1)
-    )
-    row = tx.execute(query).first()
-    return None if row is None else _row(row)
-
-
 def newest_ids(tx: Connection, account: str, limit: int) -> list[tuple[str, str]]:
     """(chat, platform id) of the newest messages that people sent."""
     query = (
@@ -150,10 +133,9 @@ def replace_event(tx: Connection, row_id: int, event: AnyEvent) -> None:
 
 
 def settle(tx: Connection, ids: Iterable[int], state: InboxState, reason: str | None = None) -> None:
-    """Set the state (DONE or DEAD; NEW gives an event back to the queue) and why."""
-    statement = RENEW if state is InboxState.NEW else SETTLE
+    """Set the state (DONE or DEAD) and why."""
     for part in chunks(ids):
-        tx.execute(statement, {"ids": part, "now": state, "why": reason})
+        tx.execute(SETTLE, {"ids": part, "now": state, "why": reason})
 
 
 def assign(tx: Connection, ids: Iterable[int], run_id: str) -> None:

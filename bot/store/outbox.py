@@ -179,6 +179,13 @@ def reply_of(tx: Connection, account: str, chat: str, message_id: str) -> str | 
     return tx.scalar(select(outbox.c.reply_key).where(ours).limit(1))
 
 
+def is_sending(tx: Connection, account: str, chat: str) -> bool:
+    """Whether a message of ours may stand in that chat whose id is not known yet."""
+    there = (outbox.c.account == account) & (outbox.c.chat == chat) & outbox.c.message_id.is_(None)
+    under_way = there & outbox.c.delivered_at.is_(None) & outbox.c.abandoned.is_(None)
+    return tx.scalar(select(outbox.c.part).where(under_way).limit(1)) is not None
+
+
 def newest_replies(tx: Connection, address: Address, limit: int) -> list[tuple[str, str]]:
     """(reply key, body) of the replies that stand in a chat's topic, the newest first; the body of a draft is empty."""
     place = (

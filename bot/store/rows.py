@@ -76,17 +76,17 @@ class RunRow:
     reply_key: str
     address: Address
     reply_to: str | None
-    state: RunState
+    state: RunState = RunState.PENDING
     context: str
     input: str
-    base_checkpoint_id: str | None
-    head: str | None
-    attempt: int
+    base_checkpoint_id: str | None = None
+    head: str | None = None
+    attempt: int = 0
     epoch: int
-    model_calls: int
+    model_calls: int = 0
     created_at: datetime
-    started_at: datetime | None
-    ended_at: datetime | None
+    started_at: datetime | None = None
+    ended_at: datetime | None = None
     stop: str | None = None
     ahead: int | None = None
 
@@ -127,11 +127,11 @@ class PromptRow:
     id: str
     kind: str
     conversation: str
-    run_id: str | None
-    who: str | None
+    run_id: str | None = None
+    who: str | None = None
     options: str
-    args_hash: str | None
-    message_id: str | None
+    args_hash: str | None = None
+    message_id: str | None = None
     expires_at: datetime
-    answer: str | None
-    answered_by: str | None
+    answer: str | None = None
+    answered_by: str | None = None

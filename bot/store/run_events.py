@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sqlalchemy import delete, func, select
+from sqlalchemy import func, select
 
-from bot.store.sql import chunks, insert_new
-from bot.store.tables import run_events, runs
+from bot.store.sql import insert_new
+from bot.store.tables import run_events
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from datetime import datetime
 
     from sqlalchemy import Connection
 
@@ -37,11 +36,3 @@ def last_seq(tx: Connection, run_id: str) -> int | None:
     """The newest event's seq, None before the first."""
     newest: int | None = tx.scalar(select(func.max(run_events.c.seq)).where(run_events.c.run_id == run_id))
     return newest
-
-
-def prune(tx: Connection, before: datetime, limit: int = 500) -> int:
-    """Forget the events of runs that ended before that time, at most `limit` runs; returns how many events."""
-    with_events = select(run_events.c.run_id).where(run_events.c.run_id == runs.c.run_id).exists()
-    old = select(runs.c.run_id).where(runs.c.ended_at < before, with_events).order_by(runs.c.ended_at).limit(limit)
-    ids = list(tx.scalars(old))
-    return sum(tx.execute(delete(run_events).where(run_events.c.run_id.in_(part))).rowcount for part in chunks(ids))

@@ -69,19 +69,18 @@ def open(tx: Connection, row: RunRow) -> None:
     inbox.assign(tx, row.inbox_ids, row.run_id)
 
 
-def start(tx: Connection, run_id: str, head: str | None, now: datetime, epoch: int, *, planned: bool = False) -> RunRow:
+def start(tx: Connection, run_id: str, head: str | None, now: datetime, epoch: int) -> RunRow:
     """Mark it running and count the attempt. Raises RunEnded, LookupError.
 
     head: the thread's newest checkpoint now. The attempt is 1 at the first start, when the run made a checkpoint since
-    the last start, and when it had been stopped regularly (`suspend`, or `planned` by the caller's own knowledge);
-    else one more than before.
+    the last start, and when it had been stopped regularly (`suspend`); else one more than before.
     """
     row = tx.execute(ONE_RUN, {"run_id": run_id}).first()
     if row is None:
         raise LookupError(f"no run {run_id}")
     if RunState(row.state).ended:
         raise RunEnded(f"run {run_id} has ended: {row.state}")
-    repeated = row.attempt > 0 and row.head == head and not row.suspended and not planned
+    repeated = row.attempt > 0 and row.head == head and not row.suspended
     base = row.base_checkpoint_id if row.attempt else head
     attempt = row.attempt + 1 if repeated else 1
     began = row.started_at or now
@@ -130,13 +129,6 @@ def extend(tx: Connection, run_id: str, inbox_ids: Iterable[int], run_input: str
     inbox.assign(tx, added, run_id)
     changes = {"inbox_ids": row.inbox_ids + added, "input": run_input}
     tx.execute(update(runs).where(runs.c.run_id == run_id).values(changes))
-
-
-def remove(tx: Connection, run_id: str) -> None:
-    """Take back a run that never started; its messages are new again."""
-    ids = tx.scalar(delete(runs).where(runs.c.run_id == run_id, runs.c.attempt == 0).returning(runs.c.inbox_ids))
-    if ids is not None:
-        inbox.settle(tx, ids, InboxState.NEW)
 
 
 def set_input(tx: Connection, run_id: str, run_input: str) -> None:

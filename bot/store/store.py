@@ -63,7 +63,7 @@ class Store:
         asked = clock.monotonic()
         try:
             epoch = await asyncio.get_running_loop().run_in_executor(thread, _take, parsed)
-        except BaseException:
+        except BaseException:  # a stop in mid-start among them: the thread would outlive it
             thread.shutdown(wait=False)
             raise
         return cls(parsed, epoch, thread, clock, asked)

@@ -221,6 +221,15 @@ outbox = Table(
     PrimaryKeyConstraint("reply_key", "part"),
     Index(None, "delivered_at"),
     Index(None, "account", "chat", "created_at"),
+    # For outbox.newest_ids, at each start.
+    Index(
+        "ix_outbox_newest",
+        "account",
+        "epoch",
+        "delivered_at",
+        sqlite_where=text("delivered_at IS NOT NULL"),
+        postgresql_where=text("delivered_at IS NOT NULL"),
+    ),
 )
 
 decisions = Table(

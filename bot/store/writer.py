@@ -88,7 +88,7 @@ class Writer:
             self.fenced = True
             self._undo()
             raise
-        except BaseException:
+        except BaseException:  # whatever a unit raises: what it wrote must not be committed with the next batch
             self._undo()
             raise
         return results

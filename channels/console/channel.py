@@ -9,7 +9,8 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from channels.base import BotIdentity, Capabilities, ConnectionState, Health, Rate, TextUnit
+from channels.base import BotIdentity, ConnectionState, Health
+from channels.capabilities import Capabilities, Rate, TextUnit
 from channels.console import outbound
 from channels.console.frames import Line, Removed, Shown, Typing
 from channels.console.inbound import parse

@@ -6,10 +6,13 @@ import contextlib
 import json
 from typing import TYPE_CHECKING
 
-from channels.base import BotIdentity, Capabilities, ConnectionState, Health, LiveReply, Part, Rate, TextUnit
+from channels.adapter import Adapter, own
+from channels.base import BotIdentity, ConnectionState
+from channels.capabilities import Capabilities, Rate, TextUnit
 from channels.errors import AttachmentFailed, MessageGone, OutcomeUnknown, Rejected
 from channels.feishu import outbound
 from channels.feishu.api import FeishuApi
+from channels.feishu.failures import asked_to_wait
 from channels.feishu.ids import MessageId
 from channels.feishu.inbound import Me, Reader
 from channels.feishu.lookup import Lookup
@@ -18,35 +21,29 @@ from channels.feishu.receipts import Receipts
 from channels.feishu.receiving import Receiver, Toasts
 from channels.feishu.sending import Messenger
 from channels.feishu.socket import Socket
-from channels.feishu.supervision import Supervisor
+from channels.files import capped
+from channels.supervision import Supervisor
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from channels.base import ChannelPorts, Command, Hello, Probe, Sink
+    from channels.base import ChannelPorts, Command, Hello, LiveReply, Part, Probe, Sink
     from channels.feishu.config import FeishuConfig
     from channels.message import Address, Attachment, ButtonPressed, OutboundMessage
 
 
-class FeishuChannel:
+class FeishuChannel(Adapter):
     """See `channels.base.Channel`."""
 
     def __init__(self, account: str, config: FeishuConfig, ports: ChannelPorts) -> None:
-        self._account = account
+        super().__init__(account, ports)
         self._config = config
-        self._ports = ports
         self._api = FeishuApi(account, config, ports.route, ports.clock)
-        self._health = Health()
-        self._identity: BotIdentity | None = None
         self._anchors = Anchors()
         self._toasts = Toasts()
         self._lookup = Lookup(self._api, ports.clock, ports.log, account)
         self._receipts = Receipts(self._api, self._anchors, config.receipt, ports.log, account)
         self._messenger = Messenger(self._api, ports.clock, self._anchors, ports.log, account)
-
-    @property
-    def account(self) -> str:
-        return self._account
 
     @property
     def capabilities(self) -> Capabilities:
@@ -75,22 +72,15 @@ class FeishuChannel:
             edits_per_minute=rate.edits_per_minute,
         )
 
-    @property
-    def health(self) -> Health:
-        return self._health
-
-    @property
-    def identity(self) -> BotIdentity | None:
-        return self._identity
-
     async def run(self, hello: Hello) -> None:
         """Receive until cancelled. Raises Fatal, and what `hello` raises."""
-        supervisor = Supervisor(self._health, self._ports.clock, self._ports.log, self._account)
+        supervisor = Supervisor(self._health, self._ports.clock, self._ports.log, self._account, asked_to_wait)
 
         def alive() -> None:
             self._health.last_sign = self._ports.clock.monotonic()
             if self._health.state is not ConnectionState.CONNECTED:
                 supervisor.connected()
+                supervisor.steady()
 
         try:
             me = await supervisor.keep(self._who_am_i)
@@ -119,7 +109,7 @@ class FeishuChannel:
 
     async def send(self, address: Address, part: Part, idem_key: str, reply_to: str | None = None) -> str:
         """Send one part. Repeated within the hour with the same key it is the same message (the platform's uuid)."""
-        message_id = await self._messenger.send(address, _feishu(part), idem_key, reply_to)
+        message_id = await self._messenger.send(address, own(part, outbound.FeishuPart), idem_key, reply_to)
         self._health.last_outbound = self._ports.clock.monotonic()
         self._lookup.learn_chat(address.chat, direct=address.kind == "dm")
         self._lookup.learn_topic(MessageId.parse(message_id).native, address.topic)
@@ -128,7 +118,7 @@ class FeishuChannel:
         return message_id
 
     async def edit(self, address: Address, message_id: str, part: Part) -> None:
-        await self._messenger.edit(message_id, _feishu(part))
+        await self._messenger.edit(message_id, own(part, outbound.FeishuPart))
         self._health.last_outbound = self._ports.clock.monotonic()
 
     async def preview(self, address: Address, part: Part, idem_key: str) -> None:
@@ -151,8 +141,8 @@ class FeishuChannel:
     async def fetch(self, attachment: Attachment, sink: Sink) -> None:
         """Stream the file; at most `max_download_mb`, whatever size was declared."""
         message_id, key, kind = _reference(attachment)
-        most = int(self._config.max_download_mb * 1024 * 1024)
-        await self._api.download(message_id, key, kind, _Capped(sink, most))
+        taken = capped(sink, int(self._config.max_download_mb * 1024 * 1024))
+        await self._api.download(message_id, key, kind, taken)
 
     async def typing(self, address: Address) -> None:
         if self._config.receipt:
@@ -167,26 +157,6 @@ class FeishuChannel:
 
     async def open_stream(self, address: Address, idem_key: str, reply_to: str | None) -> LiveReply:
         raise Rejected("Feishu has no append-only streams")
-
-
-class _Capped:
-    """Passes bytes on until there are too many: no size is declared."""
-
-    def __init__(self, sink: Sink, most: int) -> None:
-        self._sink = sink
-        self._left = most
-
-    async def write(self, chunk: bytes) -> None:
-        self._left -= len(chunk)
-        if self._left < 0:
-            raise AttachmentFailed("the file is over the cap (max_download_mb)", "too_large")
-        await self._sink.write(chunk)
-
-
-def _feishu(part: Part) -> outbound.FeishuPart:
-    if not isinstance(part, outbound.FeishuPart):
-        raise Rejected(f"a part of another platform: {type(part).__name__}")
-    return part
 
 
 def _reference(attachment: Attachment) -> tuple[str, str, str]:

@@ -1,6 +1,6 @@
 """What a refusal of the open platform means for the caller: every answer but code 0 becomes a ChannelError. Pure.
 
-Called by api.py. Codes: the "server error codes" page of the platform.
+Called by api.py and channel.py. Codes: the "server error codes" page of the platform.
 """
 
 from __future__ import annotations
@@ -114,6 +114,13 @@ def sorted_out(what: str, refusal: Refusal, repeatable: bool, account: str) -> C
     if refusal.status == code and 200 <= refusal.status < 300:
         return Temporary(text) if repeatable else OutcomeUnknown(text)
     return Refused(text, _inner(refusal))
+
+
+def asked_to_wait(error: ChannelError) -> tuple[str, float] | None:
+    """A `channels.supervision.Judge`: what to tell of a rate limit, and how long it lasts."""
+    if isinstance(error, RateLimited):
+        return f"Feishu asks to wait {error.retry_after:.0f} s", error.retry_after + 0.5
+    return None
 
 
 def bad_credential(text: str, account: str) -> Fatal:

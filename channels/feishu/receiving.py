@@ -12,11 +12,13 @@ import json
 from collections import OrderedDict
 from typing import TYPE_CHECKING
 
+from channels.errors import NotCommitted
 from channels.feishu.bundles import Bundles
 from channels.feishu.inbound import Event, Reader, parse
 from channels.feishu.schema import RawMembership, RawPressed, RawReceived
 from channels.feishu.socket import Ack
 from channels.message import ButtonPressed, Message
+from channels.publishing import commit
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -93,7 +95,7 @@ class Receiver:
         self._bundles = Bundles()
 
     async def handle(self, payload: bytes) -> Ack:
-        """Commit one event. Never raises: what went wrong makes the platform send it again."""
+        """Commit one event. What is not committed comes again, as does what is not answered since this has raised."""
         received = asyncio.get_running_loop().time()
         try:
             async with asyncio.timeout(COMMIT_SECONDS):
@@ -101,8 +103,7 @@ class Receiver:
         except TimeoutError:
             self._ports.log.warning("%s: an event could not be stored in time", self._reader.account)
             return Ack(500)
-        except Exception:
-            # Whatever went wrong behind the port, the event is not committed and must come again.
+        except NotCommitted:
             self._ports.log.exception("%s: an event was not stored", self._reader.account)
             return Ack(500)
         if isinstance(found, ButtonPressed):
@@ -139,8 +140,7 @@ class Receiver:
                 return await self._lookup.for_membership(operator.open_id)
 
     async def _publish(self, found: Found) -> Found:
-        await self._ports.publish([found])
-        self._health.last_inbound = self._ports.clock.monotonic()
+        await commit([found], self._ports, self._health)
         if isinstance(found, Message):
             self._anchors.see(found.address.chat, found.address.topic, found.platform_message_id)
         return found

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import aiohttp
 
+from channels.network import NOT_SENT
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -16,12 +18,6 @@ CONNECT_SECONDS = 20.0
 """Until a connection is there, waiting for a free one included."""
 ANSWER_SECONDS = 30.0
 """From then on, until the answer is complete."""
-_NOT_SENT = (
-    aiohttp.ClientConnectorError,
-    aiohttp.ClientHttpProxyError,
-    aiohttp.ConnectionTimeoutError,
-    aiohttp.InvalidURL,
-)
 
 
 class Unanswered(Exception):
@@ -29,7 +25,7 @@ class Unanswered(Exception):
 
     def __init__(self, error: Exception) -> None:
         super().__init__(type(error).__name__)
-        self.sent = not isinstance(error, _NOT_SENT)
+        self.sent = not isinstance(error, NOT_SENT)
 
 
 @dataclass(frozen=True, slots=True)

@@ -85,7 +85,7 @@ class Fragments:
 
 
 class Socket:
-    """handle: takes an event's payload, answers whether it is committed; never raises.
+    """handle: takes an event's payload, answers whether it is committed; what it raises is logged, and not answered.
 
     alive: called at every sign of life; the first one means that the connection works.
     """

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import os
-import stat
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from channels.errors import Rejected
+from channels.files import open_regular
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-    from pathlib import Path
     from typing import BinaryIO
 
     from channels.feishu.outbound import FeishuFile
@@ -51,7 +50,7 @@ class Upload:
 @contextlib.contextmanager
 def opened(file: FeishuFile) -> Iterator[Upload]:
     """Raises Rejected when it is no regular file, empty or too large, or not there."""
-    with _open_regular(file.path) as content:
+    with open_regular(file.path) as content:
         size = os.fstat(content.fileno()).st_size
         if size == 0:
             raise Rejected("the file is empty; Feishu takes no empty files")
@@ -78,15 +77,3 @@ def opened(file: FeishuFile) -> Iterator[Upload]:
             name=file.name,
             content=content,
         )
-
-
-def _open_regular(path: Path) -> BinaryIO:
-    """Open what the agent made without following a link or waiting on a pipe that it may have put there instead."""
-    try:
-        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError as error:
-        raise Rejected(f"the file cannot be opened ({error.strerror})") from None
-    if not stat.S_ISREG(os.fstat(handle).st_mode):
-        os.close(handle)
-        raise Rejected("this is not a regular file")
-    return os.fdopen(handle, "rb")

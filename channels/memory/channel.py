@@ -7,25 +7,18 @@ from collections import OrderedDict, deque
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from channels.base import BotIdentity, ConnectionState, Health, Rate
+from channels.adapter import own
+from channels.base import BotIdentity, ConnectionState, Health
+from channels.capabilities import Rate
 from channels.errors import AttachmentFailed, ChannelError, MessageGone, OutcomeUnknown, Rejected
 from channels.memory.platform import FULL, KEPT, Bubble, Call, Fault, MemoryMode, MemoryPart, layout
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from channels.base import Capabilities, ChannelPorts, Command, Hello, LiveReply, Part, Probe, Sink
-    from channels.message import (
-        Address,
-        Attachment,
-        ButtonPressed,
-        ChatMigrated,
-        MembershipChanged,
-        Message,
-        MessageEdited,
-        OutboundMessage,
-        Unparsed,
-    )
+    from channels.base import ChannelPorts, Command, Hello, LiveReply, Part, Probe, Sink
+    from channels.capabilities import Capabilities
+    from channels.message import Address, Attachment, ButtonPressed, InboundEvent, OutboundMessage
 
 DEFAULT_RATE = Rate(per_second=30, per_chat_per_second=1, per_group_per_minute=20)
 
@@ -58,9 +51,7 @@ class MemoryChannel:
 
     # What a program or a test does with it.
 
-    async def receive(
-        self, *events: Message | MessageEdited | ButtonPressed | ChatMigrated | MembershipChanged | Unparsed
-    ) -> None:
+    async def receive(self, *events: InboundEvent) -> None:
         """Somebody wrote. Returns when the gateway has committed it."""
         self.health.last_inbound = self._ports.clock.monotonic()
         await self._ports.publish(events)
@@ -110,7 +101,7 @@ class MemoryChannel:
 
     async def send(self, address: Address, part: Part, idem_key: str, reply_to: str | None = None) -> str:
         fault = await self._begin("send", address)
-        bubble = self._put(address, _own(part), idem_key, reply_to)
+        bubble = self._put(address, own(part, MemoryPart), idem_key, reply_to)
         _lose_answer(fault)
         return bubble.message_id
 
@@ -123,14 +114,14 @@ class MemoryChannel:
             # A platform told to say so has no such message.
             self.remove(address.chat, message_id)
             raise
-        self._show(self._bubble(address, message_id), _own(part))
+        self._show(self._bubble(address, message_id), own(part, MemoryPart))
         _lose_answer(fault)
 
     async def preview(self, address: Address, part: Part, idem_key: str) -> None:
         if not self.mode.previews or address.kind != "dm":
             raise Rejected("this chat shows no previews")
         fault = await self._begin("preview", address)
-        self.previews[address.chat] = _own(part)
+        self.previews[address.chat] = own(part, MemoryPart)
         _lose_answer(fault)
 
     async def delete(self, address: Address, message_id: str) -> None:
@@ -145,7 +136,7 @@ class MemoryChannel:
         for bubble in self.chats.get(address.chat, ()):
             if bubble.idem_key == probe.idem_key:
                 if self.mode.edits:
-                    self._show(bubble, _own(part))
+                    self._show(bubble, own(part, MemoryPart))
                 _lose_answer(fault)
                 return bubble.message_id
         _lose_answer(fault)
@@ -187,7 +178,7 @@ class MemoryChannel:
         """For MemoryStream: the stream shows the first part of `message`, which must extend what it shows."""
         fault = await self._begin(method, address)
         parts = self.layout(replace(message, status=""))
-        part = _own(parts[0]) if parts else MemoryPart(0, "")
+        part = own(parts[0], MemoryPart) if parts else MemoryPart(0, "")
         if not part.text.startswith(bubble.text):
             raise Rejected(f"the stream shows {bubble.text!r} and cannot become {part.text!r}")
         self._show(bubble, part)
@@ -262,12 +253,6 @@ class MemoryStream:
         if not self._bubble.streaming or (self._ends is not None and self._channel.monotonic() >= self._ends):
             self._bubble.streaming = False
             raise MessageGone("the stream has ended")
-
-
-def _own(part: Part) -> MemoryPart:
-    if not isinstance(part, MemoryPart):
-        raise Rejected("a part of another channel")
-    return part
 
 
 def _lose_answer(fault: Fault | None) -> None:

@@ -6,7 +6,8 @@ from collections import deque
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from channels.base import Capabilities, Part, TextUnit
+from channels.base import Part
+from channels.capabilities import Capabilities, TextUnit
 
 if TYPE_CHECKING:
     from channels.errors import ChannelError

@@ -14,6 +14,7 @@ from slack_sdk.errors import SlackApiError
 from slack_sdk.web.async_client import AsyncWebClient
 
 from channels.errors import AttachmentFailed, ChannelError, OutcomeUnknown, Rejected, Temporary
+from channels.network import NOT_SENT
 from channels.slack.failures import DEFAULT_RETRY, Refusal, sorted_out
 from channels.slack.network import Network
 
@@ -30,12 +31,6 @@ PIECE = 256 * 1024
 _JSON_METHODS = ("chat.", "assistant.")
 """The others are documented to take forms only."""
 _APP_TOKEN = re.compile(r"xapp-\d+-(A[A-Z0-9]+)-")
-_NOT_SENT = (
-    aiohttp.ClientConnectorError,
-    aiohttp.ClientHttpProxyError,
-    aiohttp.ConnectionTimeoutError,
-    aiohttp.InvalidURL,
-)
 # ValueError: an answer that cannot be decoded. AttributeError: the SDK reads plain text as if it were an object.
 _UNREADABLE = (aiohttp.ClientError, TimeoutError, OSError, ValueError, AttributeError)
 
@@ -186,7 +181,7 @@ def _refusal(error: SlackApiError) -> Refusal:
 
 def _broken(method: str, error: Exception, repeatable: bool) -> ChannelError:
     """No readable answer. Only what failed before the request was written is known to have changed nothing."""
-    if repeatable or isinstance(error, _NOT_SENT):
+    if repeatable or isinstance(error, NOT_SENT):
         return Temporary(f"{method}: {type(error).__name__}")
     return OutcomeUnknown(f"{method}: {type(error).__name__}")
 

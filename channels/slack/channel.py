@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING, Any
 
-from channels.base import BotIdentity, Capabilities, ConnectionState, Health, LiveReply, Part, Rate, TextUnit
+from channels.adapter import Adapter, own
+from channels.base import BotIdentity, ConnectionState
+from channels.capabilities import Capabilities, Rate, TextUnit
 from channels.errors import AttachmentFailed, ChannelError, MessageGone, OutcomeUnknown, RateLimited, Rejected
 from channels.message import Message
 from channels.slack import outbound, payload, streams
@@ -13,6 +15,7 @@ from channels.slack.api import SlackApi
 from channels.slack.catchup import CatchUp
 from channels.slack.connection import Connection
 from channels.slack.directory import Directory
+from channels.slack.dispatch import Dispatcher
 from channels.slack.downloads import fetch
 from channels.slack.failures import BlocksRefused, StillStreaming, Thwarted
 from channels.slack.finding import find
@@ -20,13 +23,14 @@ from channels.slack.inbound import Reader, person_id
 from channels.slack.intake import Intake
 from channels.slack.preflight import who_am_i
 from channels.slack.sightings import Sightings
-from channels.slack.supervision import Supervisor, together
+from channels.slack.tasks import together
 from channels.slack.uploads import Uploads, is_file
+from channels.supervision import Supervisor
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from channels.base import ChannelPorts, Command, Hello, Probe, Sink
+    from channels.base import ChannelPorts, Command, Hello, LiveReply, Part, Probe, Sink
     from channels.message import Address, Attachment, ButtonPressed, OutboundMessage
     from channels.slack.config import SlackConfig
     from channels.slack.inbound import Found
@@ -36,24 +40,18 @@ _WORKING = "⏳"
 _RECEIPT = "eyes"
 
 
-class SlackChannel:
+class SlackChannel(Adapter):
     """See `channels.base.Channel`."""
 
     def __init__(self, account: str, config: SlackConfig, ports: ChannelPorts) -> None:
-        self._account = account
+        super().__init__(account, ports)
         self._config = config
-        self._ports = ports
         self._api = SlackApi(account, config, ports.route, ports.log)
-        self._health = Health()
-        self._identity: BotIdentity | None = None
         self._sightings = Sightings()
         self._uploads = Uploads(self._api)
         self._unable: set[str] = set()
         """Courtesies that the token is not allowed: not tried again."""
-
-    @property
-    def account(self) -> str:
-        return self._account
+        self._no_stream_before = 0.0
 
     @property
     def capabilities(self) -> Capabilities:
@@ -81,14 +79,6 @@ class SlackChannel:
             edits_per_minute=rate.edits_per_minute,
         )
 
-    @property
-    def health(self) -> Health:
-        return self._health
-
-    @property
-    def identity(self) -> BotIdentity | None:
-        return self._identity
-
     async def run(self, hello: Hello) -> None:
         """Receive until cancelled. Raises Fatal, and what `hello` raises."""
         supervisor = Supervisor(self._health, self._ports.clock, self._ports.log, self._account)
@@ -100,13 +90,14 @@ class SlackChannel:
             reader = Reader(self._account, me, self._config.thread_follow)
             directory = Directory(self._api, me.user, self._ports.log)
             intake = Intake(reader, directory, self._ports, self._health, self._committed)
+            dispatcher = Dispatcher(self._api.client, self._api.sdk_log, me, intake.take)
             catch_up = CatchUp(self._api, reader, directory, intake, self._ports)
             connection = Connection(
                 self._api,
                 supervisor,
                 self._health,
                 self._ports.clock,
-                intake.take,
+                dispatcher.take,
                 self._config.ping_interval,
                 catch_up.after_gap,
             )
@@ -148,7 +139,7 @@ class SlackChannel:
 
         An unanswered send is OutcomeUnknown: the message has its key as metadata, see `find`.
         """
-        shown = _slack(part)
+        shown = own(part, outbound.SlackPart)
         if shown.file is not None:
             message_id = await self._uploads.send(address, shown.file, idem_key)
         else:
@@ -158,7 +149,7 @@ class SlackChannel:
         return message_id
 
     async def edit(self, address: Address, message_id: str, part: Part) -> None:
-        shown = _slack(part)
+        shown = own(part, outbound.SlackPart)
         if is_file(message_id) != (shown.file is not None):
             raise MessageGone("a file cannot become a text, nor a text a file")
         if shown.file is not None:
@@ -199,7 +190,7 @@ class SlackChannel:
 
     async def find(self, address: Address, part: Part, probe: Probe) -> str | None:
         """Look for the key among the messages that came since; files have none and are found by name."""
-        shown = _slack(part)
+        shown = own(part, outbound.SlackPart)
         found = await find(self._api, self._uploads, address, shown, probe)
         if found is not None and shown.file is None:
             await self.edit(address, found, part)
@@ -239,27 +230,23 @@ class SlackChannel:
         """Nothing: an app's commands are in its manifest."""
 
     async def open_stream(self, address: Address, idem_key: str, reply_to: str | None) -> LiveReply:
-        """A stream of Slack's in a thread; where it gives none, an ordinary message that is edited."""
+        """A stream of Slack's, in a thread. Raises Rejected where it gives none: then delivery sends and edits."""
         params = payload.place(address) | {"chunks": streams.opening(idem_key)}
         writer = self._sightings.writer(address.chat, reply_to)
         if address.kind != "dm" and writer is not None:
             params["recipient_team_id"], _, params["recipient_user_id"] = writer.partition("/")
-        if address.topic is not None and (address.kind == "dm" or writer is not None):
-            try:
-                message_id = _timestamp(await self._api.call("chat.startStream", params, repeatable=False))
-            except (Rejected, RateLimited) as error:
-                self._ports.log.info("%s: no stream, edits instead: %s", self._account, error)
-            else:
-                self._sent(address, message_id)
-                return streams.StreamedReply(self._api, self.edit, address, message_id, idem_key)
-        first = outbound.SlackPart(0, status=_WORKING)
-        return streams.EditedReply(self.edit, address, await self.send(address, first, idem_key))
-
-
-def _slack(part: Part) -> outbound.SlackPart:
-    if not isinstance(part, outbound.SlackPart):
-        raise Rejected(f"a part of another platform: {type(part).__name__}")
-    return part
+        if address.topic is None or (address.kind != "dm" and writer is None):
+            raise Rejected("Slack streams only in threads, and to somebody")
+        if self._ports.clock.monotonic() < self._no_stream_before:
+            raise Rejected("Slack begins no more streams for now")
+        try:
+            message_id = _timestamp(await self._api.call("chat.startStream", params, repeatable=False))
+        except RateLimited as error:
+            # The limit is this method's own: an ordinary message is not late because of it.
+            self._no_stream_before = self._ports.clock.monotonic() + error.retry_after
+            raise Rejected(f"Slack begins no more streams for now: {error}") from error
+        self._sent(address, message_id)
+        return streams.StreamedReply(self._api, self.edit, address, message_id, idem_key)
 
 
 def _timestamp(answer: dict[str, Any]) -> str:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from channels.slack.api import SlackApi
     from channels.slack.inbound import Kind
     from channels.slack.socket import Take
-    from channels.slack.supervision import Supervisor
+    from channels.supervision import Supervisor
 
 STEADY_SECONDS = 30.0
 """A socket that ends earlier counts as a failure, so that a server which closes each one is not asked in a hot loop."""

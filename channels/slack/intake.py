@@ -10,6 +10,9 @@ from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from channels.errors import NotCommitted
+from channels.publishing import commit
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
@@ -85,12 +88,10 @@ class Intake:
         if not events:
             return True
         try:
-            await self._ports.publish(events)
-        except Exception:
-            # Whatever went wrong behind the port, the events are not committed and must come again.
+            await commit(events, self._ports, self._health)
+        except NotCommitted:
             self._ports.log.exception("%s: events were not stored", self._reader.account)
             return False
-        self._health.last_inbound = self._ports.clock.monotonic()
         for event in events:
             self._see(event)
         return True

@@ -10,10 +10,8 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import aiohttp
-import httpx
-from yarl import URL
 
-from channels.errors import Fatal
+from channels.network import http_session, tls_context, usable_proxy
 
 if TYPE_CHECKING:
     import ssl
@@ -22,8 +20,6 @@ if TYPE_CHECKING:
     from channels.base import Route
 
 CONNECTIONS = 64
-KEPT_SECONDS = 60.0
-"""How long an idle connection is kept."""
 CONNECT_SECONDS = 20.0
 ANSWER_SECONDS = 30.0
 _SLACK_DOMAINS = (".slack.com", ".slack-gov.com", ".slack-files.com", ".slack-edge.com")
@@ -41,18 +37,13 @@ class Network:
         self.context: ssl.SSLContext | None = None
         """None where the Web API is plain HTTP and no CA is configured, which is to say in tests."""
         if self._base.scheme == "https" or own.ca_file is not None:
-            self.context = _tls_context(own, account)
+            self.context = tls_context(own, account)
         self.proxy(base_url)
 
     def session(self) -> aiohttp.ClientSession:
         """A session for everything but the socket; needs a running loop."""
-        connector = aiohttp.TCPConnector(
-            limit=CONNECTIONS, ssl=self.context if self.context is not None else True, keepalive_timeout=KEPT_SECONDS
-        )
         timeout = aiohttp.ClientTimeout(total=CONNECT_SECONDS + ANSWER_SECONDS, connect=CONNECT_SECONDS)
-        return aiohttp.ClientSession(
-            connector=connector, timeout=timeout, trust_env=False, cookie_jar=aiohttp.DummyCookieJar()
-        )
+        return http_session(CONNECTIONS, self.context, timeout=timeout)
 
     def proxy(self, url: str) -> str | None:
         """The proxy for a URL, None for a direct way."""
@@ -70,31 +61,4 @@ class Network:
         return parts.scheme == "https" and f".{host}".endswith(_SLACK_DOMAINS)
 
     def _checked_proxy(self, url: str) -> str | None:
-        found = self._route(url).proxy
-        if found is None:
-            return None
-        try:
-            proxy = URL(found)
-        except ValueError:  # its text may quote the proxy's password
-            proxy = URL()
-        if proxy.scheme not in ("http", "https") or not proxy.host:
-            raise Fatal(
-                f"the proxy of account {self._account} cannot be used",
-                "correct network.proxy (http://host:port or https://host:port)",
-            )
-        return found
-
-
-def _tls_context(route: Route, account: str) -> ssl.SSLContext:
-    """httpx's CAs, the system's and the configured one."""
-    context = httpx.create_ssl_context(trust_env=False)
-    context.load_default_certs()
-    if route.ca_file is not None:
-        try:
-            context.load_verify_locations(cafile=route.ca_file)
-        except OSError as error:
-            raise Fatal(
-                f"the CA file {route.ca_file} of account {account} cannot be read: {error.strerror}",
-                "correct network.ca_file: a PEM file with certificates",
-            ) from error
-    return context
+        return usable_proxy(self._route(url), self._account)

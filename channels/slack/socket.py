@@ -1,9 +1,7 @@
 """One Socket Mode connection: opens it, hands its envelopes on, tells how it ended. Made by connection.py.
 
-With api.py the only file that touches the SDK: its Socket Mode client, and not bolt on top of it, which takes an event
-apart before any middleware sees it, so that one it cannot read is neither stored nor acked. The client's own
-reconnecting is not used either: it tries a ticket that was refused for ever, swallows a revoked token, and notices a
-reset only at its next ping.
+Stands where bolt's own Socket Mode handler would: on the same client of the SDK, whose reconnecting is not used. It
+tries a ticket that was refused for ever, swallows a revoked token, and notices a reset only at its next ping.
 """
 
 from __future__ import annotations

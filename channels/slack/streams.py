@@ -1,4 +1,4 @@
-"""Replies that grow without being sent anew: Slack's own streams, and edits where there is no stream.
+"""Replies that grow without being sent anew: Slack's own streams.
 
 A stream begins with a task whose id is the reply's key: chat.startStream takes no metadata, and by that the message is
 found again when the answer to it is lost. When it ends, an edit leaves the same message as a `send`.
@@ -29,23 +29,6 @@ _TITLE_CHARACTERS = 240
 
 class Edit(Protocol):
     async def __call__(self, address: Address, message_id: str, part: Part) -> None: ...
-
-
-class EditedReply:
-    """LiveReply port, by edits of an ordinary message."""
-
-    def __init__(self, edit: Edit, address: Address, message_id: str) -> None:
-        self._edit = edit
-        self._address = address
-        self.message_id = message_id
-
-    async def show(self, message: OutboundMessage) -> None:
-        parts = layout(message)
-        if parts:
-            await self._edit(self._address, self.message_id, parts[0])
-
-    async def finish(self, message: OutboundMessage) -> None:
-        await self.show(message)
 
 
 class StreamedReply:

@@ -9,16 +9,15 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import stat
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from channels.errors import AttachmentFailed, OutcomeUnknown, Rejected, Temporary
+from channels.files import open_regular
 from channels.slack.sightings import keep
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-    from pathlib import Path
 
     from channels.message import Address, OutboundFile
     from channels.slack.api import SlackApi
@@ -104,7 +103,7 @@ class Uploads:
 @contextlib.contextmanager
 def opened(file: OutboundFile) -> Iterator[tuple[BinaryIO, int]]:
     """The file's content and size. Raises Rejected when it is none, empty or too large, or not there."""
-    with _open_regular(file.path) as content:
+    with open_regular(file.path) as content:
         size = os.fstat(content.fileno()).st_size
         if size > MAX_UPLOAD:
             raise Rejected(f"the file has {size} bytes; Slack takes at most {MAX_UPLOAD}")
@@ -116,15 +115,3 @@ def opened(file: OutboundFile) -> Iterator[tuple[BinaryIO, int]]:
 def _share(address: Address, file: OutboundFile, file_id: str) -> dict[str, str]:
     params = {"files": json.dumps([{"id": file_id, "title": file.name}]), "channel_id": address.chat}
     return params if address.topic is None else {**params, "thread_ts": address.topic}
-
-
-def _open_regular(path: Path) -> BinaryIO:
-    """Open what the agent made without following a link or waiting on a pipe that it may have put there instead."""
-    try:
-        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError as error:
-        raise Rejected(f"the file cannot be opened ({error.strerror})") from None
-    if not stat.S_ISREG(os.fstat(handle).st_mode):
-        os.close(handle)
-        raise Rejected("this is not a regular file")
-    return os.fdopen(handle, "rb")

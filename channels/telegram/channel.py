@@ -8,8 +8,11 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from channels.base import BotIdentity, Capabilities, ConnectionState, Health, LiveReply, Part, Rate, TextUnit
+from channels.adapter import Adapter, own
+from channels.base import BotIdentity, ConnectionState
+from channels.capabilities import Capabilities, Rate, TextUnit
 from channels.errors import AttachmentFailed, ChannelError, MessageGone, OutcomeUnknown, Rejected, Temporary
+from channels.files import capped
 from channels.message import ButtonPressed, Message
 from channels.telegram import outbound, payload
 from channels.telegram.api import TelegramApi
@@ -19,34 +22,27 @@ from channels.telegram.inbound import Me, Reader
 from channels.telegram.pastes import Pastes
 from channels.telegram.poll import Poller
 from channels.telegram.sightings import Sightings
-from channels.telegram.supervision import Supervisor
+from channels.telegram.supervision import PollSupervisor
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from channels.base import ChannelPorts, Command, Hello, Probe, Sink
+    from channels.base import ChannelPorts, Command, Hello, LiveReply, Part, Probe, Sink
     from channels.message import Address, Attachment, InboundEvent, OutboundMessage
     from channels.telegram.config import TelegramConfig
 
 _REMEMBERED_REFUSALS = 1000
 
 
-class TelegramChannel:
+class TelegramChannel(Adapter):
     """See `channels.base.Channel`."""
 
     def __init__(self, account: str, config: TelegramConfig, ports: ChannelPorts) -> None:
-        self._account = account
+        super().__init__(account, ports)
         self._config = config
-        self._ports = ports
         self._api = TelegramApi(account, config, ports.route)
-        self._health = Health()
-        self._identity: BotIdentity | None = None
         self._no_previews: OrderedDict[str, None] = OrderedDict()
         self._sightings = Sightings()
-
-    @property
-    def account(self) -> str:
-        return self._account
 
     @property
     def capabilities(self) -> Capabilities:
@@ -73,17 +69,9 @@ class TelegramChannel:
             per_group_per_minute=rate.per_group_per_minute,
         )
 
-    @property
-    def health(self) -> Health:
-        return self._health
-
-    @property
-    def identity(self) -> BotIdentity | None:
-        return self._identity
-
     async def run(self, hello: Hello) -> None:
         """Receive until cancelled. Raises Fatal, and what `hello` raises."""
-        supervisor = Supervisor(self._health, self._ports.clock, self._ports.log, self._account)
+        supervisor = PollSupervisor(self._health, self._ports.clock, self._ports.log, self._account)
         try:
             me = await supervisor.keep(self._who_am_i)
             self._identity = BotIdentity(platform="telegram", bot_id=str(me.id), username=me.username)
@@ -132,9 +120,9 @@ class TelegramChannel:
 
     async def send(self, address: Address, part: Part, idem_key: str, reply_to: str | None = None) -> str:
         """Send one part. Telegram knows no idempotency key, so an unanswered send is OutcomeUnknown: see `find`."""
-        newest = self._sightings.newest(address.chat)
+        shown, newest = own(part, outbound.TelegramPart), self._sightings.newest(address.chat)
         try:
-            answer = await self._post(_telegram(part), payload.place(address) | payload.reply(reply_to))
+            answer = await self._post(shown, payload.place(address) | payload.reply(reply_to))
         except OutcomeUnknown:
             self._sightings.lost(idem_key, address.chat, newest)
             raise
@@ -157,7 +145,7 @@ class TelegramChannel:
             return _message_id(await self._api.upload(payload.upload_method(upload), params, upload))
 
     async def edit(self, address: Address, message_id: str, part: Part) -> None:
-        shown = _telegram(part)
+        shown = own(part, outbound.TelegramPart)
         params = payload.target(address, message_id) | payload.content(shown)
         try:
             await self._api.call(payload.edit_method(shown), params)
@@ -167,7 +155,7 @@ class TelegramChannel:
 
     async def preview(self, address: Address, part: Part, idem_key: str) -> None:
         """Show a draft (Bot API sendMessageDraft). A chat that refused one is not asked again."""
-        shown = _telegram(part)
+        shown = own(part, outbound.TelegramPart)
         if shown.file is not None or address.chat in self._no_previews:
             raise Rejected("this chat shows no previews")
         params = payload.place(address) | payload.draft(shown, idem_key)
@@ -208,11 +196,10 @@ class TelegramChannel:
     async def fetch(self, attachment: Attachment, sink: Sink) -> None:
         """Stream the file; at most `max_download_mb`, whatever size was declared."""
         most = int(self._config.max_download_mb * 1024 * 1024)
-        if attachment.size is not None and attachment.size > most:
-            raise AttachmentFailed(f"declared {attachment.size} bytes, at most {most} are taken", "too_large")
+        taken = capped(sink, most, attachment.size)
         match await self._api.call("getFile", {"file_id": file_id(attachment)}):
             case {"file_path": str(path)}:
-                await self._api.download(path, _Capped(sink, most))
+                await self._api.download(path, taken)
             case _:
                 raise AttachmentFailed("Telegram names no path for the file", "gone")
 
@@ -234,26 +221,6 @@ class TelegramChannel:
 
     async def open_stream(self, address: Address, idem_key: str, reply_to: str | None) -> LiveReply:
         raise Rejected("Telegram has no append-only streams")
-
-
-class _Capped:
-    """Passes bytes on until there are too many, for the declared size is only a claim."""
-
-    def __init__(self, sink: Sink, most: int) -> None:
-        self._sink = sink
-        self._left = most
-
-    async def write(self, chunk: bytes) -> None:
-        self._left -= len(chunk)
-        if self._left < 0:
-            raise AttachmentFailed("the file is longer than declared and over the cap", "too_large")
-        await self._sink.write(chunk)
-
-
-def _telegram(part: Part) -> outbound.TelegramPart:
-    if not isinstance(part, outbound.TelegramPart):
-        raise Rejected(f"a part of another platform: {type(part).__name__}")
-    return part
 
 
 def _message_id(answer: Any) -> int:

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from channels.base import TextUnit
+from channels.capabilities import TextUnit
 from channels.text import utf16_length
 from channels.text.split import cut
 

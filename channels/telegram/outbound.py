@@ -8,7 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
-from channels.base import Part, TextUnit
+from channels.base import Part
+from channels.capabilities import TextUnit
 from channels.telegram.lines import BEFORE_LINE, Line, Run, Style, make_lines
 from channels.telegram.packing import Entity, compose, pack
 from channels.telegram.render import render

@@ -5,15 +5,14 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-import stat
 from typing import TYPE_CHECKING, Any
 
 from channels.errors import Rejected
+from channels.files import open_regular
 from channels.telegram.api import Upload
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from pathlib import Path
     from typing import BinaryIO
 
     from channels.base import Command
@@ -96,7 +95,7 @@ def opened(file: TelegramFile, *, as_document: bool = False) -> Iterator[Upload]
     with contextlib.ExitStack() as stack:
         handle: BinaryIO | bytes
         if file.path is not None:
-            handle = stack.enter_context(_open_regular(file.path))
+            handle = stack.enter_context(open_regular(file.path))
             size = os.fstat(handle.fileno()).st_size
         else:
             handle, size = file.content, len(file.content)
@@ -136,18 +135,6 @@ def _view(file: TelegramFile, size: int) -> str:
     if file.kind == "image" and file.mime_type in _PHOTO_TYPES and size <= MAX_PHOTO:
         return "photo"
     return file.kind if file.mime_type in _SPECIAL_VIEWS.get(file.kind, ()) else "document"
-
-
-def _open_regular(path: Path) -> BinaryIO:
-    """Open what the agent made without following a link or waiting on a pipe that it may have put there instead."""
-    try:
-        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError as error:
-        raise Rejected(f"the file cannot be opened ({error.strerror})") from None
-    if not stat.S_ISREG(os.fstat(handle).st_mode):
-        os.close(handle)
-        raise Rejected("this is not a regular file")
-    return os.fdopen(handle, "rb")
 
 
 def _id(value: str) -> int | str:

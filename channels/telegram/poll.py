@@ -9,7 +9,8 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 from channels.base import ConnectionState
-from channels.errors import Temporary
+from channels.errors import NotCommitted, Temporary
+from channels.publishing import commit
 from channels.telegram.inbound import ALLOWED_UPDATES, Reader
 
 if TYPE_CHECKING:
@@ -66,12 +67,10 @@ class Poller:
         if not events:
             return
         try:
-            await self._ports.publish(events)
-        except Exception as error:
-            # Whatever went wrong behind the port, the events are not committed and must come again.
+            await commit(events, self._ports, self._health)
+        except NotCommitted:
             self._ports.log.exception("%s: events were not stored", self._reader.account)
-            raise Temporary(f"events could not be stored ({type(error).__name__})") from error
-        self._health.last_inbound = self._ports.clock.monotonic()
+            raise
 
 
 def _has_id(update: object) -> bool:

@@ -12,6 +12,7 @@ import aiohttp
 from telegram.error import TelegramError
 from telegram.request import BaseRequest
 
+from channels.network import NOT_SENT
 from channels.telegram.failures import Refusal, read_refusal
 
 if TYPE_CHECKING:
@@ -23,12 +24,6 @@ CONNECT_SECONDS = 20.0
 """Until a connection is there, waiting for a free one included."""
 ANSWER_SECONDS = 30.0
 """From then on, until the answer is complete."""
-_NOT_SENT = (
-    aiohttp.ClientConnectorError,
-    aiohttp.ClientHttpProxyError,
-    aiohttp.ConnectionTimeoutError,
-    aiohttp.InvalidURL,
-)
 
 
 class Refused(TelegramError):
@@ -48,7 +43,7 @@ class Unanswered(TelegramError):
 
     def __init__(self, error: Exception) -> None:
         super().__init__(type(error).__name__)
-        self.sent = not isinstance(error, _NOT_SENT)
+        self.sent = not isinstance(error, NOT_SENT)
 
 
 class Request(BaseRequest):

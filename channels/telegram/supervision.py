@@ -1,16 +1,14 @@
-"""Keeps the connection going: repeats what fails, waits sensibly in between, and says truthfully how things stand.
+"""What is Telegram's own of keeping the polling going: each answer is a sign of health, and 409 is a rival.
 
 Called by channel.py around everything that the receiving side asks of the API.
 """
 
 from __future__ import annotations
 
-import random
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
-from channels.base import ConnectionState
-from channels.errors import ChannelError, Fatal, RateLimited
+from channels.errors import RateLimited
+from channels.supervision import Backoff, Supervisor
 from channels.telegram.failures import AnotherPoller
 
 if TYPE_CHECKING:
@@ -18,61 +16,28 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from channels.base import Clock, Health
+    from channels.errors import ChannelError
 
 T = TypeVar("T")
 
 
-@dataclass(slots=True)
-class Backoff:
-    """Waiting times in seconds that double from `first` to `most`, each shortened by up to a quarter at random."""
-
-    first: float
-    most: float
-    _next: float = 0.0
-
-    def next(self) -> float:
-        current = self._next or self.first
-        self._next = min(current * 2, self.most)
-        return current * random.uniform(0.75, 1.0)
-
-    def reset(self) -> None:
-        self._next = 0.0
-
-
-class Supervisor:
-    """Runs one step at a time until it succeeds, for ever if need be; only Fatal ends it, or no ChannelError at all."""
+class PollSupervisor:
+    """Runs one step at a time, see `channels.supervision.Supervisor`."""
 
     def __init__(self, health: Health, clock: Clock, log: logging.Logger, account: str) -> None:
-        self._health = health
-        self._clock = clock
-        self._log = log
         self._account = account
-        self._network = Backoff(first=1.0, most=30.0)
+        self._supervisor = Supervisor(health, clock, log, account, self._judge)
         self._conflict = Backoff(first=5.0, most=60.0)
 
     async def keep(self, step: Callable[[], Awaitable[T]]) -> T:
         """The result of `step`, repeated until it has one. Raises Fatal."""
-        while True:
-            try:
-                result = await step()
-            except Fatal as error:
-                self._stopped(error)
-                raise
-            except ChannelError as error:
-                await self._wait(error)
-            else:
-                self._answered()
-                return result
+        result = await self._supervisor.keep(step)
+        self._supervisor.connected()
+        self._supervisor.steady()
+        self._conflict.reset()
+        return result
 
-    async def _wait(self, error: ChannelError) -> None:
-        detail, seconds = self._judge(error)
-        if self._health.state is not ConnectionState.RETRYING or self._health.detail != detail:
-            self._log.warning("%s: %s; trying again", self._account, detail)
-        self._health.state = ConnectionState.RETRYING
-        self._health.detail = detail
-        await self._clock.sleep(seconds)
-
-    def _judge(self, error: ChannelError) -> tuple[str, float]:
+    def _judge(self, error: ChannelError) -> tuple[str, float] | None:
         if isinstance(error, RateLimited):
             return f"Telegram asks to wait {error.retry_after:.0f} s", error.retry_after + 0.5
         if isinstance(error, AnotherPoller):
@@ -81,17 +46,4 @@ class Supervisor:
                 f"(channels.{self._account}.token)"
             )
             return detail, self._conflict.next()
-        return str(error), self._network.next()
-
-    def _answered(self) -> None:
-        if self._health.state is ConnectionState.RETRYING:
-            self._health.reconnects += 1
-            self._log.info("%s: connected again", self._account)
-        self._health.state = ConnectionState.CONNECTED
-        self._health.detail = ""
-        self._network.reset()
-        self._conflict.reset()
-
-    def _stopped(self, error: Fatal) -> None:
-        self._health.state = ConnectionState.STOPPED
-        self._health.detail = f"{error}; {error.hint}"
+        return None

@@ -7,7 +7,7 @@ from bisect import bisect_right
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
-from channels.base import TextUnit
+from channels.capabilities import TextUnit
 from channels.text.marks import Run, longest_ticks, write_line
 from channels.text.split import cut
 

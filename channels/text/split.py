@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 
-from channels.base import TextUnit
+from channels.capabilities import TextUnit
 
 _ZERO_WIDTH_JOINER = "\u200d"
 _EMOJI_PRESENTATION = "\ufe0f"

@@ -6,7 +6,9 @@ import secrets
 from collections import OrderedDict
 from typing import TYPE_CHECKING
 
-from channels.base import BotIdentity, Capabilities, Health, LiveReply, Part, Rate, TextUnit
+from channels.adapter import Adapter, own
+from channels.base import BotIdentity
+from channels.capabilities import Capabilities, Rate, TextUnit
 from channels.errors import ChannelError, Fatal, OutcomeUnknown, Rejected
 from channels.wecom import ids, outbound
 from channels.wecom.answers import Answers
@@ -23,7 +25,7 @@ from channels.wecom.stream import WecomStream
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Iterable, Sequence
 
-    from channels.base import ChannelPorts, Command, Hello, Probe, Sink
+    from channels.base import ChannelPorts, Command, Hello, LiveReply, Part, Probe, Sink
     from channels.message import Address, Attachment, ButtonPressed, OutboundMessage
     from channels.wecom.config import WecomConfig
 
@@ -32,15 +34,12 @@ STREAM_SECONDS = 330.0
 _REMEMBERED_CARDS = 1000
 
 
-class WecomChannel:
+class WecomChannel(Adapter):
     """See `channels.base.Channel`."""
 
     def __init__(self, account: str, config: WecomConfig, ports: ChannelPorts, timing: Timing | None = None) -> None:
-        self._account = account
+        super().__init__(account, ports)
         self._config = config
-        self._ports = ports
-        self._health = Health()
-        self._identity: BotIdentity | None = None
         network = Network(ports.route, account)
         self._receiver = Receiver(account, config, ports, self._health, self._welcome)
         self._link = Link(account, config, ports, network, self._health, self._receiver.take, timing or Timing())
@@ -49,10 +48,6 @@ class WecomChannel:
         self._downloads = Downloads(network, most, plain=config.url.startswith("ws:"))
         self._answers = Answers()
         self._cards: OrderedDict[str, Card] = OrderedDict()
-
-    @property
-    def account(self) -> str:
-        return self._account
 
     @property
     def capabilities(self) -> Capabilities:
@@ -83,14 +78,6 @@ class WecomChannel:
             per_chat_per_hour=rate.per_chat_per_hour,
         )
 
-    @property
-    def health(self) -> Health:
-        return self._health
-
-    @property
-    def identity(self) -> BotIdentity | None:
-        return self._identity
-
     async def run(self, hello: Hello) -> None:
         """Receive until cancelled. Raises Fatal, and what `hello` raises."""
         await self._link.begin()
@@ -119,7 +106,7 @@ class WecomChannel:
 
         Raises OutcomeUnknown without an ack.
         """
-        shown, req_id = _wecom(part), ids.req_id_of(reply_to)
+        shown, req_id = own(part, outbound.WecomPart), ids.req_id_of(reply_to)
         if shown.text and req_id is not None and self._answers.takes(req_id, idem_key):
             try:
                 await self._answer(req_id, idem_key, shown.text)
@@ -183,7 +170,7 @@ class WecomChannel:
 
     async def find(self, address: Address, part: Part, probe: Probe) -> str | None:
         """Repeat an answer under its req_id, which makes it or leaves it as it is; a push cannot be looked for."""
-        shown = _wecom(part)
+        shown = own(part, outbound.WecomPart)
         req_id = self._answers.lost_under(probe.idem_key) or ids.req_id_of(probe.after)
         if not shown.text or req_id is None or not self._answers.takes(req_id, probe.idem_key):
             raise OutcomeUnknown("WeCom does not tell what it has sent")
@@ -239,9 +226,3 @@ class WecomChannel:
             self._answers.spent(req_id)
             raise
         return WecomStream(self._api, address, req_id, idem_key, lambda part: self._seen(idem_key, part))
-
-
-def _wecom(part: Part) -> outbound.WecomPart:
-    if not isinstance(part, outbound.WecomPart):
-        raise Rejected(f"a part of another platform: {type(part).__name__}")
-    return part

@@ -1,4 +1,4 @@
-"""Keeps one connection going: connects, waits sensibly after a failure, says truthfully how things stand.
+"""The connection that is there now, and the next one when it has ended: for receiving and for sending.
 
 Started by whoever needs it first, receiving or sending; only Fatal ends it, and `close`.
 """
@@ -8,11 +8,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from channels.base import ConnectionState
-from channels.errors import ChannelError, Fatal, Temporary
+from channels.errors import Fatal, Temporary
+from channels.supervision import Supervisor
 from channels.wecom.connection import Connection, Timing
 from channels.wecom.failures import Kicked, taken_over
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from channels.base import ChannelPorts, Health
+    from channels.errors import ChannelError
     from channels.wecom.config import WecomConfig
     from channels.wecom.frames import Body, Callback
     from channels.wecom.network import Network
@@ -29,23 +30,6 @@ STABLE_SECONDS = 60.0
 """A connection that lasted so long was a good one: the next failure is a new one, and is waited for shortly."""
 READY_SECONDS = 5.0
 """How long a call waits for a connection that is being made, before it is left to whoever repeats it."""
-
-
-@dataclass(slots=True)
-class Backoff:
-    """Waiting times in seconds that double from `first` to `most`, each shortened by up to a quarter at random."""
-
-    first: float = 1.0
-    most: float = 30.0
-    _next: float = 0.0
-
-    def next(self) -> float:
-        current = self._next or self.first
-        self._next = min(current * 2, self.most)
-        return current * random.uniform(0.75, 1.0)
-
-    def reset(self) -> None:
-        self._next = 0.0
 
 
 class Link:
@@ -68,7 +52,7 @@ class Link:
         self._health = health
         self._take = take
         self._timing = timing
-        self._backoff = Backoff()
+        self._supervisor = Supervisor(health, ports.clock, ports.log, account, _after_kick)
         self._connection: Connection | None = None
         self._ready = asyncio.Event()
         self._keeping: asyncio.Task[None] | None = None
@@ -135,15 +119,7 @@ class Link:
     async def _keep(self) -> None:
         try:
             while True:
-                try:
-                    await self._connect_once()
-                except Kicked as error:
-                    await self._after_kick(error)
-                except Fatal as error:
-                    self._stopped(error)
-                    raise
-                except ChannelError as error:
-                    await self._wait(str(error), self._backoff.next())
+                await self._supervisor.keep(self._connect_once)
         finally:
             self._health.state = ConnectionState.STOPPED
 
@@ -153,37 +129,25 @@ class Link:
         opened = self._ports.clock.monotonic()
         try:
             await connection.serve(self._config, self._account, lambda: self._subscribed(connection))
+        except Kicked as error:
+            if self._config.reconnect_after_kick:
+                raise
+            raise taken_over(self._account) from error
         finally:
             self._connection = None
             self._ready.clear()
             if self._ports.clock.monotonic() - opened >= STABLE_SECONDS:
-                self._backoff.reset()
+                self._supervisor.steady()
 
     def _subscribed(self, connection: Connection) -> None:
-        if self._health.state is ConnectionState.RETRYING:
-            self._health.reconnects += 1
-            self._ports.log.info("%s: connected again", self._account)
-        self._health.state = ConnectionState.CONNECTED
-        self._health.detail = ""
+        self._supervisor.connected()
         self._connection = connection
         self._ready.set()
 
     def _heard(self) -> None:
         self._health.last_sign = self._ports.clock.monotonic()
 
-    async def _after_kick(self, error: Kicked) -> None:
-        if not self._config.reconnect_after_kick:
-            fatal = taken_over(self._account)
-            self._stopped(fatal)
-            raise fatal from error
-        await self._wait(str(error), KICK_SECONDS * random.uniform(1.0, 1.5))
 
-    async def _wait(self, detail: str, seconds: float) -> None:
-        if self._health.state is not ConnectionState.RETRYING or self._health.detail != detail:
-            self._ports.log.warning("%s: %s; trying again", self._account, detail)
-        self._health.state = ConnectionState.RETRYING
-        self._health.detail = detail
-        await self._ports.clock.sleep(seconds)
-
-    def _stopped(self, error: Fatal) -> None:
-        self._health.detail = f"{error}; {error.hint}"
+def _after_kick(error: ChannelError) -> tuple[str, float] | None:
+    """A `channels.supervision.Judge`: who was thrown out leaves the other one some time, and comes back at no beat."""
+    return (str(error), KICK_SECONDS * random.uniform(1.0, 1.5)) if isinstance(error, Kicked) else None

@@ -14,6 +14,7 @@ import aiohttp
 
 from channels.base import NamedSink
 from channels.errors import AttachmentFailed, Temporary
+from channels.files import capped
 from channels.message import Attachment, AttachmentKind
 from channels.wecom.crypto import Decryptor, media_key
 
@@ -58,7 +59,7 @@ class Downloads:
                 disposition = response.content_disposition
                 if isinstance(sink, NamedSink) and disposition is not None and disposition.filename:
                     sink.called(disposition.filename)
-                await self._decrypt(response, Decryptor(key), sink)
+                await _decrypt(response, Decryptor(key), capped(sink, self._most))
         except TimeoutError:
             raise Temporary(f"a file was not complete after {DOWNLOAD_SECONDS:.0f} s") from None
         except aiohttp.ClientError as error:
@@ -75,17 +76,13 @@ class Downloads:
             raise AttachmentFailed("the attachment's reference is not one of WeCom's", "gone")
         return url, media_key(key)
 
-    async def _decrypt(self, response: aiohttp.ClientResponse, decryptor: Decryptor, sink: Sink) -> None:
-        taken = 0
-        async for piece in response.content.iter_chunked(PIECE):
-            plain = decryptor.update(piece)
-            taken += len(plain)
-            if taken > self._most:
-                raise AttachmentFailed(f"the file is longer than {self._most} bytes", "too_large")
-            if plain:
-                await sink.write(plain)
-        if rest := decryptor.finish():
-            await sink.write(rest)
+
+async def _decrypt(response: aiohttp.ClientResponse, decryptor: Decryptor, sink: Sink) -> None:
+    async for piece in response.content.iter_chunked(PIECE):
+        if plain := decryptor.update(piece):
+            await sink.write(plain)
+    if rest := decryptor.finish():
+        await sink.write(rest)
 
 
 def _check(status: int) -> None:

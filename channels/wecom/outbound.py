@@ -9,7 +9,8 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from channels.base import Part, TextUnit
+from channels.base import Part
+from channels.capabilities import TextUnit
 from channels.text import Dialect, Paragraph, escape_marks, is_blank, one_line, pages, parse, plain, sanitize
 from channels.text.split import cut
 from channels.wecom.cards import TEXT_CHARACTERS, Card, cards

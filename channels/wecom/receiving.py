@@ -11,8 +11,10 @@ from collections import deque
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from channels.errors import NotCommitted
+from channels.publishing import commit
+from channels.supervision import Backoff
 from channels.wecom.inbound import Reader
-from channels.wecom.link import Backoff
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -99,16 +101,14 @@ class Receiver:
         """Commit the oldest events. A failure is not passed on: nobody would send them again."""
         batch = list(islice(self._waiting, BATCH))
         try:
-            await self._ports.publish(batch)
-        except Exception:
-            # Whatever went wrong behind the port, the events are not committed.
+            await commit(batch, self._ports, self._health)
+        except NotCommitted:
             self._ports.log.exception("%s: events were not stored; trying again", self._account)
             await self._ports.clock.sleep(self._backoff.next())
             return
         for _ in batch:
             self._waiting.popleft()
         self._backoff.reset()
-        self._health.last_inbound = self._ports.clock.monotonic()
 
     async def _last(self) -> None:
         """What was read and not committed yet; what may have been is known by its keys."""
@@ -116,8 +116,8 @@ class Receiver:
             return
         try:
             async with asyncio.timeout(LAST_SECONDS):
-                await self._ports.publish(list(self._waiting))
-        except Exception:  # as above
+                await commit(list(self._waiting), self._ports, self._health)
+        except (NotCommitted, TimeoutError):
             self._ports.log.exception("%s: %d messages are lost", self._account, len(self._waiting))
         self._waiting.clear()
 

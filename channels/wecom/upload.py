@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from channels.errors import OutcomeUnknown, Rejected, Temporary
+from channels.files import open_regular
 from channels.wecom import frames
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ async def upload(content: Content, ask: Ask) -> str:
 
 def _read(path: Path) -> bytes:
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             return file.read(LARGEST + 1)
     except OSError as error:
         raise Rejected(f"the file to send cannot be read: {error.strerror}") from error

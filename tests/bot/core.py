@@ -14,12 +14,12 @@ from bot.access.book import AccessBook
 from bot.access.desk import AccessDesk
 from bot.access.doorkeeper import Doorkeeper
 from bot.access.pairing import Claims
-from bot.admission import AccessRules, Background, FloodGate
+from bot.admission import AccessRules, AccountPolicy, Background, FloodGate
 from bot.bus import MessageBus
 from bot.commands import ModelChoice, make_commands
 from bot.conversations.ports import ConversationPorts
 from bot.delivery import Delivery
-from bot.manager import AccountPolicy, ChannelManager
+from bot.manager import ChannelManager
 from bot.patience import PatientStore
 from bot.redaction import Redactor
 from bot.respond import Responder
@@ -29,7 +29,8 @@ from bot.store import access, decisions
 from bot.store.errors import StoreUnavailable
 from bot.tasks import Tasks
 from bot.uploads import UploadLimits, Uploads
-from channels.base import ChannelPorts, Rate, Route
+from channels.base import ChannelPorts, Route
+from channels.capabilities import Rate
 from channels.memory import FULL, MemoryChannel, MemoryMode
 from channels.message import Address, Attachment, ButtonPressed, Message, MessageEdited, Quote, Sender
 from tests.bot.scripted_harness import ScriptedHarness
@@ -177,7 +178,7 @@ class Core:
         self.store = store
         self.store.tripwire = self.tripwire
         self.tasks, self.actors = Tasks("gateway"), Tasks("conversation")
-        patient, background = PatientStore(self.store, self.clock), Background()
+        patient = PatientStore(self.store, self.clock)
         self.delivery = Delivery(self.store, self.clock, Redactor([SECRET]))
         self.responder = Responder(patient, self.delivery, self.clock, self.actors)
         self.desk = AccessDesk(AccessBook(Policies(self)), self.delivery, self.clock)
@@ -215,7 +216,7 @@ class Core:
                 responder=self.responder,
                 delivery=self.delivery,
                 uploads=self.uploads,
-                background=background,
+                background=Background(),
                 clock=self.clock,
                 tasks=self.actors,
                 data_dir=self.folder,
@@ -224,7 +225,6 @@ class Core:
                 queue_total=self.queue_total,
                 channel=self.channels.get,
             ),
-            delivery=self.delivery,
             commands=make_commands(
                 self.responder,
                 self.status,
@@ -234,10 +234,7 @@ class Core:
             ),
             desk=self.desk,
             door=self.door,
-            channels=self.channels,
-            background=background,
             flood=FloodGate(self.clock),
-            clock=self.clock,
             store=self.store,
         )
         self.bus = MessageBus(self.store, self.manager.gate.passes_by, self.manager.gate.learn)

@@ -10,7 +10,7 @@ import pytest
 from bot.delivery import Outcome, idem_key
 from bot.delivery.reply import FIRST_WORDS
 from bot.store import outbox
-from channels.base import Rate
+from channels.capabilities import Rate
 from channels.memory import FULL, NO_EDIT, NO_IDEMPOTENCY, MemoryMode
 from channels.message import Button, OutboundFile, OutboundMessage
 from tests.delivery_world import RATE, SECRET, dm, group, world

@@ -8,7 +8,7 @@ import pytest
 
 from channels.errors import MessageGone
 from channels.memory import FULL, REPLIES, MemoryMode
-from channels.message import OutboundMessage
+from channels.message import Button, OutboundMessage
 from tests.delivery_world import dm, world
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ async def test_a_message_that_is_gone_is_not_answered_but_the_answer_comes(tmp_p
         assert (w.texts, answered(w)) == (["done"], [None])
 
 
-async def test_each_stream_of_a_reply_answers_and_what_is_sent_below_does_not(tmp_path: Path) -> None:
+async def test_each_stream_of_a_reply_answers(tmp_path: Path) -> None:
     async with world(tmp_path, STREAMS) as w:
         reply = await w.delivery.open("r1", dm(), "q1")
         for words in range(1, 30):  # longer than one stream may stay open
@@ -82,3 +82,18 @@ async def test_each_stream_of_a_reply_answers_and_what_is_sent_below_does_not(tm
         await w.delivery.say("r1", dm(), "q1", OutboundMessage(text="word " * 30, final=True))
         await w.drained()
         assert answered(w)[:opened] == ["q1"] * opened
+
+
+@pytest.mark.parametrize("crash", [False, True])
+async def test_a_quick_answer_below_a_notice_that_stays_answers_its_message(tmp_path: Path, crash: bool) -> None:
+    async with world(tmp_path, STREAMS) as w:
+        reply = await w.delivery.open("r1", dm(), "q1")
+        reply.show(OutboundMessage(status="queued", buttons=((Button(label="Drop", data="p:0"),),)))
+        await w.clock.advance(2)
+        if crash:
+            await w.restart()
+        await w.delivery.say("r1", dm(), "q1", OutboundMessage(text="word\n" * 2000, final=True))
+        await w.drained()
+        assert w.texts[0] == "queued"
+        assert len(w.texts) > 2
+        assert answered(w)[:3] == ["q1", "q1", None]

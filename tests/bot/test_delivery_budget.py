@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.delivery.budget import BURST, DRAFT_SHARE, LONGEST_FLIGHT, Bucket, ChatBudget, Flights, Priority, Window
-from channels.base import Rate
+from channels.capabilities import Rate
+from channels.errors import RateLimited
 from channels.memory import NO_IDEMPOTENCY
 from channels.message import OutboundMessage
 from tests.delivery_world import RATE, dm, group, world
@@ -138,6 +139,16 @@ async def test_an_idle_delivery_holds_nothing_and_sets_no_timer(tmp_path: Path) 
         assert w.clock.sleeping == 0
         (account,) = w.delivery.snapshot().accounts
         assert account.open_replies == 0
+
+
+async def test_a_chat_that_was_limited_is_forgotten_too(tmp_path: Path) -> None:
+    async with world(tmp_path) as w:
+        w.channel.fail("send", *[RateLimited("slow down", 5.0)] * 20)
+        for number in range(20):
+            await w.say("Hello", key=f"r{number}", chat=str(number))
+        await w.drained()
+        await w.clock.advance(300)
+        assert w.clock.sleeping == 0
 
 
 @given(st.lists(st.floats(0, 3), max_size=60), st.integers(1, 5), st.sampled_from([1.0, 0.7, 0.3]))

@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from bot.delivery.budget import DRAFT_SHARE, HOUR, MINUTE, ChatBudget, Priority
-from channels.base import Rate
+from channels.capabilities import Rate
 from channels.message import OutboundMessage
 from tests.bot.test_delivery_budget import most_within
 from tests.delivery_world import dm, world

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from bot.delivery.redaction import GrowingText
 from bot.redaction import Redactor
-from channels.errors import MessageGone
+from channels.capabilities import Rate
+from channels.errors import MessageGone, OutcomeUnknown, Rejected
 from channels.memory import APPEND_ONLY, MemoryMode
 from channels.message import Button, OutboundMessage
 from tests.delivery_world import SECRET, dm, world
@@ -104,6 +105,63 @@ async def test_a_broken_stream_leads_to_the_whole_answer_in_a_new_message(tmp_pa
         await w.drained()
         assert w.texts[-1] == TEXT
         assert len(w.texts) == 2
+
+
+STREAMS_AND_EDITS = MemoryMode(edits=True, append_only=True, idempotent=False)
+
+
+async def test_where_no_stream_begins_the_answer_grows_by_edits_under_their_budget(tmp_path: Path) -> None:
+    rate = Rate(per_second=30, per_chat_per_second=1, per_group_per_minute=60, edits_per_minute=20)
+    async with world(tmp_path, STREAMS_AND_EDITS, rate) as w:
+        w.channel.fail("open_stream", Rejected("no stream here"))
+        reply = await w.delivery.open("r1", dm(), None)
+        reply.show(OutboundMessage(text=TEXT[:50]))
+        began = w.clock.monotonic()
+        await w.clock.settle()
+        assert w.texts == [TEXT[:50]], "nothing is held back"
+        assert w.calls("send")[0] - began < 0.1
+        for end in range(50, len(TEXT)):
+            reply.show(OutboundMessage(text=TEXT[:end]))
+            await w.clock.advance(0.25)
+        assert 10 < len(w.calls("edit")) <= 20
+        await w.say(TEXT)
+        await w.drained()
+        assert w.texts == [TEXT]
+        assert (len(w.calls("open_stream")), len(w.calls("send"))) == (1, 1)
+
+
+async def test_what_was_sent_in_place_of_a_stream_is_found_after_a_crash(tmp_path: Path) -> None:
+    async with world(tmp_path, STREAMS_AND_EDITS) as w:
+        w.channel.fail("open_stream", Rejected("no stream here"))
+        w.channel.fail("send", OutcomeUnknown("reset"), applied=True)
+        reply = await w.delivery.open("r1", dm(), None)
+        reply.show(OutboundMessage(text=TEXT[:50]))
+        await w.clock.settle()
+        assert w.texts == [TEXT[:50]]
+        await w.restart()
+        again = await w.delivery.open("r1", dm(), None)
+        again.show(OutboundMessage(text=TEXT[:100]))
+        await w.clock.advance(2)
+        (shown,) = w.texts
+        assert shown.startswith(TEXT[:51])
+        await w.say(TEXT)
+        await w.drained()
+        assert w.texts == [TEXT]
+        assert (len(w.calls("open_stream")), len(w.calls("send"))) == (1, 1)
+
+
+async def test_where_nothing_can_be_edited_either_only_the_answer_is_sent(tmp_path: Path) -> None:
+    async with world(tmp_path, APPEND_ONLY) as w:
+        w.channel.fail("open_stream", Rejected("no stream here"))
+        reply = await w.delivery.open("r1", dm(), None)
+        for end in range(50, 100):
+            reply.show(OutboundMessage(text=TEXT[:end]))
+            await w.clock.advance(0.25)
+        assert w.texts == []
+        await w.say(TEXT)
+        await w.drained()
+        assert w.texts == [TEXT]
+        assert len(w.calls("open_stream")) == 1
 
 
 async def test_a_question_ends_the_stream_and_the_answer_goes_below(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from bot.buttons import as_shown, typed_number
 from bot.store import inbox
 from bot.store.rows import InboxState
 from bot.texts.en import EN
-from channels.base import TextUnit
+from channels.capabilities import TextUnit
 from channels.memory import FULL, NO_BUTTONS, MemoryMode
 from channels.message import Attachment, Button, OutboundMessage
 from channels.text.parse import parse

@@ -16,8 +16,12 @@ from tests.store.samples import run_row
 if TYPE_CHECKING:
     from pathlib import Path
 
+    import pytest
 
-async def test_a_run_does_not_fail_because_its_records_find_no_room(tmp_path: Path) -> None:
+
+async def test_a_run_does_not_fail_because_its_records_find_no_room(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     clock, run = VirtualClock(), run_row()
     store = await FlakyStore.open(f"sqlite:///{tmp_path}/antler.db", clock=clock)
     assert isinstance(store, FlakyStore)
@@ -36,3 +40,6 @@ async def test_a_run_does_not_fail_because_its_records_find_no_room(tmp_path: Pa
         assert await counted == 1
         assert await begun is None
     await store.close()
+    said = [record.getMessage() for record in caplog.records if record.name == "bot.patience"]
+    assert sum("not available" in text for text in said) < 5  # two that wait are told as one
+    assert "again" in said[-1]

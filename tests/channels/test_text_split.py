@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from channels.base import TextUnit
+from channels.capabilities import TextUnit
 from channels.text import display_width, is_blank, is_safe_link, length, one_line, sanitize, split_text
 from channels.text.split import clusters, fitting, is_border
 

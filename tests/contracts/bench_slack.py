@@ -21,22 +21,27 @@ if TYPE_CHECKING:
     from tests.simulators.slack.client import SlackSimulator
 
 
+UNDER_WAY = "[in_progress] …\n"
+"""What an open stream shows above its text: the task by which it is found."""
+
+
 @dataclass
 class SlackBench:
     config: SlackConfig
     listener: Listener
     simulator: SlackSimulator
+    thread: str | None
     dm: Address = field(init=False)
 
     def __post_init__(self) -> None:
-        self.dm = Address(account="slack", chat=self.simulator.channel_id(ALICE))
+        self.dm = Address(account="slack", chat=self.simulator.channel_id(ALICE), topic=self.thread)
         self.channel = SlackChannel("slack", self.config, self.listener.ports())
 
     async def seen(self) -> list[Seen]:
         return [
             Seen(
                 message.files[0]["id"] if message.files else message.ts,
-                message.shown,
+                message.shown.removeprefix(UNDER_WAY),
                 tuple(element["text"]["text"] for element in message.elements),
                 bool(message.files),
             )
@@ -44,7 +49,7 @@ class SlackBench:
         ]
 
     async def says(self, text: str) -> None:
-        await self.simulator.user_says(text)
+        await self.simulator.user_says(text, thread=self.thread)
 
     async def restart(self) -> None:
         await self.channel.close()
@@ -55,11 +60,12 @@ def slack(**settings: Any) -> MakeBench:
     @asynccontextmanager
     async def bench(folder: Path, simulators: Simulators) -> AsyncIterator[Bench]:
         async with connect(simulators.running(MODULE)) as app:
-            await app.user_says("hello", silent=True)
+            hello = await app.user_says("hello", silent=True)
             config = SlackConfig.model_validate(
                 {"bot_token": app.bot_token, "app_token": app.app_token, "base_url": app.api_url, **settings}
             )
-            made = SlackBench(config, Listener(), app)
+            # Slack streams in threads only.
+            made = SlackBench(config, Listener(), app, hello.ts if config.streaming == "stream" else None)
             yield made
             await made.channel.close()
 

@@ -9,13 +9,15 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from bot.clock import SystemClock
-from channels.base import ChannelPorts, Route, TextUnit
+from channels.base import ChannelPorts, Route
+from channels.capabilities import TextUnit
 from channels.registry import PLATFORMS, channel_class, config_class
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from channels.base import Capabilities, Channel, Rate
+    from channels.base import Channel
+    from channels.capabilities import Capabilities, Rate
 
 
 @dataclass(frozen=True)

@@ -47,8 +47,7 @@ async def test_a_conversation_gets_a_thread_and_later_another(store: Store) -> N
     assert second.thread_id != first.thread_id
     assert second.title == "Pla\ufffdns"
     await store.write(lambda tx: conversations.set_model(tx, OWNER, "large"))
-    await store.write(lambda tx: conversations.set_title(tx, OWNER, "Trip"))
-    assert await store.read(lambda tx: conversations.load(tx, OWNER)) == replace(second, model="large", title="Trip")
+    assert await store.read(lambda tx: conversations.load(tx, OWNER)) == replace(second, model="large")
     assert await store.read(lambda tx: conversations.load(tx, "telegram:8")) is None
     with pytest.raises(LookupError):
         await store.write(lambda tx: conversations.new_thread(tx, "telegram:8", "", NOW))

@@ -49,11 +49,8 @@ async def test_attempts_count_starts_without_progress(store: Store) -> None:
     await store.write(lambda tx: runs.suspend(tx, run.run_id))
     assert [row.run_id for row in await store.read(lambda tx: runs.queued(tx, "telegram:7"))] == [run.run_id]
     assert (await start(store, run, head="c1")).attempt == 1
-    assert (await start(store, run, head="c1")).attempt == 2
-    by_caller = await store.write(
-        lambda tx: runs.start(tx, run.run_id, "c1", LATER + timedelta(1), store.epoch, planned=True)
-    )
-    assert (by_caller.attempt, by_caller.started_at) == (1, LATER)
+    later = await store.write(lambda tx: runs.start(tx, run.run_id, "c1", LATER + timedelta(1), store.epoch))
+    assert (later.attempt, later.started_at) == (2, LATER)
 
 
 async def test_end_settles_its_messages_once(store: Store) -> None:
@@ -125,7 +122,7 @@ async def test_one_run_at_a_time_in_a_conversation(store: Store) -> None:
     await start(store, two)
 
 
-async def test_a_waiting_run_is_extended_or_taken_back(store: Store) -> None:
+async def test_a_waiting_run_is_extended(store: Store) -> None:
     run = await opened(store)
     (late,) = await store.add(ADD_EVENTS, [message("u:2")])
     assert late is not None
@@ -134,14 +131,8 @@ async def test_a_waiting_run_is_extended_or_taken_back(store: Store) -> None:
     assert extended == replace(run, inbox_ids=(*run.inbox_ids, late.id), input='{"both": true}')
 
     await store.write(lambda tx: runs.set_input(tx, run.run_id, "{}"))
-    await store.write(lambda tx: runs.remove(tx, run.run_id))
-    assert await store.read(lambda tx: runs.load(tx, run.run_id)) is None
-    assert [row.id for row in await store.read(inbox.unsettled)] == [*run.inbox_ids, late.id]
-    again = run_row(late.id)
-    await store.write(lambda tx: runs.open(tx, again))
-    await start(store, again)
-    await store.write(lambda tx: runs.remove(tx, again.run_id))  # it has started: too late
-    assert await store.read(lambda tx: runs.load(tx, again.run_id)) is not None
+    assert await store.read(lambda tx: runs.load(tx, run.run_id)) == replace(extended, input="{}")
+    assert await store.read(inbox.unsettled) == []
 
 
 async def test_events_are_appended_once_and_pruned_with_their_run(store: Store) -> None:
@@ -156,9 +147,9 @@ async def test_events_are_appended_once_and_pruned_with_their_run(store: Store) 
     assert await store.read(lambda tx: run_events.last_seq(tx, "other")) is None
 
     after = LATER + timedelta(microseconds=1)
-    assert await store.write(lambda tx: run_events.prune(tx, after)) == 0
+    assert await store.write(lambda tx: runs.prune(tx, after)) == 0
     await store.write(lambda tx: runs.end(tx, run.run_id, RunState.ERROR, LATER))
-    assert await store.write(lambda tx: run_events.prune(tx, LATER)) == 0
-    assert await store.write(lambda tx: run_events.prune(tx, after)) == 3
+    assert await store.write(lambda tx: runs.prune(tx, LATER)) == 0
     assert await store.write(lambda tx: runs.prune(tx, after)) == 1
     assert await store.read(lambda tx: runs.load(tx, run.run_id)) is None
+    assert await store.read(lambda tx: run_events.read(tx, run.run_id)) == []

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from channels.base import ConnectionState, TextUnit
+from channels.base import ConnectionState
+from channels.capabilities import TextUnit
 from channels.console.frames import End, Frame, Line, Removed, Shown, Typing
 from channels.console.link import MAX_FRAMES, TerminalLink, link_pair
 from channels.console.outbound import MAX_UNIT

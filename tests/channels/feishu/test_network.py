@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import ssl
-from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,47 +11,19 @@ from channels.errors import Fatal, Temporary
 from channels.feishu.channel import FeishuChannel
 from channels.feishu.network import Network
 from tests.channels.feishu.support import Bench, Gateway, bench_for, config_for
+from tests.channels.tls import tls_front
 from tests.simulators.feishu.seen import ALICE
 from tests.simulators.process import SimulatorProcess
 from tests.simulators.proxy.authority import PrivateAuthority
 from tests.simulators.proxy.client import ProxySimulator
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
     from pathlib import Path
 
     from tests.simulators.feishu.client import FeishuSimulator
 
 HOST = "feishu.invalid"
 ROOT = f"https://{HOST}"
-
-
-@asynccontextmanager
-async def tls_front(folder: Path, authority: PrivateAuthority, port: int) -> AsyncIterator[int]:
-    """Decrypts for the simulator, which speaks plain HTTP, and has the socket's URL lead here too; yields the port."""
-    made = authority.issue(HOST)
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(made.cert, made.key)
-
-    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        inner_reader, inner_writer = await asyncio.open_connection("127.0.0.1", port)
-        tasks = [asyncio.create_task(copy(reader, inner_writer)), asyncio.create_task(copy(inner_reader, writer))]
-        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-        inner_writer.close()
-        writer.close()
-        await asyncio.wait(tasks)
-
-    async def copy(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
-        plain, secure = f"ws://127.0.0.1:{port}".encode(), f"wss://{HOST}".encode()
-        assert len(plain) == len(secure)  # so that lengths that were announced stay right
-        while chunk := await source.read(65536):
-            target.write(chunk.replace(plain, secure))
-
-    server = await asyncio.start_server(serve, "127.0.0.1", 0, ssl=context)
-    try:
-        yield server.sockets[0].getsockname()[1]
-    finally:
-        server.close()
 
 
 def through(feishu: FeishuSimulator, gateway: Gateway, route: Route) -> Bench:
@@ -66,10 +35,17 @@ async def test_calls_and_socket_go_through_the_proxy_and_trust_the_private_ca(
     feishu: FeishuSimulator, feishu_process: SimulatorProcess, tmp_path: Path
 ) -> None:
     authority = PrivateAuthority.create(tmp_path)
+    plain, secure = f"ws://127.0.0.1:{feishu_process.port}".encode(), f"wss://{HOST}".encode()
+    assert len(plain) == len(secure)  # so that lengths that were announced stay right
+
+    def to_the_front(chunk: bytes) -> bytes:
+        """The socket's URL, which the simulator tells, leads to the front too."""
+        return chunk.replace(plain, secure)
+
     async with (
         SimulatorProcess("tests.simulators.proxy") as process,
         ProxySimulator(process.port) as proxy,
-        tls_front(tmp_path, authority, feishu_process.port) as port,
+        tls_front(authority, HOST, feishu_process.port, to_the_front) as port,
     ):
         await proxy.route(f"{HOST}:443", port)
         bench = through(feishu, Gateway(), Route(proxy=proxy.url, ca_file=authority.cert))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import ssl
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +15,7 @@ from channels.slack.api import SlackApi
 from channels.slack.network import Network
 from channels.slack.socket import Socket
 from tests.channels.slack.support import config_for
+from tests.channels.tls import tls_front
 from tests.simulators.process import SimulatorProcess
 from tests.simulators.proxy.authority import PrivateAuthority
 from tests.simulators.proxy.client import ProxySimulator
@@ -29,32 +29,6 @@ if TYPE_CHECKING:
 HOST = "slack.test"
 ROOT = f"https://{HOST}/api/"
 LOG = logging.getLogger("channels.test")
-
-
-@asynccontextmanager
-async def tls_front(folder: Path, authority: PrivateAuthority, port: int) -> AsyncIterator[int]:
-    """Decrypts for the simulator, which speaks plain HTTP; yields the port."""
-    made = authority.issue(HOST)
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(made.cert, made.key)
-
-    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        inner_reader, inner_writer = await asyncio.open_connection("127.0.0.1", port)
-        tasks = [asyncio.create_task(copy(reader, inner_writer)), asyncio.create_task(copy(inner_reader, writer))]
-        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-        inner_writer.close()
-        writer.close()
-        await asyncio.wait(tasks)
-
-    async def copy(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
-        while chunk := await source.read(65536):
-            target.write(chunk)
-
-    server = await asyncio.start_server(serve, "127.0.0.1", 0, ssl=context)
-    try:
-        yield server.sockets[0].getsockname()[1]
-    finally:
-        server.close()
 
 
 @asynccontextmanager
@@ -79,7 +53,7 @@ async def test_everything_goes_through_the_proxy_and_trusts_the_private_ca(
     async with (
         SimulatorProcess("tests.simulators.proxy") as process,
         ProxySimulator(process.port) as proxy,
-        tls_front(tmp_path, authority, simulator_process.port) as port,
+        tls_front(authority, HOST, simulator_process.port) as port,
     ):
         await proxy.route(f"{HOST}:443", port)
         async with opened(slack, ROOT, Route(proxy=proxy.url, ca_file=authority.cert)) as api:

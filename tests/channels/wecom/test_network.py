@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import ssl
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -15,6 +14,7 @@ from channels.base import ChannelPorts, Route
 from channels.errors import AttachmentFailed, Fatal
 from channels.message import Message
 from channels.wecom.channel import WecomChannel
+from tests.channels.tls import tls_front
 from tests.channels.wecom.support import ACCOUNT, Bytes, Gateway, config_for
 from tests.simulators.process import SimulatorProcess
 from tests.simulators.proxy.authority import PrivateAuthority
@@ -28,35 +28,6 @@ if TYPE_CHECKING:
     from tests.simulators.wecom.client import WecomSimulator
 
 HOST = "openws.wecom.test"
-
-
-@asynccontextmanager
-async def tls_front(folder: Path, authority: PrivateAuthority, port: int) -> AsyncIterator[int]:
-    """Decrypts for the simulator, which speaks plain websockets; yields the port."""
-    made = authority.issue(HOST)
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(made.cert, made.key)
-
-    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        inner_reader, inner_writer = await asyncio.open_connection("127.0.0.1", port)
-        tasks = [asyncio.create_task(copy(reader, inner_writer)), asyncio.create_task(copy(inner_reader, writer))]
-        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-        inner_writer.close()
-        writer.close()
-        await asyncio.wait(tasks)
-
-    async def copy(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
-        try:
-            while chunk := await source.read(65536):
-                target.write(chunk)
-        except ConnectionError:
-            return
-
-    server = await asyncio.start_server(serve, "127.0.0.1", 0, ssl=context)
-    try:
-        yield server.sockets[0].getsockname()[1]
-    finally:
-        server.close()
 
 
 @asynccontextmanager
@@ -78,7 +49,7 @@ async def test_the_connection_goes_through_the_proxy_and_trusts_the_private_ca(
     async with (
         SimulatorProcess("tests.simulators.proxy") as process,
         ProxySimulator(process.port) as proxy,
-        tls_front(tmp_path, authority, wecom_process.port) as port,
+        tls_front(authority, HOST, wecom_process.port) as port,
     ):
         await proxy.route(f"{HOST}:443", port)
         async with opened(wecom, Route(proxy=proxy.url, ca_file=authority.cert), f"wss://{HOST}") as (channel, gateway):
@@ -99,7 +70,7 @@ async def test_a_server_that_nobody_vouches_for_is_not_talked_to(
 ) -> None:
     authority = PrivateAuthority.create(tmp_path)
     async with (
-        tls_front(tmp_path, authority, wecom_process.port) as port,
+        tls_front(authority, HOST, wecom_process.port) as port,
         opened(wecom, Route(), f"wss://127.0.0.1:{port}") as (channel, gateway),
     ):
         task = asyncio.create_task(channel.run(gateway.hello))
@@ -117,7 +88,7 @@ async def test_files_are_fetched_over_the_same_route(
     async with (
         SimulatorProcess("tests.simulators.proxy") as process,
         ProxySimulator(process.port) as proxy,
-        tls_front(tmp_path, authority, wecom_process.port) as port,
+        tls_front(authority, HOST, wecom_process.port) as port,
     ):
         await proxy.route(f"{HOST}:443", port)
         async with opened(wecom, Route(proxy=proxy.url, ca_file=authority.cert), f"wss://{HOST}") as (channel, gateway):

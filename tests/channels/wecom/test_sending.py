@@ -163,6 +163,17 @@ async def test_files_arrive_whole(
         assert (seen.kind, seen.file) == (seen_as, {"name": name, "size": len(content), "sha256": digest})
 
 
+async def test_a_link_in_place_of_a_file_is_not_followed(bench: Bench, tmp_path: Path) -> None:
+    (tmp_path / "secret.txt").write_text("of the machine")
+    path = tmp_path / "report.txt"
+    path.symlink_to(tmp_path / "secret.txt")
+    (part,) = bench.channel.layout(OutboundMessage(files=(OutboundFile(path=path, name="report.txt"),), final=True))
+    async with bench.running():
+        with pytest.raises(Rejected):
+            await bench.channel.send(address(), part, "k1")
+        assert await bench.wecom.records("aibot_upload_media_init") == []
+
+
 @pytest.mark.parametrize("size", [0, 5, 20 * 1024 * 1024 + 1])
 async def test_a_file_of_a_size_that_wecom_refuses_is_refused_here(bench: Bench, tmp_path: Path, size: int) -> None:
     path = tmp_path / "file.bin"

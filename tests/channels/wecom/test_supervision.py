@@ -10,7 +10,7 @@ import pytest
 from channels.base import ConnectionState
 from channels.errors import Fatal, OutcomeUnknown, Temporary
 from channels.message import Message, OutboundMessage
-from channels.wecom.link import KICK_SECONDS, Backoff
+from channels.wecom.link import KICK_SECONDS
 from tests.channels.wecom.support import QUICK, address
 from tests.simulators.wecom import faults
 from tests.simulators.wecom.seen import ALICE
@@ -55,14 +55,6 @@ async def test_after_any_close_it_connects_again(bench: Bench, code: int) -> Non
         assert bench.channel.health.reconnects == 1
         assert bench.channel.health.state is ConnectionState.CONNECTED
         assert 0.7 < bench.gateway.clock.slept[0] <= 1.0
-
-
-def test_waiting_times_double_up_to_half_a_minute() -> None:
-    backoff = Backoff()
-    for most in (1, 2, 4, 8, 16, 30, 30):
-        assert 0.75 * most <= backoff.next() <= most
-    backoff.reset()
-    assert backoff.next() <= 1
 
 
 async def test_a_connection_that_answers_no_ping_is_dead(make_bench: Callable[..., Bench]) -> None:

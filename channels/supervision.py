@@ -1,33 +1,36 @@
-"""Repeats what fails until it works, waits sensibly in between, and says truthfully how things stand.
+"""Keeps a connection going: repeats what fails, waits sensibly in between, and says truthfully how things stand.
 
-Called by channel.py and connection.py around everything that the receiving side asks of Slack.
+Used by the adapters around everything that their receiving side asks of a platform.
 """
 
 from __future__ import annotations
 
-import asyncio
 import random
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from channels.base import ConnectionState
 from channels.errors import ChannelError, Fatal, RateLimited
 
 if TYPE_CHECKING:
     import logging
-    from collections.abc import Awaitable, Callable, Coroutine
+    from collections.abc import Awaitable
 
     from channels.base import Clock, Health
 
 T = TypeVar("T")
+
+Judge = Callable[[ChannelError], tuple[str, float] | None]
+"""What a platform knows better of a failure: (what to tell of it, seconds to wait); None to treat it like any other."""
 
 
 @dataclass(slots=True)
 class Backoff:
     """Waiting times in seconds that double from `first` to `most`, each shortened by up to a quarter at random."""
 
-    first: float
-    most: float
+    first: float = 1.0
+    most: float = 30.0
     _next: float = 0.0
 
     def next(self) -> float:
@@ -39,18 +42,31 @@ class Backoff:
         self._next = 0.0
 
 
-class Supervisor:
-    """Runs one step at a time until it succeeds, for ever if need be; only Fatal ends it, or no ChannelError at all."""
+def _like_any_other(error: ChannelError) -> None:
+    return None
 
-    def __init__(self, health: Health, clock: Clock, log: logging.Logger, account: str) -> None:
+
+class Supervisor:
+    """Of one account's receiving, and the writer of its `Health.state`, `detail` and `reconnects`.
+
+    When a connection counts as good again is the adapter's to say: `connected` is for people, `steady` for the waiting.
+    """
+
+    def __init__(
+        self, health: Health, clock: Clock, log: logging.Logger, account: str, judge: Judge = _like_any_other
+    ) -> None:
         self._health = health
         self._clock = clock
         self._log = log
         self._account = account
-        self._backoff = Backoff(first=1.0, most=30.0)
+        self._judge = judge
+        self._backoff = Backoff()
 
     async def keep(self, step: Callable[[], Awaitable[T]]) -> T:
-        """The result of `step`, repeated until it has one. Raises Fatal."""
+        """The result of `step`, repeated until it has one, for ever if need be.
+
+        Raises Fatal, and lets through what is no ChannelError.
+        """
         while True:
             try:
                 return await step()
@@ -59,16 +75,19 @@ class Supervisor:
                 self._health.detail = f"{error}; {error.hint}"
                 raise
             except ChannelError as error:
-                await self.pause(str(error), error.retry_after if isinstance(error, RateLimited) else 0.0)
+                judged = self._judge(error)
+                if judged is None:
+                    await self.pause(str(error), error.retry_after if isinstance(error, RateLimited) else 0.0)
+                else:
+                    await self._wait(*judged)
 
     def connected(self) -> None:
-        """The connection stands."""
+        """The connection stands, and the platform has answered on it."""
         if self._health.state is ConnectionState.RETRYING:
             self._health.reconnects += 1
             self._log.info("%s: connected again", self._account)
         self._health.state = ConnectionState.CONNECTED
         self._health.detail = ""
-        self._health.last_sign = self._clock.monotonic()
 
     def lost(self, detail: str) -> None:
         """The connection is gone, or did not come about; told once as long as the reason stays the same."""
@@ -79,22 +98,12 @@ class Supervisor:
 
     async def pause(self, detail: str, at_least: float = 0.0) -> None:
         """Wait before the next try: longer each time, until `steady`."""
-        self.lost(detail)
-        await self._clock.sleep(max(at_least, self._backoff.next()))
+        await self._wait(detail, max(at_least, self._backoff.next()))
 
     def steady(self) -> None:
-        """The connection has held for a while: the next failure is a first one again."""
+        """The connection is a good one: the next failure is a first one again."""
         self._backoff.reset()
 
-
-async def together(*parts: Coroutine[Any, Any, None]) -> None:
-    """Run all parts until one ends or raises, which none does by itself but for a reason; then end the others."""
-    tasks = [asyncio.ensure_future(part) for part in parts]
-    try:
-        ended, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-        for task in ended:
-            task.result()
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+    async def _wait(self, detail: str, seconds: float) -> None:
+        self.lost(detail)
+        await self._clock.sleep(seconds)

@@ -1,0 +1,66 @@
+"""What a platform can do, and how often: what delivery decides by, in place of a platform's name."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class TextUnit(StrEnum):
+    """In what a platform measures the length of one message."""
+
+    UTF16 = "utf16"
+    CHARACTERS = "characters"
+    UTF8_BYTES = "utf8_bytes"
+    JSON_BYTES = "json_bytes"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Capabilities:
+    """What a platform can do. Shown in docs/channels.md; delivery decides by these and never by a platform's name.
+
+    edits: a sent message can be changed. append_only_stream: `open_stream` works and can only grow.
+    stream_ttl: seconds that a stream may stay open, None for no end. buttons, files, typing: supported natively.
+    max_unit: the longest text of one message, in `text_unit`. idempotent_send: a repeated `send` with the same key is
+    the same message. findable_after_crash: `find` also looks for drafts that an earlier process may have sent.
+    edit_interval: seconds between two edits of one message that the platform tolerates for long, by chat kind.
+    preview_dm: in a DM, `preview` can show the growing reply without a message, until `send` puts the real one there.
+    preview_ttl: seconds after which a preview fades unless it is shown again.
+    operator: only who controls this machine can write here (its terminal), so access lists do not apply.
+    replies_to_message: an answer can only be given to a certain message, so `send` and `open_stream` are told it in a
+    DM as well, where nothing is quoted otherwise.
+    """
+
+    edits: bool
+    append_only_stream: bool
+    stream_ttl: float | None
+    buttons: bool
+    files: bool
+    typing: bool
+    text_unit: TextUnit
+    max_unit: int
+    idempotent_send: bool
+    findable_after_crash: bool
+    edit_interval_dm: float = 1.0
+    edit_interval_group: float = 3.0
+    preview_dm: bool = False
+    preview_ttl: float = 20.0
+    operator: bool = False
+    replies_to_message: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rate:
+    """The budget of one account.
+
+    per_second: calls over all chats. per_chat_*: calls in any one chat; per_group_per_minute: in one group.
+    edits_per_minute: edits over all chats, where a platform counts them apart.
+    """
+
+    per_second: float
+    per_chat_per_second: float
+    per_group_per_minute: float
+    per_chat_per_minute: float = math.inf
+    per_chat_per_hour: float = math.inf
+    edits_per_minute: float = math.inf

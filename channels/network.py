@@ -1,0 +1,87 @@
+"""The way to a platform as it is configured: its proxy, and whom TLS trusts. Used by the adapters.
+
+What is configured and cannot be used raises Fatal, with a hint that holds no password.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import aiohttp
+import httpx
+from yarl import URL
+
+from channels.errors import Fatal
+
+if TYPE_CHECKING:
+    import ssl
+
+    from aiohttp.typedefs import JSONEncoder
+
+    from channels.base import Route
+
+KEPT_SECONDS = 60.0
+"""How long an idle connection is kept."""
+NOT_SENT = (
+    aiohttp.ClientConnectorError,
+    aiohttp.ClientHttpProxyError,
+    aiohttp.ConnectionTimeoutError,
+    aiohttp.InvalidURL,
+)
+"""Failures of a call that come before its request was written: it has certainly changed nothing."""
+
+
+def usable_proxy(route: Route, account: str) -> str | None:
+    """The proxy's URL, None for a direct way."""
+    if route.proxy is None:
+        return None
+    try:
+        proxy = URL(route.proxy)
+    except ValueError:  # its text may quote the proxy's password
+        proxy = URL()
+    if proxy.scheme not in ("http", "https") or not proxy.host:
+        raise Fatal(
+            f"the proxy of account {account} cannot be used",
+            "correct network.proxy (http://host:port or https://host:port)",
+        )
+    return route.proxy
+
+
+def tls_context(route: Route, account: str) -> ssl.SSLContext:
+    """httpx's CAs, the system's and the configured one."""
+    context = httpx.create_ssl_context(trust_env=False)
+    context.load_default_certs()
+    if route.ca_file is not None:
+        try:
+            context.load_verify_locations(cafile=route.ca_file)
+        except OSError as error:
+            raise Fatal(
+                f"the CA file {route.ca_file} of account {account} cannot be read: {error.strerror}",
+                "correct network.ca_file: a PEM file with certificates",
+            ) from error
+    return context
+
+
+def http_session(
+    connections: int,
+    context: ssl.SSLContext | None,
+    *,
+    proxy: str | None = None,
+    timeout: aiohttp.ClientTimeout | None = None,
+    json_serialize: JSONEncoder = json.dumps,
+) -> aiohttp.ClientSession:
+    """A session of at most so many connections, which takes nothing of the environment and keeps no cookies.
+
+    context: None where no TLS is expected; should it be spoken after all, the system's CAs decide. timeout: of calls
+    that bring none of their own; None is aiohttp's. Needs a running loop.
+    """
+    tls = context if context is not None else True
+    return aiohttp.ClientSession(
+        connector=aiohttp.TCPConnector(limit=connections, ssl=tls, keepalive_timeout=KEPT_SECONDS),
+        proxy=proxy,
+        timeout=timeout,
+        json_serialize=json_serialize,
+        trust_env=False,
+        cookie_jar=aiohttp.DummyCookieJar(),
+    )

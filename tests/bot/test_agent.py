@@ -1,0 +1,69 @@
+"""The agent is built beside running channels: whoever came earlier gets it, or hears why there is none."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import pytest
+
+from bot.agent import Agent
+from bot.patience import PatientStore
+from bot.store import Store
+from harness.errors import ModelSetupError
+from tests.bot.settings_files import settings_of
+from tests.clock import VirtualClock
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+    from bot.settings import Settings
+
+CONSOLE = "channels: {console: {}}\n"
+
+
+@pytest.fixture
+async def store(tmp_path: Path) -> AsyncIterator[PatientStore]:
+    clock = VirtualClock()
+    opened = await Store.open(f"sqlite:///{tmp_path}/antler.db", clock=clock)
+    yield PatientStore(opened, clock)
+    await opened.close()
+
+
+def configured(folder: Path, models: str = "") -> Settings:
+    settings = settings_of(folder, CONSOLE + models)
+    return settings.model_copy(update={"data_dir": folder})
+
+
+async def test_who_came_earlier_gets_it(tmp_path: Path, store: PatientStore) -> None:
+    agent = Agent(configured(tmp_path), store, store.clock)
+    early = asyncio.create_task(agent.harness())
+    given_up = asyncio.create_task(agent.harness())
+    await asyncio.sleep(0)
+    given_up.cancel()  # a run that was stopped while it waited takes the agent from nobody
+    assert await agent.build() is None
+    assert await early is await agent.harness()
+    assert await (await early).head("t") is None
+    await agent.close()
+
+
+async def test_without_its_model_everybody_hears_why(tmp_path: Path, store: PatientStore) -> None:
+    models = "models: [{name: m, use: 'json:JSONDecoder', model: x}]\n"
+    agent, why = Agent(configured(tmp_path, models), store, store.clock), "is not a LangChain chat model"
+    early = asyncio.create_task(agent.harness())
+    assert why in (await agent.build() or "")
+    with pytest.raises(ModelSetupError, match=why):
+        await early
+    await agent.close()
+
+
+async def test_whatever_keeps_it_from_being_built_is_heard_too(tmp_path: Path, store: PatientStore) -> None:
+    settings = configured(tmp_path)
+    (tmp_path / "checkpoints.db").mkdir()
+    agent = Agent(settings, store, store.clock)
+    early = asyncio.create_task(agent.harness())
+    assert await agent.build() == "the agent cannot be built"
+    with pytest.raises(OSError, match="directory"):
+        await early
+    await agent.close()

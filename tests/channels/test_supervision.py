@@ -1,0 +1,115 @@
+"""What all adapters share of keeping a connection: repeating, waiting, and what people are told meanwhile."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, field
+
+import pytest
+
+from channels.base import ConnectionState, Health
+from channels.errors import ChannelError, Fatal, RateLimited, Temporary
+from channels.supervision import Backoff, Supervisor
+from tests.clock import VirtualClock
+
+LOG = logging.getLogger("channels.test")
+
+
+@dataclass
+class Step:
+    """Fails in turn with what it was given, then succeeds; remembers when it was called."""
+
+    clock: VirtualClock
+    errors: list[ChannelError]
+    called: list[float] = field(default_factory=list)
+
+    async def __call__(self) -> str:
+        self.called.append(self.clock.monotonic())
+        if self.errors:
+            raise self.errors.pop(0)
+        return "done"
+
+    @property
+    def waited(self) -> list[float]:
+        """Seconds between two calls."""
+        return [later - earlier for earlier, later in zip(self.called, self.called[1:], strict=False)]
+
+
+@dataclass
+class Bench:
+    clock: VirtualClock = field(default_factory=VirtualClock)
+    health: Health = field(default_factory=Health)
+
+    def __post_init__(self) -> None:
+        self.supervisor = Supervisor(self.health, self.clock, LOG, "main", self.judge)
+
+    def judge(self, error: ChannelError) -> tuple[str, float] | None:
+        """The made-up platform has an opinion on one failure only."""
+        return ("a rival is there", 100.0) if str(error) == "rival" else None
+
+    async def after(self, *errors: ChannelError) -> list[float]:
+        """Keep a step that fails so, return how long it waited each time."""
+        step = Step(self.clock, list(errors))
+        assert await self.clock.until(self.supervisor.keep(step)) == "done"
+        return step.waited
+
+
+@pytest.fixture
+def bench() -> Bench:
+    return Bench()
+
+
+def test_waiting_times_double_up_to_half_a_minute() -> None:
+    backoff = Backoff()
+    for most in (1, 2, 4, 8, 16, 30, 30):
+        assert 0.75 * most <= backoff.next() <= most
+    backoff.reset()
+    assert backoff.next() <= 1
+
+
+async def test_a_step_is_repeated_until_it_succeeds_and_waits_longer_each_time(bench: Bench) -> None:
+    first, second, third = await bench.after(*[Temporary("no answer")] * 3)
+    assert first <= 1 < second <= 2 < third <= 4
+    (fourth,) = await bench.after(Temporary("no answer"))
+    assert fourth > 4, "that a step has succeeded does not make the connection a good one"
+    bench.supervisor.steady()
+    (fifth,) = await bench.after(Temporary("no answer"))
+    assert fifth <= 1
+
+
+async def test_a_rate_limit_is_waited_for(bench: Bench) -> None:
+    assert await bench.after(RateLimited("slow down", 40.0)) == [40.0]
+
+
+async def test_the_platforms_own_judgement_comes_first_and_leaves_the_others_alone(bench: Bench) -> None:
+    rival, other = await bench.after(Temporary("rival"), Temporary("no answer"))
+    assert rival == 100.0
+    assert other <= 1
+
+
+async def test_people_are_told_once_for_each_reason(bench: Bench, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    await bench.after(Temporary("no answer"), Temporary("no answer"), Temporary("rival"))
+    assert (bench.health.state, bench.health.detail) == (ConnectionState.RETRYING, "a rival is there")
+    bench.supervisor.connected()
+    bench.supervisor.connected()
+    assert (bench.health.state, bench.health.detail, bench.health.reconnects) == (ConnectionState.CONNECTED, "", 1)
+    assert [record.getMessage() for record in caplog.records] == [
+        "main: no answer; trying again",
+        "main: a rival is there; trying again",
+        "main: connected again",
+    ]
+
+
+async def test_what_only_a_person_can_mend_ends_it_with_the_hint_in_sight(bench: Bench) -> None:
+    with pytest.raises(Fatal):
+        await bench.after(Temporary("no answer"), Fatal("the token is wrong", "copy it again"))
+    assert (bench.health.state, bench.health.detail) == (ConnectionState.STOPPED, "the token is wrong; copy it again")
+
+
+async def test_a_mistake_of_ours_is_not_repeated(bench: Bench) -> None:
+    async def step() -> None:
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        await bench.supervisor.keep(step)
