@@ -201,8 +201,9 @@ class ChannelManager:
         )
 
         async def handle(actor: Conversation) -> None:
-            if message.continues:
-                await actor.row(message)  # a thread's conversation begins with a command as well
+            if message.continues or message.address.kind == "dm":
+                # A conversation begins with a command too: a thread goes on, an administrator can be written to.
+                await actor.row(message)
             await self._commands.handle(actor, call)
 
         self._conversations.of(self.gate.key(message.address, message.sender)).post(Task(handle))

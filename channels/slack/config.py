@@ -50,7 +50,7 @@ class SlackConfig(BaseModel):
     )
     max_download_mb: float = Field(default=50.0, gt=0, description="Larger attachments are refused")
     ping_interval: float = Field(
-        default=10.0, ge=0.5, le=20, description="Seconds between two pings of the socket; four unanswered ones end it"
+        default=10.0, ge=0.5, le=20, description="Seconds between two pings of the socket; an unanswered one ends it"
     )
 
     @field_validator("bot_token")

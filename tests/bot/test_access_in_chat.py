@@ -167,6 +167,13 @@ async def test_an_unknown_group_gets_one_line_a_day_and_the_admins_hear_of_it(tm
         assert c.harness.asked == ["hello"]
 
 
+async def test_an_admin_who_only_ever_typed_commands_hears_of_an_unknown_group(tmp_path: Path) -> None:
+    async with core(tmp_path, OPEN) as c:
+        await reply(c, "/status", ANN)
+        assert await reply(c, "hey bot", EVE, "new", name="Eve") == EN.group_unknown
+        assert "`Eve` (`memory:666`) spoke to me" in c.texts(ANN)[-1]
+
+
 async def test_being_added_to_an_unknown_group_counts_as_being_spoken_to(tmp_path: Path) -> None:
     async with core(tmp_path, OPEN) as c:
         await reply(c, "hello", ANN)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -47,17 +46,8 @@ class FeishuWorld(World):
     def variables(self) -> dict[str, str]:
         return {"FEISHU_SECRET": self.feishu.app_secret} | super().variables
 
-    async def start(self, **environment: str) -> None:
-        """Start the process and wait until its socket is open and the platform has answered on it."""
-        process = await self._launch(environment)
-        connected = asyncio.create_task(self.feishu.wait_connected(pings=1, timeout=READY_SECONDS))
-        ended = asyncio.create_task(self._waited(process))
-        await asyncio.wait({connected, ended}, return_when=asyncio.FIRST_COMPLETED)
-        if not connected.done():
-            connected.cancel()
-            raise AssertionError(f"the gateway ended with {process.returncode}:\n{self.log}")
-        ended.cancel()
-        await connected
+    async def _connected(self) -> None:
+        await self.feishu.wait_connected(pings=1, timeout=READY_SECONDS)
 
     async def stop(self) -> int:
         """See World; nothing stays connected to the platform either."""

@@ -29,7 +29,8 @@ STOP_SECONDS = 15.0
 class World:
     """One gateway between one Telegram and one model server.
 
-    `settings` is merged over the config below, `environment` over the process's variables.
+    `settings` is merged over the config below, `environment` over the process's variables. program: the module that is
+    run.
     """
 
     telegram: TelegramSimulator
@@ -37,6 +38,7 @@ class World:
     folder: Path
     settings: dict[str, Any] = field(default_factory=dict)
     environment: dict[str, str] = field(default_factory=dict)
+    program: str = "bot"
     process: asyncio.subprocess.Process | None = None
     _logging: asyncio.Task[None] | None = None
     _logged: asyncio.Event = field(default_factory=asyncio.Event)
@@ -72,16 +74,19 @@ class World:
         return merged(base, self.settings)
 
     async def start(self, **environment: str) -> None:
-        """Start the process and wait until it polls."""
+        """Start the process and wait until it is connected."""
         process = await self._launch(environment)
-        polled = asyncio.create_task(self.telegram.wait_polled(READY_SECONDS))
+        connected = asyncio.create_task(self._connected())
         ended = asyncio.create_task(self._waited(process))
-        await asyncio.wait({polled, ended}, return_when=asyncio.FIRST_COMPLETED)
-        if not polled.done():
-            polled.cancel()
+        await asyncio.wait({connected, ended}, return_when=asyncio.FIRST_COMPLETED)
+        if not connected.done():
+            connected.cancel()
             raise AssertionError(f"the gateway ended with {process.returncode}:\n{self.log}")
         ended.cancel()
-        await polled
+        await connected
+
+    async def _connected(self) -> None:
+        await self.telegram.wait_polled(READY_SECONDS)
 
     async def ends(self) -> int:
         """Start the process, which is expected to end by itself; returns its exit code."""
@@ -118,7 +123,7 @@ class World:
         (self.folder / "log.txt").touch()
         self.process = await asyncio.create_subprocess_exec(
             sys.executable,
-            *("-W", "error::DeprecationWarning:bot", "-m", "bot", "run", "--config", str(self.config_file)),
+            *("-W", "error::DeprecationWarning:bot", "-m", self.program, "run", "--config", str(self.config_file)),
             cwd=REPO_ROOT,
             env=self.variables | environment,
             stdin=asyncio.subprocess.DEVNULL,

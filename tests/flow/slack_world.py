@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -53,17 +52,8 @@ class SlackWorld(World):
         tokens = {"SLACK_BOT_TOKEN": self.slack.bot_token, "SLACK_APP_TOKEN": self.slack.app_token}
         return super().variables | tokens
 
-    async def start(self, **environment: str) -> None:
-        """Start the process and wait until its socket is open."""
-        process = await self._launch(environment)
-        connected = asyncio.create_task(self.slack.wait_connected(timeout=READY_SECONDS))
-        ended = asyncio.create_task(self._waited(process))
-        await asyncio.wait({connected, ended}, return_when=asyncio.FIRST_COMPLETED)
-        if not connected.done():
-            connected.cancel()
-            raise AssertionError(f"the gateway ended with {process.returncode}:\n{self.log}")
-        ended.cancel()
-        await connected
+    async def _connected(self) -> None:
+        await self.slack.wait_connected(timeout=READY_SECONDS)
 
     async def stop(self) -> int:
         """See World; nothing stays connected to the platform either."""

@@ -26,51 +26,12 @@ async def test_a_stranger_is_told_their_id_once_and_nothing_else(world: World) -
         assert await world.model.completions() == []
 
 
-async def test_an_unknown_group_gets_one_line_and_then_silence(world: World) -> None:
-    async with world:
-        await world.telegram.group_says("nothing for the bot", chat=ELSEWHERE)
-        await world.telegram.group_says("@antler_bot hello", chat=ELSEWHERE)
-        await world.telegram.group_says("/status@antler_bot", chat=ELSEWHERE)
-        line = await world.telegram.wait_for_text(ELSEWHERE, "/allow")
-        await world.telegram.wait_idle()
-        assert [m.message_id for m in await world.telegram.bot_messages(ELSEWHERE)] == [line.message_id]
-        assert await world.model.completions() == []
-
-
 async def test_without_a_mention_the_group_talks_undisturbed(world: World) -> None:
     async with world:
         await world.telegram.group_says("nothing for the bot", user=BOB)
         await world.telegram.group_says("/status@other_bot", user=BOB)
         await world.telegram.wait_idle()
         assert await world.telegram.bot_messages(TEAM) == []
-
-
-async def test_stop_ends_the_run_and_names_the_ending(world: World) -> None:
-    async with world:
-        await world.telegram.user_says("!pause half")
-        draft = await world.telegram.wait_for_text(ALICE, "The first half")
-        await world.telegram.user_says("/stop")
-        stopped = await world.telegram.wait_for_text(ALICE, "not finished")
-        assert stopped.message_id == draft.message_id
-        await world.telegram.user_says("still there?")
-        await world.telegram.wait_for_text(ALICE, "still there?")
-
-
-async def test_new_stops_what_runs_drops_what_waits_and_forgets(world: World) -> None:
-    async with world:
-        await world.telegram.user_says("remember the word zebra")
-        await world.telegram.wait_for_text(ALICE, "zebra")
-        await world.telegram.user_says("!pause half")
-        await world.telegram.wait_for_text(ALICE, "The first half")
-        await world.telegram.user_says("waiting for my turn")
-        await world.telegram.user_says("/new Holiday plans")
-        told = await world.telegram.wait_for_text(ALICE, "Holiday plans")
-        assert "stopped" in told.text
-        assert "1 waiting" in told.text
-        await world.telegram.wait_for_text(ALICE, "Not answered")
-        await world.telegram.user_says("fresh start")
-        await world.telegram.wait_for_text(ALICE, "fresh start")
-        assert "zebra" not in str((await world.model.completions())[-1].body["messages"])
 
 
 async def test_status_tells_the_truth_while_a_run_goes_on(world: World) -> None:

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.flow.feishu_world import FeishuWorld, feishu_app
-from tests.simulators.feishu import faults
 from tests.simulators.feishu.client import MODULE
-from tests.simulators.feishu.seen import ALICE, BOB, TEAM, TOPICS, FileSpec
+from tests.simulators.feishu.seen import ALICE, BOB, TEAM, FileSpec
 from tests.simulators.model.client import ModelSimulator
 from tests.simulators.process import SimulatorProcess
 
@@ -63,19 +62,6 @@ async def test_in_a_group_only_who_names_the_bot_is_answered(here: FeishuWorld) 
         assert len(await here.feishu.bot_messages(TEAM)) == 1
 
 
-async def test_a_topic_is_a_conversation_that_goes_on_without_a_mention(here: FeishuWorld) -> None:
-    await here.feishu.configure(group_messages="all")
-    async with here:
-        first = await here.feishu.group_says("@antler !say first answer", chat=TOPICS)
-        answer = await here.feishu.wait_for_text(TOPICS, "first answer")
-        assert answer.thread_id == first.thread_id
-        await here.feishu.group_says("!say second answer", chat=TOPICS, reply_to=first.message_id)
-        second = await here.feishu.wait_for_text(TOPICS, "second answer")
-        assert second.thread_id == first.thread_id
-        requests = await here.model.completions()
-        assert len(requests) == 2
-
-
 async def test_a_file_is_fetched_and_a_post_keeps_its_links(here: FeishuWorld) -> None:
     async with here:
         await here.feishu.sends(FileSpec("report.txt", "text/plain", b"figures"))
@@ -95,43 +81,6 @@ async def test_a_button_answers_with_a_toast(here: FeishuWorld) -> None:
         seen = await here.feishu.wait_acked(pressed.event_id)
         assert seen.toast
         await here.feishu.wait_for_message(ALICE, lambda m: "● other" in m.labels)
-
-
-async def test_stop_ends_the_answer_in_its_card(here: FeishuWorld) -> None:
-    async with here:
-        await here.feishu.user_says("!pause half")
-        draft = await here.feishu.wait_for_text(ALICE, FIRST_HALF)
-        await here.feishu.user_says("/stop")
-        ended = await here.feishu.wait_for_message(
-            ALICE, lambda m: m.message_id == draft.message_id and not m.generating
-        )
-        assert "second half" not in ended.text
-
-
-@pytest.mark.parametrize("code", [1000, None])
-async def test_a_lost_socket_in_mid_answer_is_opened_again(here: FeishuWorld, code: int | None) -> None:
-    async with here:
-        await here.feishu.user_says("!pause half")
-        await here.feishu.wait_for_text(ALICE, FIRST_HALF)
-        await here.feishu.close_connections(code)
-        said = await here.feishu.user_says("and while you were away")
-        await here.model.release("half")
-        await here.feishu.wait_for_text(ALICE, WHOLE)
-        await here.feishu.wait_acked(said.event_id)
-        await here.feishu.wait_for_text(ALICE, "while you were away")
-
-
-async def test_a_rate_limit_delays_the_answer_and_nothing_else(here: FeishuWorld) -> None:
-    here.settings = {"access": {"dm": "open", "i_accept_public": True}}
-    async with here:
-        await here.feishu.user_says("!pause half")
-        await here.feishu.wait_for_text(ALICE, FIRST_HALF)
-        await here.feishu.fail("cardkit.*", faults.rate_limited(2))
-        await here.model.release("half")
-        await here.feishu.wait_for_record(lambda record: record.outcome == "rate limited")
-        await here.feishu.user_says("Bob is not delayed", user=BOB)
-        await here.feishu.wait_for_text(BOB, "Bob is not delayed", timeout=1.8)
-        await here.feishu.wait_for_text(ALICE, WHOLE)
 
 
 async def test_kill_in_mid_answer_goes_on_in_the_same_card(here: FeishuWorld) -> None:

@@ -93,37 +93,6 @@ async def test_an_update_delivered_twice_is_answered_once(world: World) -> None:
         assert len(await world.model.completions()) == 1
 
 
-async def test_a_message_edited_while_it_waits_is_answered_in_its_new_state(world: World) -> None:
-    async with world:
-        await world.telegram.user_says("!pause first")
-        await world.model.wait_for_pause("first")
-        waiting = await world.telegram.user_says("the capital of Frence?")
-        await world.telegram.edits(waiting.message_id, "the capital of France?")
-        await world.telegram.wait_idle()
-        await world.model.release("first")
-        await world.telegram.wait_for_text(ALICE, "France")
-        first, second = [record.last_user_text for record in await world.model.completions()]
-        assert first.startswith("!pause first")
-        assert second.startswith("the capital of France?")
-
-
-async def test_a_flood_limit_delays_the_answer_and_nothing_else(world: World) -> None:
-    world.settings = {"access": {"allow": [f"telegram:{ALICE.id}", f"telegram:{BOB.id}"]}}
-    async with world:
-        await world.telegram.user_says("!pause half")
-        await world.telegram.wait_for_text(ALICE, FIRST_HALF)
-        await world.telegram.fail("editMessageText", faults.flood(2), chat=ALICE)
-        before = len(await world.telegram.records(chat=ALICE))
-        await world.model.release("half")
-        await world.telegram.user_says("Bob is not delayed", user=BOB)
-        await world.telegram.wait_for_text(BOB, "Bob is not delayed", timeout=1.8)
-        await world.telegram.wait_for_text(ALICE, WHOLE)
-        calls = (await world.telegram.records(chat=ALICE))[before:]
-        refused = next(call for call in calls if call.status == 429)
-        later = [call for call in calls if call.arrived > refused.arrived]
-        assert min(call.arrived for call in later) - refused.arrived >= 2.0
-
-
 async def test_a_send_that_timed_out_after_it_was_applied_is_not_repeated(world: World) -> None:
     async with world:
         await world.telegram.fail("sendMessage", faults.reset(apply=True), chat=ALICE)

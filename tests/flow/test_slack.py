@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
 
     from tests.flow.gateway import World
-    from tests.simulators.slack.seen import SeenMessage
 
 FIRST_HALF = "The first half of the answer"
 WHOLE = "The first half of the answer, and the second half."
@@ -32,20 +31,6 @@ def slack_process() -> Iterator[SimulatorProcess]:
 async def slack_world(world: World, slack_process: SimulatorProcess) -> AsyncIterator[SlackWorld]:
     async with slack_app(slack_process) as app:
         yield SlackWorld(world.telegram, world.model, world.folder, slack=app)
-
-
-async def test_a_direct_message_is_answered_in_one_growing_message(slack_world: SlackWorld) -> None:
-    slack = slack_world.slack
-    async with slack_world:
-        said = await slack.user_says("!pause half")
-        await slack.wait_acked(said.event_ids[0])
-        draft = await slack.wait_for_text(ALICE, FIRST_HALF)
-        assert "second half" not in draft.shown
-        await slack_world.model.release("half")
-        answer = await slack.wait_for_text(ALICE, WHOLE)
-        assert (answer.ts, answer.thread) == (draft.ts, None)
-        await slack.wait_idle(ALICE, timeout=30)
-        assert [message.shown for message in await slack.bot_messages(ALICE)] == [WHOLE]
 
 
 async def test_a_mention_begins_a_thread_which_goes_on_without_one(slack_world: SlackWorld) -> None:
@@ -90,25 +75,6 @@ async def test_a_file_lands_under_the_uploads_of_its_thread(slack_world: SlackWo
         assert len(list(slack_world.data_dir.glob("threads/*/user-data/uploads/*"))) == 2
 
 
-def labels_of(message: SeenMessage) -> list[str]:
-    return [element["text"]["text"] for element in message.elements]
-
-
-async def test_a_button_switches_the_model(slack_world: SlackWorld) -> None:
-    slack = slack_world.slack
-    async with slack_world:
-        await slack.user_says("/models")
-        listed = await slack.wait_for_message(ALICE, lambda message: bool(message.elements))
-        assert labels_of(listed) == ["● main", "other"]
-        pressed = await slack.press(listed.ts, "other")
-        await slack.wait_acked(pressed.envelope_id)
-        marked = await slack.wait_for_message(ALICE, lambda message: labels_of(message) == ["main", "● other"])
-        assert marked.ts == listed.ts
-        await slack.user_says("who answers?")
-        await slack.wait_for_text(ALICE, "who answers?")
-        assert (await slack_world.model.completions())[-1].body["model"] == "sim-2"
-
-
 async def test_stop_ends_the_answer_in_the_thread_where_it_is_said(slack_world: SlackWorld) -> None:
     slack = slack_world.slack
     async with slack_world:
@@ -129,52 +95,6 @@ async def test_a_slash_command_is_answered_where_it_was_typed(slack_world: Slack
         await slack.command("/new", chat=TEAM)
         refused = await slack.wait_for_text(TEAM, "Only administrators")
         assert refused.thread is None
-
-
-async def test_a_message_edited_while_it_waits_is_answered_in_its_new_state(slack_world: SlackWorld) -> None:
-    slack = slack_world.slack
-    async with slack_world:
-        await slack.user_says("!pause first")
-        await slack_world.model.wait_for_pause("first")
-        waiting = await slack.user_says("the capital of Frence?")
-        await slack.edits(waiting.ts, "the capital of France?")
-        await slack.wait_idle(ALICE, timeout=30)
-        await slack_world.model.release("first")
-        await slack.wait_for_text(ALICE, "You said: the capital of France?")
-        assert len(await slack_world.model.completions()) == 2
-
-
-async def test_a_connection_that_breaks_during_an_answer_does_not_harm_it(slack_world: SlackWorld) -> None:
-    slack = slack_world.slack
-    async with slack_world:
-        await slack.user_says("!pause half")
-        draft = await slack.wait_for_text(ALICE, FIRST_HALF)
-        await slack.close_sockets(None)
-        await slack.wait_connected(0)
-        await slack_world.model.release("half")
-        answer = await slack.wait_for_text(ALICE, WHOLE)
-        assert answer.ts == draft.ts
-        await slack.wait_connected()
-        await slack.user_says("are you still there?")
-        await slack.wait_for_text(ALICE, "are you still there?")
-        _, status = await slack_world.command("status")
-        assert "slack: connected" in status
-
-
-async def test_a_flood_limit_delays_the_answer_and_nothing_else(slack_world: SlackWorld) -> None:
-    slack = slack_world.slack
-    async with slack_world:
-        await slack.user_says("!pause half")
-        await slack.wait_for_text(ALICE, FIRST_HALF)
-        await slack.fail("chat.update", faults.ratelimited(2), chat=ALICE)
-        before = len(await slack.records("chat.update", chat=ALICE))
-        await slack_world.model.release("half")
-        await slack.user_says("Bob is not delayed", user=BOB)
-        await slack.wait_for_text(BOB, "Bob is not delayed")
-        await slack.wait_for_text(ALICE, WHOLE)
-        refused, *later = (await slack.records("chat.update", chat=ALICE))[before:]
-        assert refused.status == 429
-        assert min(call.arrived for call in later) - refused.arrived >= 2.0
 
 
 async def test_kill_in_mid_answer_loses_nothing_and_doubles_nothing(slack_world: SlackWorld) -> None:

@@ -85,6 +85,31 @@ async def test_a_direct_message_outside_threads_grows_by_edits(slack_world: Slac
         await slack_world.model.release("half")
         assert (await slack.wait_for_message(ALICE, is_whole)).ts == draft.ts
         await only_answer(slack, ALICE)
+        assert await slack.records("chat.startStream") == []
+
+
+async def test_kill_where_an_answer_grows_by_edits_goes_on_in_the_same_message(slack_world: SlackWorld) -> None:
+    slack = slack_world.slack
+    async with slack_world:
+        await slack.user_says(ASK)
+        draft = await slack.wait_for_text(ALICE, BEGINNING)
+        await slack_world.kill()
+        await slack.set_timing(retry_delays=())
+        await slack_world.model.release("half")
+        await slack_world.start()
+        assert (await slack.wait_for_message(ALICE, is_whole)).ts == draft.ts
+        await only_answer(slack, ALICE)
+
+
+async def test_a_lost_answer_to_the_first_send_in_place_of_a_stream_makes_no_copy(slack_world: SlackWorld) -> None:
+    slack = slack_world.slack
+    await slack.fail("chat.postMessage", faults.reset(apply=True), chat=ALICE)
+    async with slack_world:
+        await slack.user_says(ASK)
+        await slack.wait_for_text(ALICE, BEGINNING)
+        await slack_world.model.release("half")
+        await slack.wait_for_message(ALICE, is_whole)
+        await only_answer(slack, ALICE)
 
 
 async def test_the_five_minute_end_does_not_end_the_answer(slack_world: SlackWorld) -> None:
@@ -145,3 +170,14 @@ async def test_where_slack_gives_no_stream_the_answer_grows_by_edits(
         assert draft.stream is None
         await slack_world.model.release("half")
         assert (await slack.wait_for_message(TEAM, is_whole)).ts == draft.ts
+
+
+async def test_a_limit_on_streams_is_honoured_and_delays_nobody(slack_world: SlackWorld) -> None:
+    slack = slack_world.slack
+    await slack.fail("chat.startStream", faults.ratelimited(600), chat=TEAM)
+    async with slack_world:
+        for number in (1, 2):
+            await slack.channel_says(f"@antler hello {number}")
+            await slack.wait_for_text(TEAM, f"hello {number}")
+        await slack.wait_idle(TEAM)
+        assert len(await slack.records("chat.startStream")) == 1

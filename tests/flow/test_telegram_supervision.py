@@ -12,7 +12,6 @@ from tests.simulators.telegram.seen import ALICE, BOB, TEAM, Person
 
 if TYPE_CHECKING:
     from tests.flow.gateway import World
-    from tests.simulators.telegram.client import TelegramSimulator
 
 FIRST_HALF = "The first half of the answer"
 WHOLE = "The first half of the answer, and the second half."
@@ -42,32 +41,6 @@ async def test_a_second_poller_is_named_and_when_it_is_gone_all_is_well(world: W
         assert (await world.command("status", "--check"))[0] == 0
 
 
-async def test_a_revoked_token_stops_one_account_and_not_the_other(world: World) -> None:
-    world.settings = {
-        "channels": {"second": {"type": "telegram", "token": "$SECOND", "base_url": world.telegram.root}},
-        "access": {"allow": [f"telegram:{ALICE.id}", f"second:{ALICE.id}"]},
-    }
-    second = await _second_bot(world)
-    async with world:
-        await second.wait_polled()
-        await world.telegram.fail("getUpdates", faults.unauthorized(), times=1_000)
-        await world.telegram.user_says("wakes the poll")
-        output = await status_tells(world, "telegram: stopped", "second: connected")
-        assert "set channels.telegram.token" in output
-        await second.user_says("and you?")
-        await second.wait_for_text(ALICE, "You said: and you?")
-        await second.user_says("/status")
-        await second.wait_for_text(ALICE, "telegram stopped")
-        assert world.log.count("set channels.telegram.token") == 1
-        assert world.telegram.token not in world.log
-
-
-async def _second_bot(world: World) -> TelegramSimulator:
-    second = await world.telegram.fresh_bot(username="second_bot")
-    world.environment["SECOND"] = second.token
-    return second
-
-
 async def test_a_wrong_token_ends_the_process_with_a_hint(world: World) -> None:
     world.environment["BOT_TOKEN"] = "123456:" + "w" * 35
     code = await world.ends()
@@ -87,17 +60,6 @@ async def test_a_network_that_fails_heals_by_itself(world: World) -> None:
         await world.telegram.wait_for_text(ALICE, "You said: through the storm", timeout=20)
         assert world.log.count("connected again") == 1
         assert "Traceback" not in world.log
-
-
-async def test_a_stalled_poll_is_noticed_and_replaced(world: World) -> None:
-    world.settings = {"channels": {"telegram": {"poll_timeout": 1}}}
-    async with world:
-        await world.telegram.play_dead()
-        await world.telegram.user_says("can you hear me?")
-        await world.wait_for_log("no answer to the long poll", timeout=25)
-        await status_tells(world, "telegram: retrying", "no answer to the long poll")
-        await world.telegram.play_dead(False)
-        await world.telegram.wait_for_text(ALICE, "can you hear me?", timeout=20)
 
 
 async def test_a_send_that_meets_a_broken_network_still_comes_once(world: World) -> None:

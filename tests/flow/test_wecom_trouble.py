@@ -43,20 +43,6 @@ async def test_strangers_are_not_answered_and_everybody_may_be_welcomed(wecom_wo
         assert await wecom_world.model.completions() == []
 
 
-async def test_a_reconnect_during_an_answer_goes_on_in_the_same_stream(wecom_world: WecomWorld) -> None:
-    wecom = wecom_world.wecom
-    async with wecom_world:
-        await wecom.says(ASKED)
-        draft = await wecom.wait_for_text(ALICE, BEGUN)
-        await wecom.close(1001)
-        await wecom.wait_connected(times=2)
-        await wecom_world.model.release("half")
-        answer = await wecom.wait_finished(ALICE, WHOLE)
-        assert answer.stream_id == draft.stream_id
-        await wecom.wait_idle(ALICE)
-        assert len(await wecom.texts(ALICE)) == 1
-
-
 async def test_where_the_reconnect_has_made_the_question_stale_the_answer_is_pushed(wecom_world: WecomWorld) -> None:
     wecom = wecom_world.wecom
     await wecom.configure(forget_req_ids=True)

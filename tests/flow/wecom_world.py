@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -45,18 +44,8 @@ class WecomWorld(World):
     def variables(self) -> dict[str, str]:
         return super().variables | {"WECOM_SECRET": self.wecom.secret}
 
-    async def start(self, **environment: str) -> None:
-        """Start the process and wait until the robot is connected."""
-        before = (await self.wecom.status()).subscriptions
-        process = await self._launch(environment)
-        connected = asyncio.create_task(self.wecom.wait_connected(times=before + 1, timeout=READY_SECONDS))
-        ended = asyncio.create_task(self._waited(process))
-        await asyncio.wait({connected, ended}, return_when=asyncio.FIRST_COMPLETED)
-        if not connected.done():
-            connected.cancel()
-            raise AssertionError(f"the gateway ended with {process.returncode}:\n{self.log}")
-        ended.cancel()
-        await connected
+    async def _connected(self) -> None:
+        await self.wecom.wait_connected(timeout=READY_SECONDS)
 
     async def stop(self) -> int:
         """See World; nothing stays connected to the platform either."""
