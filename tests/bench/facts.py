@@ -24,7 +24,7 @@ PACKAGES = (
         "langgraph",
         "langgraph-checkpoint-sqlite",
     ),
-    *("openai", "py-spy", "pydantic", "python-telegram-bot", "sqlalchemy"),
+    *("lark-oapi", "openai", "py-spy", "pydantic", "python-telegram-bot", "slack-bolt", "sqlalchemy", "websockets"),
 )
 
 

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tests.torture.campaign import Campaign
+    from tests.torture.platform import Place
     from tests.torture.windows import Window
 
 
@@ -24,10 +25,11 @@ async def at_windows(campaign: Campaign, windows: Sequence[Window] = WINDOWS) ->
         campaign.say(f"{campaign.report.kills}/{campaign.scale.kills} kills, {len(campaign.load.asked)} messages")
 
 
-async def crash_at(campaign: Campaign, window: Window, passing: int) -> bool:
-    """One crash and the recovery from it. False when the window was not reached: then there is no use in going on."""
+async def crash_at(campaign: Campaign, window: Window, passing: int, place: Place | None = None) -> bool:
+    """One crash and the recovery from it, anywhere unless a place is named. False when the window was not reached: then
+    there is no use in going on."""
     campaign.world.arm(f"{window.name}:{passing}")
-    place = campaign.chance.choice(campaign.load.places)
+    place = place or campaign.chance.choice(campaign.load.places)
     if window.stopped_after:
         asked = await campaign.load.say(window.stimulus[0], place, must_stop=True)
     else:

@@ -11,26 +11,28 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from tests.flow.gateway import merged
-from tests.simulators.telegram.client import WaitTimeoutError
 from tests.torture.facts import gather
 from tests.torture.ledger import Ledger, integrity
-from tests.torture.load import Load, places
+from tests.torture.load import Load
+from tests.torture.on_telegram import OnTelegram
 from tests.torture.oracle import Judge
 from tests.torture.report import Report
 from tests.torture.world import SETTINGS, START_SECONDS, StillAlive, TortureWorld
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Sequence
     from pathlib import Path
     from typing import Any
 
     from tests.simulators.model.client import ModelSimulator
     from tests.simulators.telegram.client import TelegramSimulator
+    from tests.torture.platform import Platform
     from tests.torture.world import Life
 
 PAUSE = 0.25
 """Seconds between two messages, about."""
 QUIET = 0.25
+IDLE_SECONDS = 2.0
 SETTLE_SECONDS = 120.0
 PATIENCE_SECONDS = 15.0
 """After which a process that waits for room is let be."""
@@ -93,16 +95,24 @@ class Campaign:
     ) -> Campaign:
         """A campaign of its own bot, with a world in that folder that is not started yet."""
         await model.reset()
-        chance = random.Random(f"{seed} {mode}")
         adopting = {"channels": {"telegram": {"adopt_placeholders": adopt}}}
         configured = merged(merged(SETTINGS, adopting), settings or {})
         world = TortureWorld(await telegram.fresh_bot(), model, folder, configured, sabotage=sabotage)
-        load = Load(world.telegram, chance, places(world.telegram.bot_id % 1000))
-        for place in load.places:
-            await world.telegram.add_chat(place.room)
-        groups = [f"telegram:{place.room.id}" for place in load.places if place.is_group]
-        world.settings = merged(world.settings, {"access": {"groups": {"allow": groups}}})
+        platform = OnTelegram.with_people(world.telegram, 4, 2, adopts=adopt)
         report = Report(mode, seed, adopted=adopt, folder=str(folder))
+        return await cls.between(world, [platform], report, scale)
+
+    @classmethod
+    async def between(
+        cls, world: TortureWorld, platforms: Sequence[Platform], report: Report, scale: Scale
+    ) -> Campaign:
+        """A campaign of a world that is not started yet, with these platforms around it."""
+        chance = random.Random(f"{report.seed} {report.mode}")
+        load = Load({platform.account: platform for platform in platforms}, chance)
+        for platform in platforms:
+            await platform.prepare()
+        groups = [f"{place.account}:{place.chat}" for place in load.places if place.is_group]
+        world.settings = merged(world.settings, {"access": {"groups": {"allow": groups}}})
         return cls(world, load, report, scale, chance, Ledger.of(world.data_dir))
 
     # Lives and deaths.
@@ -156,11 +166,14 @@ class Campaign:
         self._died()
 
     async def stop(self) -> None:
-        """A planned stop."""
+        """A planned stop, unless the process dies at a window before."""
         life = await self.world.retire()
+        if life.ending.startswith("crash "):
+            return self._died()
         self.report.stops += 1
         if life.ending != "stop":
             self.report.blame("unexpected_exits", f"a planned stop of process {life.pid} ended with {life.ending!r}")
+        return None
 
     # Load.
 
@@ -186,15 +199,19 @@ class Campaign:
             if not self.world.alive:
                 await self.dead()
                 await self.start()
-            with contextlib.suppress(WaitTimeoutError):
-                await self.world.telegram.wait_idle(quiet=QUIET, timeout=2.0)
-                if not self.ledger.open_work():
-                    return True
+            if await self._is_idle() and not self.ledger.open_work():
+                return True
             if time.monotonic() > deadline:
                 self.report.blame(
                     "unsettled", f"after {self.scale.settle:g} s there is still {self.ledger.open_work()}"
                 )
                 return False
+
+    async def _is_idle(self) -> bool:
+        for platform in self.load.platforms.values():
+            if not await platform.is_idle(QUIET, IDLE_SECONDS):
+                return False
+        return True
 
     # The end.
 
@@ -204,9 +221,15 @@ class Campaign:
             await self.start()
         await self.settle()
         await self.stop()
-        facts = await gather(self.world, self.load, self.ledger)
-        Judge(facts, self.report, patient=self.patient).judge()
         self.report.integrity = self._integrity()
+        for facts in await gather(self.world, self.load, self.ledger):
+            alone = len(self.load.platforms) == 1
+            report = self.report if alone else self.report.part(facts.account)
+            Judge(facts, report, patient=self.patient).judge()
+            for problem in await self.load.platforms[facts.account].problems():
+                report.blame("broken_rules", problem)
+            if not alone:
+                self.report.add(report)
         self.report.seconds = round(time.monotonic() - self._began, 1)
         self.finished = True
         return self.report

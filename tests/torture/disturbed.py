@@ -30,7 +30,7 @@ READ_ONLY_FILE = "read-only"
 CALLS_FILE = "calls"
 """Gets a line PID MONOTONIC_SECONDS METHOD for each call to the Bot API, before it is made."""
 RECORDED_FILE = "recorded"
-"""Gets a line CHAT MESSAGE_ID for each sent message, after the gateway has recorded it."""
+"""Gets a line ACCOUNT CHAT MESSAGE_ID for each sent message, after the gateway has recorded it."""
 
 
 def disturb(seams: AfterImport, folder: Path) -> None:
@@ -84,16 +84,16 @@ def _recorded(file: Path, sent: Callable[..., Any]) -> Callable[..., Any]:
     async def recorded(journal: Any, reply: Any, part: int, message_id: str, rev: int) -> None:
         await sent(journal, reply, part, message_id, rev)
         with file.open("a") as lines:
-            lines.write(f"{reply.address.chat} {message_id}\n")
+            lines.write(f"{reply.address.account} {reply.address.chat} {message_id}\n")
 
     return recorded
 
 
-def recorded(folder: Path) -> frozenset[tuple[int, int]]:
-    """(chat, message id) of what was recorded."""
+def recorded(folder: Path) -> frozenset[tuple[str, str, str]]:
+    """(account, chat, message id) of what was recorded."""
     file = folder / RECORDED_FILE
     lines = file.read_text().splitlines() if file.exists() else []
-    return frozenset((int(chat), int(message_id)) for chat, message_id in map(str.split, lines))
+    return frozenset((account, chat, message_id) for account, chat, message_id in map(str.split, lines))
 
 
 def _with_tools(folder: Path, make_harness: Callable[..., Any]) -> Callable[..., Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -11,90 +12,129 @@ from tests.torture.load import squeezed
 from tests.torture.tools import effects
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from sqlalchemy import Row
 
     from tests.simulators.model.records import Record
-    from tests.simulators.telegram.seen import RecordedCall, SeenMessage
     from tests.torture.ledger import Ledger
     from tests.torture.load import Asked, Load
+    from tests.torture.platform import Bubble, Call, Promises
     from tests.torture.world import Life, TortureWorld
 
-VISIBLE = frozenset({"sendmessage", "editmessagetext"})
+Chat = tuple[str, str]
+"""An account and a chat's id there."""
+Where = tuple[str, str, str]
+"""A message: an account, a chat's id and the message's own id there."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
     """One reply of the gateway: its messages as the chat shows them now, in the order of its parts.
 
-    texts: what its messages say, squeezed and joined. settled: the gateway counts it as delivered or given up.
+    texts: what its messages say, squeezed. settled: the gateway counts it as delivered or given up.
     """
 
     key: str
-    chat: int
-    messages: tuple[SeenMessage, ...]
+    account: str
+    messages: tuple[Bubble, ...]
     settled: bool
 
     @property
+    def texts(self) -> tuple[str, ...]:
+        return tuple(squeezed(message.text) for message in self.messages)
+
+    @property
     def text(self) -> str:
-        return "".join(squeezed(message.text) for message in self.messages)
+        return "".join(self.texts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """See gather. rows, runs: of the database, in their order; chats: all messages of the bot that are still there.
+    """What is known of one account; see gather. rows, runs: of the database, in their order; chats: all messages of
+    the bot that are still there.
 
-    known_ids: (chat, message id) of what the outbox knows; recorded: of what was ever written into it.
+    known_ids: what the outbox knows; recorded: what was ever written into it. wall_ahead: seconds that the wall clock
+    is ahead of the monotonic one, in which everything else here is told.
     """
 
+    account: str
+    promises: Promises
     asked: tuple[Asked, ...]
     lives: tuple[Life, ...]
     rows: list[Row[Any]]
     runs: list[Row[Any]]
     replies: dict[str, Reply]
-    chats: dict[int, list[SeenMessage]]
-    calls: list[RecordedCall]
+    chats: dict[Chat, list[Bubble]]
+    calls: list[Call]
     completions: list[Record]
     effects: list[tuple[str, str]]
-    known_ids: frozenset[tuple[int, int]] = field(repr=False)
-    recorded: frozenset[tuple[int, int]] = field(repr=False)
+    known_ids: frozenset[Where] = field(repr=False)
+    recorded: frozenset[Where] = field(repr=False)
+    wall_ahead: float
+
+    def stored_at(self, row: Row[Any]) -> float:
+        """When a row of the inbox was received, in monotonic seconds."""
+        return float(row.received_at.timestamp()) - self.wall_ahead
 
     def rows_of(self, asked: Asked) -> list[Row[Any]]:
         """The inbox rows of one message; more than one when it was taken twice."""
-        key = (str(asked.chat), str(asked.message_id))
+        key = (asked.chat, asked.message_id)
         return [row for row in self.rows if (row.chat, row.platform_message_id) == key]
 
-    def stale(self) -> list[tuple[int, SeenMessage]]:
-        """(chat, message) of those messages of the bot that it does not know."""
+    def stale(self) -> list[tuple[Chat, Bubble]]:
+        """Those messages of the bot that it does not know."""
         return [
-            (chat, message)
-            for chat, messages in self.chats.items()
-            for message in messages
-            if (chat, message.message_id) not in self.known_ids
+            (chat, bubble)
+            for chat, bubbles in self.chats.items()
+            for bubble in bubbles
+            if (*chat, bubble.message_id) not in self.known_ids
         ]
 
 
-async def gather(world: TortureWorld, load: Load, ledger: Ledger) -> Facts:
-    """Ask everybody. The gateway must not be running any more, or have nothing to do."""
-    chats = {
-        place.room.id: await world.telegram.bot_messages(place.room)
-        for place in load.places
-        if any(asked.chat == place.room.id for asked in load.asked)
-    }
-    parts = ledger.rows(outbox)
-    markers = {asked.marker for asked in load.asked}
-    return Facts(
-        asked=tuple(load.asked),
-        lives=tuple(world.lives),
-        rows=ledger.rows(inbox),
-        runs=sorted(ledger.rows(runs), key=lambda run: run.seq),
-        replies=_replies(parts, chats),
-        chats=chats,
-        calls=[call for call in await world.telegram.records() if call.method.lower() in VISIBLE],
-        completions=[c for c in await world.model.completions() if _answers(c.last_user_text, markers)],
-        effects=effects(world.control),
-        recorded=recorded(world.control),
-        known_ids=frozenset((int(part.chat), int(part.message_id)) for part in parts if part.message_id is not None),
-    )
+async def gather(world: TortureWorld, load: Load, ledger: Ledger) -> list[Facts]:
+    """Ask everybody; the facts of each account. The gateway must not be running any more, or have nothing to do."""
+    parts, rows, run_rows = ledger.rows(outbox), ledger.rows(inbox), ledger.rows(runs)
+    completions, ran, written = await world.model.completions(), effects(world.control), recorded(world.control)
+    found = []
+    for account, platform in load.platforms.items():
+        asked = tuple(asked for asked in load.asked if asked.account == account)
+        spoken_in = {asked.chat for asked in asked}
+        chats = {(account, p.chat): await platform.bubbles(p) for p in platform.places if p.chat in spoken_in}
+        markers = {asked.marker for asked in asked}
+        own = [_native(part, platform.native) for part in parts if part.account == account]
+        found.append(
+            Facts(
+                account=account,
+                promises=platform.promises,
+                asked=asked,
+                lives=tuple(world.lives),
+                rows=[row for row in rows if row.account == account],
+                runs=sorted((run for run in run_rows if run.account == account), key=lambda run: run.seq),
+                replies=_replies(own, chats),
+                chats=chats,
+                calls=await platform.calls(),
+                completions=[c for c in completions if _answers(c.last_user_text, markers)],
+                effects=[effect for effect in ran if effect[0] in markers],
+                recorded=frozenset((a, chat, platform.native(stored)) for a, chat, stored in written if a == account),
+                known_ids=frozenset(part.where for part in own if part.where[2]),
+                wall_ahead=time.time() - time.monotonic(),
+            )
+        )
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A row of the outbox; where[2] is the id of its bubble, "" for none."""
+
+    row: Row[Any]
+    where: Where
+
+
+def _native(row: Row[Any], native: Callable[[str], str]) -> _Part:
+    message_id = "" if row.message_id is None else native(row.message_id)
+    return _Part(row, (row.account, row.chat, message_id))
 
 
 def _answers(text: str, markers: set[str]) -> bool:
@@ -102,21 +142,17 @@ def _answers(text: str, markers: set[str]) -> bool:
     return marker_of(text) in markers and "Messages to summarize:" not in text
 
 
-def _replies(parts: list[Row[Any]], chats: dict[int, list[SeenMessage]]) -> dict[str, Reply]:
-    shown = {(chat, message.message_id): message for chat, messages in chats.items() for message in messages}
-    found: dict[str, list[Row[Any]]] = {}
-    for part in sorted(parts, key=lambda part: part.part):
-        found.setdefault(part.reply_key, []).append(part)
+def _replies(parts: list[_Part], chats: dict[Chat, list[Bubble]]) -> dict[str, Reply]:
+    shown = {(*chat, bubble.message_id): bubble for chat, bubbles in chats.items() for bubble in bubbles}
+    found: dict[str, list[_Part]] = {}
+    for part in sorted(parts, key=lambda part: int(part.row.part)):
+        found.setdefault(part.row.reply_key, []).append(part)
     return {
         key: Reply(
             key,
-            int(own[0].chat),
-            tuple(
-                shown[place]
-                for part in own
-                if part.message_id is not None and (place := (int(part.chat), int(part.message_id))) in shown
-            ),
-            own[0].delivered_at is not None or own[0].abandoned is not None,
+            own[0].row.account,
+            tuple(shown[part.where] for part in own if part.where in shown),
+            own[0].row.delivered_at is not None or own[0].row.abandoned is not None,
         )
         for key, own in found.items()
     }

@@ -7,27 +7,26 @@ import contextlib
 import itertools
 import time
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tests.simulators.model.directives import parse
 from tests.simulators.model.play import WORDS
 from tests.simulators.model.scripts import Call, Say, Tokens
-from tests.simulators.telegram.seen import Person, Room
 
 if TYPE_CHECKING:
     import random
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
-    from tests.simulators.telegram.client import TelegramSimulator
+    from tests.torture.platform import Place, Platform
 
-BOT_NAME = "antler_bot"
-LONG_NUMBERS = 2600
-"""Counted up to, some 12 000 characters: three messages of Telegram's."""
+LONG_NUMBERS, LONGER_NUMBERS = 2600, 6000
+"""Counted up to: some 12 000 characters, three messages of Telegram's; and 29 000, two messages on any platform."""
 SCRIPTS = {
     "say": "!say Answer to {marker}.",
     "stream": "!say Begin {marker}:\n!tokens 20 15\n!say End {marker}.",
     "slow": "!say Begin {marker}:\n!tokens 40 50\n!say End {marker}.",
     "long": "!say Begin {marker}:\n!count {numbers}\n!say End {marker}.",
+    "longer": "!say Begin {marker}:\n!count {more_numbers}\n!say End {marker}.",
     "tool": '!tool note {{"marker": "{marker}"}}\n!say Noted {marker}.',
 }
 """Kind -> what the message says; the model simulator obeys it (tests/simulators/model/directives.py)."""
@@ -37,30 +36,24 @@ REDELIVERED, REORDERED = 0.1, 0.1
 """Shares of updates that a disturbed platform delivers twice, or behind the next one's number."""
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
-    """A conversation, with who speaks there."""
-
-    room: Room
-    people: tuple[Person, ...]
-
-    @property
-    def is_group(self) -> bool:
-        return self.room.id < 0
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """One message of a person. kind: a key of SCRIPTS or COMMANDS; must_stop: a /stop has to win over its answer;
-    no_repeat: no model call of it may be made twice."""
+    """One message of a person. kind: a key of SCRIPTS or COMMANDS; message_id, reached: see platform.Spoken.
+
+    at, until: between these it was written (monotonic seconds). must_stop: a /stop has to win over its answer;
+    no_repeat: no model call of it may be made twice.
+    """
 
     marker: str
     kind: str
-    chat: int
-    person: Person
+    account: str
+    chat: str
+    person: Any
     text: str
-    message_id: int
+    message_id: str
     at: float
+    until: float
+    reached: bool = True
     must_stop: bool = False
     no_repeat: bool = False
 
@@ -71,14 +64,18 @@ class Asked:
 
 @dataclass
 class Load:
-    """Talks on behalf of everybody. disorder: some updates come twice or out of order."""
+    """Talks on behalf of everybody. platforms: by account. disorder: some events come twice or out of order."""
 
-    telegram: TelegramSimulator
+    platforms: Mapping[str, Platform]
     chance: random.Random
-    places: tuple[Place, ...]
     asked: list[Asked] = field(default_factory=list)
     disorder: bool = False
     _numbers: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
+
+    @property
+    def places(self) -> list[Place]:
+        """All of them, in the order of the accounts."""
+        return [place for platform in self.platforms.values() for place in platform.places]
 
     async def talk(self, pause: float, silence: asyncio.Event) -> None:
         """Say something every `pause` seconds or so, until there is to be silence."""
@@ -93,45 +90,41 @@ class Load:
         kind: str,
         place: Place,
         *,
-        person: Person | None = None,
+        person: Any = None,
         must_stop: bool = False,
         no_repeat: bool = False,
-        update_id: int | None = None,
+        number: int | None = None,
     ) -> Asked:
         """One message, of anybody there unless a person is named; returns when it waits at the platform."""
+        platform = self.platforms[place.account]
         marker = f"m{next(self._numbers):05d}"
-        text = (SCRIPTS | COMMANDS)[kind].format(marker=marker, numbers=LONG_NUMBERS)
-        typed = text
-        if place.is_group:
-            typed = f"{text.replace('/' + kind, f'/{kind}@{BOT_NAME}')}" if kind in COMMANDS else f"@{BOT_NAME} {text}"
-        if update_id is None and self.disorder and self.chance.random() < REORDERED:
-            first, second = await self.telegram.reserve_update_ids(2)
-            await self.say("say", place, update_id=second)
-            update_id = first
+        text = (SCRIPTS | COMMANDS)[kind].format(marker=marker, numbers=LONG_NUMBERS, more_numbers=LONGER_NUMBERS)
+        if number is None and self.disorder and self.chance.random() < REORDERED:
+            reserved = await platform.reserve()
+            if reserved is not None:
+                number, later = reserved
+                await self.say("say", place, number=later)
         at, person = time.monotonic(), person or self.chance.choice(place.people)
-        said = await self.telegram.user_says(typed, user=person, chat=place.room, update_id=update_id)
+        typed = platform.typed(text, place, command=kind in COMMANDS)
+        spoken = await platform.say(typed, place, person, number)
         asked = Asked(
             marker=marker,
             kind=kind,
-            chat=place.room.id,
+            account=place.account,
+            chat=place.chat,
             person=person,
             text=text,
-            message_id=said.message_id,
+            message_id=spoken.message_id,
             at=at,
+            until=time.monotonic(),
+            reached=spoken.reached,
             must_stop=must_stop,
             no_repeat=no_repeat,
         )
         self.asked.append(asked)
-        if self.disorder and said.update_id is not None and self.chance.random() < REDELIVERED:
-            await self.telegram.redeliver(said.update_id)
+        if self.disorder and spoken.again is not None and self.chance.random() < REDELIVERED:
+            await platform.deliver_again(spoken)
         return asked
-
-
-def places(number: int) -> tuple[Place, ...]:
-    """Four people in private and two groups. number: makes their ids differ from another world's."""
-    people = tuple(Person(30_000 + 100 * number + n, f"Person{n}") for n in range(4))
-    groups = tuple(Room(-1002000000000 - 10 * number - n, "supergroup", f"Group {n}") for n in range(2))
-    return tuple(Place(person.dm(), (person,)) for person in people) + tuple(Place(g, people) for g in groups)
 
 
 def squeezed(text: str) -> str:

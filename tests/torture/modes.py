@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tests.torture.at_windows import at_windows
 from tests.torture.bad_platform import bad_platform
 from tests.torture.campaign import Campaign, GivenUp, Scale
+from tests.torture.everywhere import everywhere, kills_everywhere
 from tests.torture.frozen import fenced, frozen
 from tests.torture.machine import NotPossible, full_disk, jumping_clock, read_only
 from tests.torture.mixed import mixed
@@ -17,7 +19,8 @@ from tests.torture.windows import WINDOWS
 from tests.torture.world import StillAlive
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import AsyncIterator, Awaitable, Callable
+    from contextlib import AbstractAsyncContextManager
     from pathlib import Path
 
     from tests.simulators.model.client import ModelSimulator
@@ -29,12 +32,46 @@ SECONDS_PER_KILL = 40.0
 """No mode takes longer than this for each of its kills, and the settle time twice."""
 
 
+@contextlib.asynccontextmanager
+async def alone(
+    name: str,
+    telegram: TelegramSimulator,
+    model: ModelSimulator,
+    folder: Path,
+    *,
+    seed: int,
+    scale: Scale,
+    adopt: bool,
+) -> AsyncIterator[Campaign]:
+    """A campaign with Telegram and nothing else."""
+    async with await Campaign.of(name, telegram, model, folder, seed=seed, scale=scale, adopt=adopt) as campaign:
+        yield campaign
+
+
 @dataclass(frozen=True, slots=True)
 class Mode:
-    """run: what it does, up to the end or up to `Campaign.finish`. kills: in the long run."""
+    """run: what it does, up to the end or up to `Campaign.finish`. kills: in the long run. everywhere: on all platforms
+    at once."""
 
     run: Callable[[Campaign], Awaitable[None]]
     kills: int = 200
+    everywhere: bool = False
+
+    def campaign(
+        self,
+        name: str,
+        telegram: TelegramSimulator,
+        model: ModelSimulator,
+        folder: Path,
+        *,
+        seed: int,
+        scale: Scale,
+        adopt: bool,
+    ) -> AbstractAsyncContextManager[Campaign]:
+        """What it runs in."""
+        if self.everywhere:
+            return everywhere(telegram, model, folder, seed=seed, scale=scale, adopt=adopt)
+        return alone(name, telegram, model, folder, seed=seed, scale=scale, adopt=adopt)
 
 
 MODES: dict[str, Mode] = {
@@ -47,6 +84,7 @@ MODES: dict[str, Mode] = {
     "readonly": Mode(read_only),
     "clock": Mode(jumping_clock),
     "mixed": Mode(mixed, 60),
+    "platforms": Mode(kills_everywhere, everywhere=True),
 }
 
 
@@ -61,12 +99,12 @@ async def run_mode(
     adopt: bool = False,
 ) -> Report:
     """One mode, bounded in time; its report says what came of it, also when it could not be finished."""
-    campaign = await Campaign.of(name, telegram, model, folder, seed=seed, scale=scale, adopt=adopt)
+    mode = MODES[name]
     limit = scale.kills * SECONDS_PER_KILL + 2 * scale.settle + (1 + scale.kills / 20) * scale.frozen
-    async with campaign:
+    async with mode.campaign(name, telegram, model, folder, seed=seed, scale=scale, adopt=adopt) as campaign:
         try:
             async with asyncio.timeout(limit):
-                await MODES[name].run(campaign)
+                await mode.run(campaign)
                 if not campaign.finished and not campaign.report.skipped:
                     await campaign.finish()
         except NotPossible as reason:
@@ -77,4 +115,4 @@ async def run_mode(
             campaign.report.blame("unsettled", str(reason))
         except TimeoutError:
             campaign.report.blame("unsettled", f"the mode took longer than {limit:.0f} s and was given up")
-    return campaign.report
+        return campaign.report

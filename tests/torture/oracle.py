@@ -9,26 +9,30 @@ from typing import TYPE_CHECKING, Any
 from bot.texts import texts_for
 from tests.torture.facts import marker_of
 from tests.torture.load import expected, final_words, squeezed
+from tests.torture.said_anew import said_anew
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from sqlalchemy import Row
 
-    from tests.simulators.telegram.seen import SeenMessage
-    from tests.torture.facts import Facts, Reply
+    from tests.torture.facts import Chat, Facts, Reply
     from tests.torture.load import Asked
+    from tests.torture.platform import Bubble
     from tests.torture.report import Report
 
 EN = texts_for("en")
 STOPPED = tuple(squeezed(sentence) for sentence in (*EN.stopped_by.values(), EN.dropped_by_new))
+QUEUED = tuple(squeezed(sentence.partition("{")[0]) for sentence in (EN.queued_next, EN.queued))
 DEAD_LETTER = squeezed(EN.gave_up.partition("{")[0])
 RECORDING_SECONDS = 5.0
 """The longest that the id of a sent message may take to be recorded: a kill later than that did not hit W5."""
+STORING_SECONDS = 2.0
+"""The longest that a process may take to store what it has read, where nobody would send that again."""
 
 
 class Judge:
-    """patient: the database could not be written at times, so that recording may have taken any time."""
+    """Of one account. patient: the database could not be written at times, so recording may have taken any time."""
 
     def __init__(self, facts: Facts, report: Report, *, patient: bool = False) -> None:
         self._facts = facts
@@ -59,7 +63,7 @@ class Judge:
     def _one(self, asked: Asked) -> None:
         rows = self._facts.rows_of(asked)
         if not rows:
-            return self._report.blame("lost", f"{asked.marker} ({asked.kind}) was never stored")
+            return self._unstored(asked)
         replies = [reply for row in rows for reply in self._replies_to(row)]
         if asked.is_command:
             return self._command(asked, replies)
@@ -67,8 +71,29 @@ class Judge:
             return self._report.blame("lost", f"{asked.marker} ({asked.kind}) has no answer and no notice")
         if len(replies) > 1:
             self._report.blame("duplicated_finals", f"{asked.marker} has {len(replies)} replies")
-        self._copies(asked)
+        self._copies(asked, replies[0])
         return self._text(asked, replies[0])
+
+    def _unstored(self, asked: Asked) -> None:
+        """It never came in: a loss, but for what no platform sends twice and no process had the time to store."""
+        if not self._facts.promises.redelivers and not asked.is_command and self._shows(asked):
+            self._report.blame("lost", f"{asked.marker} ({asked.kind}) is answered and was never stored")
+        elif not self._facts.promises.redelivers and self._nobody_took(asked):
+            self._report.unacked += 1
+        else:
+            handed = "handed over" if asked.reached else "not handed over"
+            self._report.blame("lost", f"{asked.marker} ({asked.kind}, {handed} at {asked.until:.1f}) was never stored")
+
+    def _nobody_took(self, asked: Asked) -> bool:
+        """Whether no process was connected, or the one that was had no time left to store it."""
+        life = next((life for life in reversed(self._facts.lives) if life.began <= asked.at), None)
+        if life is None or (life.ended is not None and life.ended <= asked.until):
+            return not asked.reached or life is not None
+        if life.leaving is not None and asked.until >= life.leaving:
+            return True
+        if asked.reached:
+            return life.killed and life.ended is not None and life.ended - asked.until <= STORING_SECONDS
+        return life.connected is None or asked.at <= life.connected
 
     def _replies_to(self, row: Row[Any]) -> Iterator[Reply]:
         keys = [run.reply_key for run in self._facts.runs if row.id in run.inbox_ids] or [f"event:{row.id}"]
@@ -81,27 +106,35 @@ class Judge:
             kind = "duplicated_finals" if replies else "lost"
             self._report.blame(kind, f"{asked.marker} (/{asked.kind}) has {len(replies)} replies")
 
-    def _copies(self, asked: Asked) -> None:
-        """The chat alone, whatever the database says: the end of an answer stands there once."""
+    def _shows(self, asked: Asked) -> list[Bubble]:
+        """The messages with the end of its answer, whatever the database says."""
         words = final_words(asked)
+        bubbles = self._facts.chats.get((asked.account, asked.chat), [])
+        return [bubble for bubble in bubbles if words in squeezed(bubble.text)]
+
+    def _copies(self, asked: Asked, reply: Reply) -> None:
+        """The chat alone, whatever the database says: the end of an answer stands there once."""
         known = self._facts.known_ids
-        shown = [
-            message.message_id
-            for message in self._facts.chats[asked.chat]
-            if words in squeezed(message.text) and (asked.chat, message.message_id) in known
-        ]
+        shown = [b for b in self._shows(asked) if (asked.account, asked.chat, b.message_id) in known]
+        # What a reply repeats since nothing can be changed is judged by its text.
+        if not self._facts.promises.edits:
+            shown = [bubble for bubble in shown if bubble not in reply.messages[:-1]]
         if len(shown) > 1:
-            self._report.blame("duplicated_finals", f"{asked.marker} is answered in messages {shown}")
+            ids = [bubble.message_id for bubble in shown]
+            self._report.blame("duplicated_finals", f"{asked.marker} is answered in messages {ids}")
 
     def _text(self, asked: Asked, reply: Reply) -> None:
         run = next((run for run in self._facts.runs if run.reply_key == reply.key), None)
         turn = [asked] if run is None else [self._by_id[i] for i in run.inbox_ids if i in self._by_id]
-        if reply.text == expected([part.text for part in turn]):
+        wanted = expected([part.text for part in turn])
+        if self._said(asked, reply, wanted) == wanted:
             if asked.must_stop:
                 self._report.blame("ignored_stops", f"{asked.marker} was answered in spite of /stop")
             return
         stopped = any(
-            later.chat == asked.chat and later.kind in ("stop", "new") and later.message_id > asked.message_id
+            (later.chat, later.account) == (asked.chat, asked.account)
+            and later.kind in ("stop", "new")
+            and later.at > asked.at
             for later in self._facts.asked
         )
         if stopped and _is_notice(reply):
@@ -113,26 +146,65 @@ class Judge:
         elif reply.settled:
             self._report.blame("wrong_texts", f"{asked.marker} ({asked.kind}) shows {reply.text[:80]!r}…")
 
+    def _said(self, asked: Asked, reply: Reply, wanted: str) -> str:
+        """What the reply says, squeezed; and what it left above that is judged."""
+        if reply.messages and reply.messages[-1].unfinished and reply.settled:
+            self._report.blame("open_placeholders", f"the answer to {asked.marker} is never finished")
+        if self._facts.promises.edits:
+            return reply.text
+        said = said_anew(reply, wanted, QUEUED)
+        self._report.stale_bubbles += len(said.stale)
+        for bubble in said.stale:
+            self._report.note(f"stale bubble above the answer to {asked.marker}: {bubble.text[:60]!r}")
+        for bubble in said.twice:
+            self._twice(bubble, f"the answer to {asked.marker} in {bubble.message_id}, and anew below")
+        for bubble in said.wrong:
+            self._report.blame("wrong_texts", f"above the answer to {asked.marker} stands {bubble.text[:80]!r}…")
+        return said.text
+
+    def _twice(self, bubble: Bubble, what: str) -> None:
+        """A whole answer that stands there again: excused where the platform tells nobody what it has taken, and the
+        process died before it could record that."""
+        if self._facts.promises.finds_finals or not self._died_showing(bubble):
+            self._report.blame("duplicated_finals", what)
+            return
+        self._report.said_twice += 1
+        self._report.note(f"said twice (killed before it was recorded): {what}")
+
+    def _died_showing(self, bubble: Bubble) -> bool:
+        """Whether the process that changed the message last was killed soon after."""
+        life = [life for life in self._facts.lives if life.began <= bubble.changed_at][-1]
+        return life.killed and (life.ended or 0.0) - bubble.changed_at <= RECORDING_SECONDS
+
     # What is there and should not be.
 
-    def _stale(self, chat: int, message: SeenMessage) -> None:
-        what = f"message {message.message_id} in {chat} is known to nobody: {message.text[:60]!r}"
-        if self._killed_while_sending(chat, message):
+    def _stale(self, chat: Chat, bubble: Bubble) -> None:
+        what = f"message {bubble.message_id} in {chat[1]} is known to nobody: {bubble.text[:60]!r}"
+        asked = [a for a in self._facts.asked if a.chat == chat[1] and not a.is_command]
+        final = any(final_words(a) in squeezed(bubble.text) for a in asked)
+        if final:
+            self._unrecorded_final(chat, bubble, what)
+        elif not self._facts.promises.finds_drafts and self._killed_while_sending(chat, bubble):
             self._report.stale_bubbles += 1
             self._report.note(f"stale bubble (killed at W5): {what}")
-            return
-        asked = [a for a in self._facts.asked if a.chat == chat and not a.is_command]
-        final = any(final_words(a) in squeezed(message.text) for a in asked)
-        self._report.blame("duplicated_finals" if final else "unaccounted_bubbles", what)
+        else:
+            self._report.blame("unaccounted_bubbles", what)
 
-    def _killed_while_sending(self, chat: int, message: SeenMessage) -> bool:
+    def _unrecorded_final(self, chat: Chat, bubble: Bubble, what: str) -> None:
+        if self._killed_while_sending(chat, bubble):
+            self._twice(bubble, what)
+        else:
+            self._report.blame("duplicated_finals", what)
+
+    def _killed_while_sending(self, chat: Chat, bubble: Bubble) -> bool:
         """Whether its process was killed before it had recorded the message's id."""
-        call = next((c for c in self._facts.calls if (c.chat_id, c.message_id) == (chat, message.message_id)), None)
-        if call is None or (chat, message.message_id) in self._facts.recorded:
+        where = (chat[1], bubble.message_id)
+        call = next((c for c in self._facts.calls if (c.chat, c.message_id) == where), None)
+        if call is None or (*chat, bubble.message_id) in self._facts.recorded:
             return False
         # What a killed process had written to its socket may arrive after its end.
         life = [life for life in self._facts.lives if life.began <= call.arrived][-1]
-        answered = call.status == 200 and call.outcome == "applied" and call.finished is not None
+        answered = call.answered and call.finished is not None
         in_time = (life.ended or 0.0) - (call.finished or 0.0) <= RECORDING_SECONDS
         return life.killed and (not answered or in_time or self._patient)
 
@@ -167,7 +239,7 @@ class Judge:
             # What was stopped or dropped says so at once, whatever is in front of it.
             shown = [reply for reply in replies if not _is_notice(reply)]
             for first, second in pairwise(shown):
-                if second.messages[0].message_id < first.messages[0].message_id:
+                if second.messages[0].order < first.messages[0].order:
                     what = f"{second.text[:40]!r} stands above {first.text[:40]!r}"
                     self._report.blame("order_violations", f"{conversation}: {what}")
             worked = [asked_at[m] for run in runs if (m := self._marker(run)) in asked_at]
@@ -190,12 +262,13 @@ class Judge:
                 self._report.recovery.append(round(first - life.began, 3))
 
     def _answered_at(self) -> Iterator[tuple[float, float]]:
-        """(asked, answered) of each message."""
+        """(since when a process could have known of it, answered) of each message."""
         for asked in self._facts.asked:
             for row in self._facts.rows_of(asked):
+                known = asked.at if self._facts.promises.at_once else self._facts.stored_at(row)
                 for reply in self._replies_to(row):
                     if reply.messages:
-                        yield asked.at, max(message.changed_at for message in reply.messages)
+                        yield known, max(message.changed_at for message in reply.messages)
 
 
 def _rounds(messages: list[dict[str, Any]]) -> int:

@@ -17,9 +17,11 @@ RECOVERY_P95 = 5.0
 ZERO = (
     *("lost", "duplicated_finals", "wrong_texts", "open_placeholders", "unaccounted_bubbles", "rerun_tools"),
     *("order_violations", "dead_letters", "failures", "ignored_stops", "lost_steps", "open_inbox", "unsettled"),
-    *("unexpected_exits", "zombie_calls", "broken_files", "missed_windows"),
+    *("unexpected_exits", "zombie_calls", "broken_files", "missed_windows", "broken_rules"),
 )
 """The counts that must be zero."""
+COUNTED = ("messages", "notices", "stale_bubbles", "unacked", "said_twice", "repeated_model_calls")
+"""Other counts that add up over platforms."""
 
 
 @dataclass
@@ -28,9 +30,13 @@ class Report:
 
     kills: SIGKILLs, of them crashes at a window; stops: planned ones; refused_starts: ended by themselves because the
     disk was full. notices: messages that a person's own /stop or /new ended. stale_bubbles: messages that no record
-    knows, each of a process that was killed at W5; unaccounted_bubbles: any other. repeated_model_calls: whole answers
+    knows, each of a process that was killed at W5, or unfinished ones that nothing can change; unaccounted_bubbles: any
+    other. unacked: messages that a platform without acknowledgements gave to nobody, or to a process that died at once;
+    said_twice: whole answers that stand there again, since such a platform tells nobody what it has taken.
+    broken_rules: what a platform never allows. repeated_model_calls: whole answers
     that were asked for again; lost_steps: those whose checkpoint existed. unsettled: times that work stood still.
     recovery: seconds, one entry per process that found work. adopted: `adopt_placeholders` was on.
+    platforms: of a mode with several, what was found on each; the counts here are then their sums.
     """
 
     mode: str
@@ -50,6 +56,8 @@ class Report:
     open_placeholders: int = 0
     stale_bubbles: int = 0
     unaccounted_bubbles: int = 0
+    unacked: int = 0
+    said_twice: int = 0
     rerun_tools: int = 0
     order_violations: int = 0
     dead_letters: int = 0
@@ -63,11 +71,26 @@ class Report:
     zombie_calls: int = 0
     broken_files: int = 0
     missed_windows: int = 0
+    broken_rules: int = 0
     integrity: str = ""
     skipped: str = ""
     recovery: list[float] = field(default_factory=list)
     details: list[str] = field(default_factory=list)
     folder: str = ""
+    platforms: list[Report] = field(default_factory=list)
+
+    def part(self, account: str) -> Report:
+        """An empty report for one platform of this mode."""
+        return Report(account, self.seed, adopted=self.adopted, kills=self.kills, integrity=self.integrity)
+
+    def add(self, part: Report) -> None:
+        """Count in what was found on one platform."""
+        for count in (*ZERO, *COUNTED):
+            setattr(self, count, getattr(self, count) + getattr(part, count))
+        for line in part.details:
+            self.note(f"{part.mode}: {line}")
+        self.recovery += part.recovery
+        self.platforms.append(part)
 
     def blame(self, count: str, why: str) -> None:
         """One more of something that must not be."""
@@ -90,8 +113,10 @@ class Report:
         found = [f"{name} = {value}" for name in ZERO if (value := getattr(self, name))]
         if self.adopted and self.stale_bubbles:
             found.append(f"stale_bubbles = {self.stale_bubbles} with adopt_placeholders")
-        if self.recovered(0.95) > recovery_p95:
-            found.append(f"recovery p95 = {self.recovered(0.95):.1f} s, more than {recovery_p95:g} s")
+        for report in self.platforms or [self]:
+            if (late := report.recovered(0.95)) > recovery_p95:
+                where = "" if report is self else f" on {report.mode}"
+                found.append(f"recovery p95{where} = {late:.1f} s, more than {recovery_p95:g} s")
         return found
 
     def to_json(self) -> dict[str, Any]:
@@ -113,16 +138,26 @@ COLUMNS: tuple[tuple[str, str], ...] = (
 )
 
 
+OF_PLATFORMS: tuple[tuple[str, str], ...] = (*COLUMNS, ("unacked", "unacked"), ("said twice", "said_twice"))
+"""The columns where there are several platforms."""
+
+
 def markdown(reports: Sequence[Report]) -> str:
-    """The table of docs/reliability.md."""
-    heads = ["mode", *(head for head, _ in COLUMNS), "recovery p50 / p95 / max", "files"]
+    """The tables of docs/reliability.md: of all modes with Telegram alone, and of each with several platforms."""
+    alone = [report for report in reports if not report.platforms]
+    several = [_table([*report.platforms, report], OF_PLATFORMS) for report in reports if report.platforms]
+    return "\n\n".join([*([_table(alone, COLUMNS)] if alone else []), *several])
+
+
+def _table(reports: Sequence[Report], columns: Sequence[tuple[str, str]]) -> str:
+    heads = ["mode", *(head for head, _ in columns), "recovery p50 / p95 / max", "files"]
     lines = [f"| {' | '.join(heads)} |", f"|---|{'---:|' * (len(heads) - 2)}---|"]
     for report in reports:
         name = report.mode + (" (adopting)" if report.adopted else "")
         if report.skipped:
             lines.append(f"| {name} | skipped: {report.skipped} |")
             continue
-        cells = [str(getattr(report, column)) for _, column in COLUMNS]
+        cells = [str(getattr(report, column)) for _, column in columns]
         times = " / ".join(f"{report.recovered(share):.1f}" for share in (0.5, 0.95, 1.0)) + " s"
         lines.append(f"| {' | '.join([name, *cells, times if report.recovery else '-', report.integrity])} |")
     return "\n".join(lines)
@@ -135,5 +170,11 @@ def write(file: Path, reports: Sequence[Report]) -> None:
 
 def read(file: Path) -> list[Report]:
     """What `write` wrote."""
+    return [_from_json(entry) for entry in json.loads(file.read_text())]
+
+
+def _from_json(entry: dict[str, Any]) -> Report:
     names = set(Report.__dataclass_fields__)
-    return [Report(**{k: v for k, v in entry.items() if k in names}) for entry in json.loads(file.read_text())]
+    report = Report(**{name: value for name, value in entry.items() if name in names})
+    report.platforms = [_from_json(part) for part in entry.get("platforms", ())]
+    return report

@@ -43,9 +43,31 @@ def _no_guard(begin: Callable[..., Any]) -> Callable[..., Any]:
     return unknown
 
 
+def _no_commit(publish: Callable[..., Any]) -> Callable[..., Any]:
+    """Events count as stored, so that they are acknowledged, and are not."""
+
+    @functools.wraps(publish)
+    async def acknowledged(*args: Any, **kwargs: Any) -> bool:
+        return True
+
+    return acknowledged
+
+
+def _no_reading(take: Callable[..., Any]) -> Callable[..., Any]:
+    """What the platform says is not listened to."""
+
+    @functools.wraps(take)
+    def nothing(*args: Any, **kwargs: Any) -> None:
+        pass
+
+    return nothing
+
+
 SABOTAGE: dict[str, tuple[str, Callable[[Callable[..., Any]], Callable[..., Any]]]] = {
     "no-intent": ("bot.delivery.journal:Journal.intend", _no_intent),
     "no-keys": ("bot.bus:MessageBus.publish", _no_keys),
+    "no-commit-on-slack": ("channels.slack.intake:Intake.publish", _no_commit),
+    "no-reading-on-wecom": ("channels.wecom.receiving:Receiver.take", _no_reading),
     "no-guard": ("bot.store.effects:StoreEffectLog.begin", _no_guard),
 }
 """Name -> (what is replaced, by what)."""

@@ -53,3 +53,22 @@ def test_a_report_comes_back_from_its_file_as_a_table(tmp_path: Path) -> None:
     row = markdown([known]).splitlines()[-1]
     assert row.startswith("| windows (adopting) | 70 | 13 | 0 |")
     assert row.endswith("| 0.6 / 1.5 / 1.5 s | ok |")
+
+
+def test_platforms_add_up_and_have_a_table_of_their_own(tmp_path: Path) -> None:
+    report = Report("platforms", 1, kills=3, integrity="ok")
+    for account, messages in (("slack", 4), ("wecom", 5)):
+        part = report.part(account)
+        part.messages, part.unacked, part.recovery = messages, messages - 4, [0.5, float(messages)]
+        part.blame("lost", f"on {account}")
+        report.add(part)
+    assert (report.messages, report.unacked, report.lost, report.recovery) == (9, 1, 2, [0.5, 4.0, 0.5, 5.0])
+    assert report.details == ["slack: lost: on slack", "wecom: lost: on wecom"]
+    assert report.problems(recovery_p95=4.5) == ["lost = 2", "recovery p95 on wecom = 5.0 s, more than 4.5 s"]
+    write(tmp_path / "r.json", [Report("random", 1), report])
+    known = read(tmp_path / "r.json")
+    assert known[1] == report
+    alone, several = markdown(known).split("\n\n")
+    assert "unacked" not in alone
+    assert [row.split(" | ")[0] for row in several.splitlines()[2:]] == ["| slack", "| wecom", "| platforms"]
+    assert several.splitlines()[3].endswith("| 1 | 0 | 0.5 / 5.0 / 5.0 s | ok |")

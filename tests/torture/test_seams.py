@@ -8,9 +8,10 @@ import pytest
 
 from tests.torture.sabotage import SABOTAGE
 from tests.torture.seams import resolve
-from tests.torture.windows import WINDOWS
+from tests.torture.windows import ELSEWHERE, WINDOWS
 
-SEAMS = {window.seam for window in WINDOWS} | {target for target, _ in SABOTAGE.values()}
+ALL = (*WINDOWS, *ELSEWHERE)
+SEAMS = {window.seam for window in ALL} | {target for target, _ in SABOTAGE.values()}
 
 
 @pytest.mark.parametrize("seam", sorted(SEAMS))
@@ -19,4 +20,4 @@ def test_a_seam_is_a_function_of_the_product(seam: str) -> None:
 
 
 def test_windows_have_names_of_their_own() -> None:
-    assert len({window.name for window in WINDOWS}) == len(WINDOWS)
+    assert len({window.name for window in ALL}) == len(ALL)

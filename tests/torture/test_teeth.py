@@ -8,6 +8,7 @@ import pytest
 
 from tests.torture.at_windows import crash_at
 from tests.torture.campaign import Campaign, Scale
+from tests.torture.everywhere import everywhere
 from tests.torture.windows import BY_NAME
 
 if TYPE_CHECKING:
@@ -46,3 +47,29 @@ async def test_a_missing_protection_is_noticed(
         assert await crash_at(campaign, BY_NAME[window], passing)
         report = await campaign.finish()
     assert any(problem.startswith(caught) for problem in report.problems()), report.to_json()
+
+
+async def test_what_goes_wrong_on_one_of_four_platforms_is_noticed_there(
+    telegram: TelegramSimulator, model: ModelSimulator, tmp_path: Path
+) -> None:
+    """Slack's events are acknowledged and not stored; what Feishu repeats counts as new; WeCom is not listened to."""
+    sabotage = "no-commit-on-slack,no-keys,no-reading-on-wecom"
+    scale = Scale(kills=1, settle=30.0)
+    async with everywhere(telegram, model, tmp_path, seed=3, scale=scale, sabotage=sabotage) as campaign:
+        await campaign.start()
+        first = {account: platform.places[0] for account, platform in campaign.load.platforms.items()}
+        # Committed and not acknowledged, so it comes again.
+        campaign.world.arm("W2")
+        await campaign.load.say("say", first["feishu"])
+        await campaign.dead()
+        await campaign.start()
+        for account in ("telegram", "slack", "wecom"):
+            await campaign.load.say("say", first[account])
+        await campaign.settle()
+        report = await campaign.finish()
+    lost = {part.mode: part.lost for part in report.platforms}
+    assert lost == {"telegram": 0, "slack": 1, "feishu": 0, "wecom": 1}, report.details
+    doubled = {part.mode: bool(part.duplicated_finals) for part in report.platforms}
+    assert doubled == {"telegram": False, "slack": False, "feishu": True, "wecom": False}, report.details
+    assert report.unacked == 0
+    assert report.problems()[0] == "lost = 2"

@@ -59,6 +59,17 @@ async def test_a_few_kills_with_another_trouble_each(
     assert report.messages > 0
 
 
+async def test_a_few_kills_with_four_platforms_at_once(
+    telegram: TelegramSimulator, model: ModelSimulator, tmp_path: Path
+) -> None:
+    scale = Scale(kills=4, lively=2.0, settle=SETTLE_SECONDS)
+    report = await run_mode("platforms", telegram, model, tmp_path, seed=SEED, scale=scale)
+    passes(report)
+    assert report.kills >= scale.kills
+    assert all(part.messages for part in report.platforms)
+    assert [part.mode for part in report.platforms] == ["telegram", "slack", "feishu", "wecom"]
+
+
 @pytest.mark.postgres
 async def test_a_frozen_process_that_was_replaced_shows_nothing_any_more(
     telegram: TelegramSimulator, model: ModelSimulator, tmp_path: Path

@@ -29,7 +29,8 @@ class Window:
     linger: seconds before the kill, so that what runs beside the seam gets done. stimulus: kinds of messages
     (load.SCRIPTS) that lead here, all of them once for each passing. passings: the latest one at which to kill.
     resumes: the killed run goes on from a checkpoint that holds all model calls so far, so that no model call may be
-    repeated. stopped_after: the person says /stop before the next process starts.
+    repeated. stopped_after: the person says /stop before the next process starts. account: the only platform on which
+    it is passed, "" for all.
     """
 
     name: str
@@ -42,6 +43,7 @@ class Window:
     passings: int = 3
     resumes: bool = False
     stopped_after: bool = False
+    account: str = ""
 
 
 def _speaks(arguments: Mapping[str, Any]) -> bool:
@@ -83,6 +85,7 @@ WINDOWS: tuple[Window, ...] = (
         name="W5",
         seam="channels.telegram.channel:TelegramChannel.send",
         side="after",
+        account="telegram",
         state="a message is sent, its id is not recorded",
     ),
     Window(
@@ -145,3 +148,34 @@ WINDOWS: tuple[Window, ...] = (
     ),
 )
 BY_NAME = {window.name: window for window in WINDOWS}
+
+
+SENT = "a message is sent, its id is not recorded"
+
+ELSEWHERE: tuple[Window, ...] = (
+    Window(name="W5-slack", account="slack", seam="channels.slack.channel:SlackChannel.send", side="after", state=SENT),
+    Window(
+        name="W5-feishu", account="feishu", seam="channels.feishu.channel:FeishuChannel.send", side="after", state=SENT
+    ),
+    Window(name="W5-wecom", account="wecom", seam="channels.wecom.channel:WecomChannel.send", side="after", state=SENT),
+    # A stream is opened for an answer that takes a while and is the first in its line.
+    Window(
+        name="W5-stream",
+        account="wecom",
+        seam="channels.wecom.channel:WecomChannel.open_stream",
+        side="after",
+        stimulus=("slow",),
+        passings=1,
+        state="a stream is begun, its id is not recorded",
+    ),
+    Window(
+        name="W9-stream",
+        account="wecom",
+        seam="channels.wecom.stream:WecomStream.finish",
+        side="after",
+        stimulus=("slow",),
+        passings=1,
+        state="the stream ends with the final text, that is not recorded",
+    ),
+)
+"""What W5 and W9 are on the other platforms; the other windows are the same on all."""

@@ -44,15 +44,18 @@ class Life:
     """One process. Times are monotonic seconds of the machine. ending: "" while it lives, then "kill" (SIGKILL from
     outside), "crash W5:1" (at a window), "stop" (SIGTERM, exit code 0) or "exit N" (by itself or after SIGTERM).
 
-    disturbed: something was wrong around it (a full disk) when it began, harmed: at any time; then it may refuse to
-    start. frozen: it was stopped for some time. replaced: another process took its work over meanwhile, so that it
-    could not record what it had sent.
+    connected: when it was known to receive from every platform, None if that was not waited for. leaving: when it was
+    told to stop. disturbed: something was wrong around it (a full disk) when it began, harmed: at any time; then it may
+    refuse to start. frozen: it was stopped for some time. replaced: another process took its work over meanwhile, so
+    that it could not record what it had sent.
     """
 
     pid: int
     began: float
     ended: float | None = None
     ending: str = ""
+    connected: float | None = None
+    leaving: float | None = None
     disturbed: bool = False
     harmed: bool = False
     frozen: bool = False
@@ -124,15 +127,16 @@ class TortureWorld(World):
         return self.life
 
     async def polls(self, seconds: float = START_SECONDS) -> bool:
-        """Wait until the process holds a poll; False when it ended instead. Raises StillAlive when it does neither."""
+        """Wait until the process receives; False when it ended instead. Raises StillAlive when it does neither."""
         assert self.process is not None
-        polled = asyncio.create_task(self.telegram.wait_polled(seconds))
+        polled = asyncio.create_task(self._receives(seconds))
         ended = asyncio.create_task(self.process.wait())
         try:
             await asyncio.wait({polled, ended}, return_when=asyncio.FIRST_COMPLETED)
             if polled.done() and not ended.done():
                 if polled.exception() is not None:
-                    raise StillAlive(f"process {self.process.pid} does not poll") from polled.exception()
+                    raise StillAlive(f"process {self.process.pid} does not receive") from polled.exception()
+                self.life.connected = time.monotonic()
                 return True
             await self.over()
             return False
@@ -141,6 +145,10 @@ class TortureWorld(World):
                 task.cancel()
                 with contextlib.suppress(asyncio.CancelledError, AssertionError):
                     await task
+
+    async def _receives(self, seconds: float) -> None:
+        """Until the newest process is connected to its platform."""
+        await self.telegram.wait_polled(seconds)
 
     def arm(self, crash_at: str) -> None:
         """From now on the process dies at that window's nth passing."""
@@ -189,6 +197,7 @@ class TortureWorld(World):
 
     async def retire(self) -> Life:
         """SIGTERM: a planned stop."""
+        self.life.leaving = time.monotonic()
         self._signal(signal.SIGTERM)
         return await self.over()
 
