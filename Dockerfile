@@ -8,6 +8,12 @@ WORKDIR /app
 COPY constraints.txt ./
 RUN pip install -c constraints.txt --upgrade pip
 
+# Packages for the agent's own code, 400 MB; --build-arg RUNTIME=no leaves them out.
+ARG RUNTIME=yes
+COPY constraints-sandbox.txt ./
+COPY sandbox/__init__.py sandbox/base.py sandbox/policy.py sandbox/runtime.py sandbox/build_runtime.py ./sandbox/
+RUN [ "$RUNTIME" = no ] || python -m sandbox.build_runtime --folder /opt/antler
+
 # .dockerignore lets only the sources in.
 COPY . .
 RUN pip install -c constraints.txt --build-constraint constraints.txt .
@@ -16,7 +22,7 @@ RUN pip install -c constraints.txt --build-constraint constraints.txt .
 RUN useradd --system --uid 10001 --home-dir /data --shell /usr/sbin/nologin antler \
     && install -d -o antler -g antler -m 0700 /data \
     && install -d -m 0755 /config
-ENV ANTLER__DATA_DIR=/data
+ENV ANTLER__DATA_DIR=/data ANTLER__SANDBOX__RUNTIME=/opt/antler
 USER antler
 WORKDIR /config
 VOLUME /data

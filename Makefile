@@ -3,7 +3,8 @@
 # make check   format, lint, types, import directions and tests: what the CI runs
 # make torture the gateway killed at every moment, hundreds of times; takes one to two hours (ARGS="--quick" a minute)
 # make bench   figures as JSON, on simulators on this machine (ARGS="chats-50 --quick" for less)
-# make clean   remove .venv and all caches; never the data
+# make sandbox-runtime  Python packages for the agent's own code; `make run` and `make test` begin it in the background
+# make clean   remove .venv, .sandbox-venv and all caches; never the data
 
 SHELL := /bin/sh
 VENV := .venv
@@ -14,13 +15,28 @@ PYTHON ?= $(firstword $(wildcard /usr/bin/python3.11) python3.11)
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check --no-input install -c constraints.txt
 ARGS ?=
 
-.PHONY: run test check torture bench clean
+# The agent's code runs on this one: a sandbox shows it /usr and nothing else of the system.
+SANDBOX_PYTHON ?= /usr/bin/python3
+HAS_SANDBOX_PYTHON = $(SANDBOX_PYTHON) -c 'import sys, ensurepip, venv; sys.exit(sys.version_info < (3, 11))' \
+  2>/dev/null </dev/null || { echo "The packages for the agent's code need $(SANDBOX_PYTHON) of at least 3.11 with its venv:" \
+  "on Debian and Ubuntu apt install python3 python3-venv, then make sandbox-runtime" >&2; exit 1; }
+BUILD_RUNTIME = $(SANDBOX_PYTHON) -B -m sandbox.build_runtime
+
+.PHONY: run test check torture bench sandbox-runtime runtime-in-background clean
 .DELETE_ON_ERROR:
 
-run: $(VENV)/.installed
+run: $(VENV)/.installed runtime-in-background
 	@$(BIN)/antler run $(ARGS)
 
-test: $(VENV)/.installed-dev
+sandbox-runtime:
+	@$(HAS_SANDBOX_PYTHON)
+	@$(BUILD_RUNTIME) </dev/null
+
+# Neither waited for nor a reason to fail: Antler works without it.
+runtime-in-background:
+	@{ $(HAS_SANDBOX_PYTHON); exec $(BUILD_RUNTIME) --background; } </dev/null >/dev/null &
+
+test: $(VENV)/.installed-dev runtime-in-background
 	@$(BIN)/python -m pytest -n 2 --dist worksteal $(ARGS)
 
 check: $(VENV)/.installed-dev
@@ -37,7 +53,7 @@ bench: $(VENV)/.installed-dev
 	@$(BIN)/python -m tests.bench $(ARGS)
 
 clean:
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist *.egg-info
+	rm -rf $(VENV) .sandbox-venv* .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist *.egg-info
 	find . -type d -name __pycache__ -prune -exec rm -rf {} +
 
 $(BIN)/python:

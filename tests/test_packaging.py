@@ -21,8 +21,9 @@ PINS = dict(
 DEPENDENCIES = [*PROJECT["project"]["dependencies"], *PROJECT["dependency-groups"]["dev"]]
 
 
-def test_constraints_hold_names_and_versions_only() -> None:
-    for line in (ROOT / "constraints.txt").read_text().splitlines():
+@pytest.mark.parametrize("name", ["constraints.txt", "constraints-sandbox.txt"])
+def test_constraints_hold_names_and_versions_only(name: str) -> None:
+    for line in (ROOT / name).read_text().splitlines():
         assert line.startswith("#") or re.fullmatch(r"[A-Za-z0-9_.-]+==[A-Za-z0-9.]+", line)
 
 
@@ -37,7 +38,9 @@ def test_the_build_backend_is_pinned_too() -> None:
     assert {"hatchling", "pip"} <= set(PINS)
 
 
-@pytest.mark.parametrize("name", ["Makefile", "Dockerfile", ".ci/run", "constraints.txt", "pyproject.toml"])
+@pytest.mark.parametrize(
+    "name", ["Makefile", "Dockerfile", ".ci/run", "constraints.txt", "constraints-sandbox.txt", "pyproject.toml"]
+)
 def test_no_index_and_no_host_in_it(name: str) -> None:
     text = (ROOT / name).read_text()
     assert not re.search(r"https?://|--(extra-)?index-url|--find-links|--trusted-host", text)
@@ -56,4 +59,10 @@ def test_the_ci_script_is_executable_and_parses() -> None:
 def test_the_image_is_given_the_sources_only() -> None:
     allowed = {line[1:] for line in (ROOT / ".dockerignore").read_text().splitlines() if line.startswith("!")}
     packages = set(PROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"])
-    assert allowed == packages | {"pyproject.toml", "constraints.txt", "README.md", "LICENSE"}
+    assert allowed == packages | {
+        "pyproject.toml",
+        "constraints.txt",
+        "constraints-sandbox.txt",
+        "README.md",
+        "LICENSE",
+    }

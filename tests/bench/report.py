@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 Document = dict[str, Any]
 CHATS = ("chats-1", "chats-50", "chats-200", "chats-1000", "chats-1-long", "chats-50-long")
 SINGLE = ("chats-50-default-rate", "platforms-4x25", "start", "thread-300", "floor", "split", "soak")
+SANDBOXES = "sandboxes"
 
 _MARKERS = "<!-- bench:{name} -->\n{body}\n<!-- end of bench:{name} -->"
 _BLOCK = re.compile(r"<!-- bench:(?P<name>[\w-]+) -->\n.*?<!-- end of bench:(?P=name) -->", re.DOTALL)
@@ -49,6 +50,8 @@ def sections(document: Document) -> dict[str, str]:
     columns = [name for name in CHATS if name in scenarios]
     if columns:
         found["chats"] = _side_by_side({name: scenarios[name]["figures"] for name in columns})
+    if SANDBOXES in scenarios:
+        found[SANDBOXES] = _side_by_side(_by_provider(scenarios[SANDBOXES]["figures"]))
     found |= {name: _one_by_one(scenarios[name]["figures"]) for name in SINGLE if name in scenarios}
     return found
 
@@ -97,6 +100,15 @@ def _side_by_side(columns: Mapping[str, Mapping[str, Any]]) -> str:
         for name in names
     ]
     return _table(("", *columns), rows)
+
+
+def _by_provider(figures: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Figures that are named PROVIDER/WHAT, a column for each provider."""
+    columns: dict[str, dict[str, Any]] = {}
+    for name, figure in figures.items():
+        provider, _, what = name.partition("/")
+        columns.setdefault(provider, {})[what] = figure
+    return columns
 
 
 def _one_by_one(figures: Mapping[str, Any]) -> str:

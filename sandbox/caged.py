@@ -1,0 +1,218 @@
+"""The provider and the sandbox for every cage: bubblewrap and landlock differ in how they hold a command.
+
+What they share: folders of the threads, limits, control groups, the watch over the disk, and the life of a sandbox.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import uuid
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from sandbox.base import WORKSPACE, Report, SandboxError, SandboxUnavailable, sandbox_id
+from sandbox.cage import Bind
+from sandbox.commands import Commands
+from sandbox.disk import DiskShare
+from sandbox.files.beneath import Folder
+from sandbox.files.trees import remove_tree
+from sandbox.launcher.client import Launcher
+from sandbox.probe import probe
+from sandbox.process import NotStarted
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from sandbox.base import CommandResult
+    from sandbox.cage import Cage
+    from sandbox.cgroups import Group, Groups
+    from sandbox.egress.proxy import EgressProxy
+    from sandbox.files.local import LocalFiles
+    from sandbox.policy import Limits
+    from sandbox.workspace import Workspaces
+
+TEMPORARY = "/tmp"
+COMPLAINT = "bwrap: "
+_UNBOUNDED = {
+    "memory": "the memory of each process is limited, not that of a thread's processes together",
+    "cpu": "a thread's commands can use all processors",
+}
+_NO_GROUPS = "; for that Antler needs control groups: root, or `Delegate=yes` in its systemd unit"
+
+
+class CagedSandbox:
+    """One thread's. Its file half is LocalFiles', whose methods it has as its own."""
+
+    def __init__(self, thread_id: str, files: LocalFiles, commands: Commands, *, has_own_paths: bool) -> None:
+        self._id = sandbox_id(thread_id)
+        self._commands = commands
+        self._layout = files.layout
+        self._has_own_paths = has_own_paths
+        self.read_file = files.read_file
+        self.fetch = files.fetch
+        self.write_file = files.write_file
+        self.update_file = files.update_file
+        self.list_dir = files.list_dir
+        self.glob = files.glob
+        self.grep = files.grep
+
+    @property
+    def id(self) -> str:
+        return self._id
+
+    async def execute_command(
+        self, command: str, *, timeout: float, on_output: Callable[[str], None] | None = None
+    ) -> CommandResult:
+        masking = self._layout.masking()
+        masks = False
+
+        def tell(piece: str) -> None:
+            nonlocal masks
+            masks = masks or self._must_mask(piece)
+            if on_output is not None and (shown := masking.feed(piece) if masks else piece):
+                on_output(shown)
+
+        result = await self._commands.execute(command, timeout=timeout, on_output=tell if on_output else None)
+        if on_output is not None and (rest := masking.end()):
+            on_output(rest)
+        if not self._must_mask(result.output):
+            return result
+        first, last = (self._layout.mask(each) for each in (result.output[: result.gap], result.output[result.gap :]))
+        return replace(result, output=first + last, gap=len(first))
+
+    def _must_mask(self, output: str) -> bool:
+        """Whether host paths may be in it: where commands see them, or where what starts them complains."""
+        return not self._has_own_paths or output.startswith(COMPLAINT)
+
+
+@dataclass(frozen=True, slots=True)
+class _Held:
+    sandbox: CagedSandbox
+    commands: Commands
+    group: Group | None
+    temporary: Path | None
+
+
+class CagedProvider:
+    """make_cage: given the controllers whose limits control groups hold. It closes `workspaces`."""
+
+    def __init__(
+        self,
+        make_cage: Callable[[frozenset[str]], Cage],
+        workspaces: Workspaces,
+        limits: Limits,
+        groups: Groups,
+        proxy: EgressProxy | None = None,
+    ) -> None:
+        self._make_cage = make_cage
+        self._workspaces = workspaces
+        self._limits = limits
+        self._groups = groups
+        self._proxy = proxy
+        self._launcher = Launcher()
+        self._cage: Cage | None = None
+        self._held: dict[str, asyncio.Task[_Held]] = {}
+
+    async def start(self) -> Report:
+        await self._launcher.start()
+        try:
+            shortfalls = list(await self._workspaces.start())
+            bounded = await self._bounded()
+            shortfalls += [_UNBOUNDED[each] + _NO_GROUPS for each in _UNBOUNDED if each not in bounded]
+            self._cage = self._make_cage(bounded)
+            shortfalls += await self._cage.start(self._launcher)
+            await self._probe(self._cage)
+        except SandboxUnavailable:
+            await self.shutdown()
+            raise
+        return Report(provider=self._cage.name, isolation=self._cage.isolation, bash=True, shortfalls=tuple(shortfalls))
+
+    async def _bounded(self) -> frozenset[str]:
+        """The controllers that control groups are there for."""
+        await asyncio.to_thread(self._groups.start, self._limits)
+        return self._groups.controllers
+
+    async def _probe(self, cage: Cage) -> None:
+        thread_id = f"probe-{uuid.uuid4().hex}"
+        workspace = self._workspaces.layout(thread_id).roots[WORKSPACE].host
+        try:
+            sandbox = await self.acquire(thread_id)
+            await self._prove(sandbox, workspace, cage)
+        except NotStarted as error:
+            raise SandboxUnavailable(f"commands cannot be run: {error.problem}", cage.explain(error.problem)) from error
+        finally:
+            await self.forget(thread_id)
+            await self._workspaces.delete(thread_id)
+
+    async def _prove(self, sandbox: CagedSandbox, workspace: Path, cage: Cage) -> None:
+        """That commands run and are held. workspace: the sandbox's, on the host. Raises SandboxUnavailable."""
+        await probe(sandbox.execute_command, workspace, cage.explain)
+
+    async def acquire(self, thread_id: str) -> CagedSandbox:
+        if thread_id not in self._held:
+            self._held[thread_id] = asyncio.create_task(self._make(thread_id), name="acquire a sandbox")
+        making = self._held[thread_id]
+        try:
+            return (await asyncio.shield(making)).sandbox
+        except (SandboxError, OSError) as error:
+            if self._held.get(thread_id) is making:
+                del self._held[thread_id]
+            if isinstance(error, OSError):
+                raise SandboxError(f"a sandbox cannot be made: {error.strerror}") from error
+            raise
+
+    async def _make(self, thread_id: str) -> _Held:
+        if self._cage is None:
+            raise SandboxError("the sandbox is not started")
+        files = await self._workspaces.open(thread_id)
+        roots = files.layout.roots
+        binds = [Bind(source=root.host, target=root.virtual, read_only=root.read_only) for root in roots.values()]
+        user_data = roots[WORKSPACE].host.parent
+        temporary = None if self._cage.has_own_paths else user_data / "tmp"
+        if temporary is not None:
+            await asyncio.to_thread(temporary.mkdir, 0o700, exist_ok=True)
+            binds.append(Bind(source=temporary, target=TEMPORARY, read_only=False))
+        group = await asyncio.to_thread(self._groups.group, sandbox_id(thread_id), self._limits)
+        disk = DiskShare(user_data, lambda: self._workspaces.usage(thread_id), self._limits)
+        commands = Commands(self._cage, self._launcher, tuple(binds), disk, group, self._proxy)
+        sandbox = CagedSandbox(thread_id, files, commands, has_own_paths=self._cage.has_own_paths)
+        return _Held(sandbox, commands, group, temporary)
+
+    def get(self, thread_id: str) -> CagedSandbox | None:
+        making = self._held.get(thread_id)
+        if making is None or not making.done() or making.cancelled() or making.exception() is not None:
+            return None
+        return making.result().sandbox
+
+    async def release(self, thread_id: str) -> None:
+        """Nothing is kept warm: a sandbox costs nothing to make again."""
+        making = self._held.pop(thread_id, None)
+        if making is None:
+            return
+        try:
+            held = await making
+        except (SandboxError, OSError):
+            return  # It never came to be; who asked for it was told.
+        await held.commands.close()
+        with contextlib.suppress(OSError):  # What cannot be removed now is at the next start.
+            if held.group is not None:
+                await asyncio.to_thread(held.group.remove)
+            if held.temporary is not None:
+                await asyncio.to_thread(_remove, held.temporary)
+
+    async def forget(self, thread_id: str) -> None:
+        await self.release(thread_id)
+
+    async def shutdown(self) -> None:
+        for thread_id in list(self._held):
+            await self.release(thread_id)
+        await self._launcher.close()
+        await asyncio.to_thread(self._groups.close)
+        self._workspaces.close()
+
+
+def _remove(path: Path) -> None:
+    with Folder.at(path.parent) as folder:
+        remove_tree(folder, path.name)

@@ -1,0 +1,160 @@
+"""The settings section `sandbox:`; bot/ puts it into the one config tree."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path, PurePosixPath
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+
+from sandbox.docker.config import DockerSettings
+from sandbox.host.config import HostSettings
+from sandbox.remote.config import RemoteSettings
+
+PROVIDERS = ("bubblewrap", "landlock", "docker", "remote", "host", "memory", "off")
+
+_OWN_CLASS = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
+_MOUNT = re.compile(r"/mnt/[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+_TAKEN = frozenset({"/mnt/user-data", "/mnt/skills"})
+_LABEL = re.compile(r"(?!-)[a-z0-9-]{1,63}(?<!-)")
+
+VariableName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,63}$")]
+VariableValue = Annotated[str, Field(max_length=32_000, pattern=r"^[^\x00]*$")]
+
+
+class Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
+
+
+class MountSettings(Section):
+    """A folder of this machine that every sandbox sees."""
+
+    path: str = Field(description="What commands and the model see: /mnt/<name>")
+    host: Path = Field(description="The folder on this machine, absolute")
+    read_only: bool = Field(default=True, description="Whether nothing can be changed in it")
+
+    @field_validator("path")
+    @classmethod
+    def _below_mnt(cls, value: str) -> str:
+        if not _MOUNT.fullmatch(value) or value in _TAKEN:
+            raise ValueError("should be /mnt/<name> with a name of its own: letters, digits, dots, dashes, underscores")
+        return value
+
+    @field_validator("host")
+    @classmethod
+    def _a_folder_of_its_own(cls, value: Path) -> Path:
+        plain = PurePosixPath(value)
+        if not plain.is_absolute() or ".." in plain.parts or len(plain.parts) < 2:
+            raise ValueError("should be an absolute path of a folder, without .., and not the whole machine")
+        return value
+
+
+class SandboxLimits(Section):
+    """What one thread's commands and files may take. A megabyte has 1 048 576 bytes."""
+
+    memory_mb: int = Field(default=1024, ge=64, le=1 << 20, description="Of all commands together, or of each process")
+    processes: int = Field(default=64, ge=4, le=10_000, description="Processes and threads at a time")
+    cpu_seconds: int = Field(default=600, ge=1, le=86_400, description="Processor time of one process")
+    cpus: float = Field(default=2.0, gt=0, le=1024, description="Cores, where that can be held")
+    open_files: int = Field(default=256, ge=32, le=100_000, description="Open files of one process")
+    file_mb: int = Field(default=256, ge=1, le=1 << 20, description="The largest file that can be written")
+    disk_mb: int = Field(default=1024, ge=8, le=1 << 24, description="All files of the thread")
+    inodes: int = Field(default=100_000, ge=100, le=10_000_000, description="Files and folders of the thread")
+    free_disk_mb: int = Field(default=512, ge=0, le=1 << 24, description="What must stay free on the machine's disk")
+    tmp_mb: int = Field(default=64, ge=1, le=1 << 20, description="/tmp, where it is in memory")
+    command_seconds: float = Field(default=120, gt=0, le=86_400, description="A command's time when it asks for none")
+    most_command_seconds: float = Field(default=900, gt=0, le=86_400, description="The longest that it can ask for")
+
+    @model_validator(mode="after")
+    def _in_order(self) -> Self:
+        if self.command_seconds > self.most_command_seconds:
+            raise ValueError("command_seconds should not be more than most_command_seconds")
+        if self.file_mb > self.disk_mb:
+            raise ValueError("file_mb should not be more than disk_mb")
+        return self
+
+
+class NetworkSettings(Section):
+    """mode: `none`, or `egress`: to the hosts of `allow` through Antler's proxy. Also written as `network: none`."""
+
+    mode: Literal["none", "egress"] = Field(default="none", description="none, or egress to the hosts of allow")
+    allow: tuple[str, ...] = Field(
+        default=(), max_length=1000, description="Host names; *.example.org is every host below example.org"
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _only_the_mode(cls, value: Any) -> Any:
+        return {"mode": value} if isinstance(value, str) else value
+
+    @field_validator("allow")
+    @classmethod
+    def _host_names(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(_host_name(host) for host in value)
+
+    @model_validator(mode="after")
+    def _egress_goes_somewhere(self) -> Self:
+        if (self.mode == "egress") != bool(self.allow):
+            raise ValueError("a mode that reaches out needs hosts in allow, and hosts in allow need it")
+        return self
+
+
+def _host_name(host: str) -> str:
+    """Lower case. A name whose last label is a number is an address, which an allow list of names cannot mean."""
+    name = host.lower()
+    labels = name.removeprefix("*.").split(".")
+    if len(name) > 253 or len(labels) < 2 or not all(map(_LABEL.fullmatch, labels)) or labels[-1].isdigit():
+        raise ValueError("should be host names such as pypi.org or *.example.org")
+    return name
+
+
+class SandboxSettings(Section):
+    """Where the agent's commands run and its files live."""
+
+    use: str = Field(default="bubblewrap", description=f"{', '.join(PROVIDERS)}, or module:Class of a provider")
+    mounts: tuple[MountSettings, ...] = Field(default=(), max_length=64, description="Folders that every sandbox sees")
+    environment: dict[VariableName, VariableValue] = Field(
+        default={}, max_length=200, description="Variables for commands; the model can read their values"
+    )
+    limits: SandboxLimits = Field(default=SandboxLimits(), description="What a thread's commands and files may take")
+    network: NetworkSettings = Field(default=NetworkSettings(), description="What commands may reach")
+    uid: int = Field(
+        default=60_700,
+        ge=1000,
+        lt=1 << 31,
+        description="Who commands run as when Antler runs as root; a number that no other program uses",
+    )
+    gid: int | None = Field(default=None, ge=1000, lt=1 << 31, description="Their group; the same number as uid")
+
+    runtime: Path | None = Field(
+        default=None, description="The Python packages for commands, where that is not what make sandbox-runtime built"
+    )
+    docker: DockerSettings = Field(default=DockerSettings(), description="Of the provider docker")
+    host: HostSettings = Field(default=HostSettings(), description="Of the provider host")
+    remote: RemoteSettings = Field(default=RemoteSettings(), description="Of the provider remote")
+
+    @field_validator("use")
+    @classmethod
+    def _known_or_a_class(cls, value: str) -> str:
+        if value not in PROVIDERS and not _OWN_CLASS.fullmatch(value):
+            raise ValueError(f"should be {', '.join(PROVIDERS)}, or module:Class")
+        return value
+
+    @model_validator(mode="after")
+    def _mounts_have_names_of_their_own(self) -> Self:
+        paths = [mount.path for mount in self.mounts]
+        if len(set(paths)) < len(paths):
+            raise ValueError("mounts: two of them have the same path")
+        return self
+
+    @model_validator(mode="after")
+    def _remote_is_somewhere(self) -> Self:
+        if self.use == "remote" and not (self.remote.url and self.remote.token):
+            raise ValueError("remote needs sandbox.remote.url and sandbox.remote.token")
+        return self
+
+    @property
+    def trusts_senders(self) -> bool:
+        """Whether commands run on this machine held by nothing, so that everybody who may write has to be an admin."""
+        return self.use == "host" and self.host.allow_host_bash

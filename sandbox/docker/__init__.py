@@ -1,0 +1,1 @@
+"""The provider `docker`: one container for each thread."""

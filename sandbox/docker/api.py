@@ -1,0 +1,206 @@
+"""The daemon's API, as far as the provider needs it: the only file that touches aiodocker.
+
+Its errors become ours here. Calls are bounded in time; the streams of commands are not.
+Source: Docker Engine API v1.41 (docs.docker.com/engine/api).
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import aiodocker
+import aiohttp
+
+from sandbox.base import SandboxError, SandboxUnavailable
+from sandbox.docker import hints
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from aiodocker.stream import Stream
+
+_CALL = aiohttp.ClientTimeout(total=120, sock_connect=10)
+_UNIX = "unix://"
+_NO_CONNECTION = 900
+"""aiodocker's status for a daemon that cannot be reached."""
+
+
+class NotFound(SandboxError):
+    """The daemon knows no such container, image or network."""
+
+
+class Conflict(SandboxError):
+    """The name is taken, or the container is not in the state for this."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """A container. labels: ours among them."""
+
+    id: str
+    running: bool
+    labels: Mapping[str, str]
+
+
+class Attached:
+    """A program that runs in a container: its input and outputs."""
+
+    def __init__(self, stream: Stream) -> None:
+        self._stream = stream
+
+    async def write(self, data: bytes) -> None:
+        """Raises SandboxError."""
+        try:
+            await self._stream.write_in(data)
+        except (OSError, AssertionError, RuntimeError) as error:  # aiodocker asserts that the connection is there
+            raise SandboxError("the connection to the Docker daemon broke") from error
+
+    async def read(self) -> tuple[int, bytes] | None:
+        """1 or 2 for stdout or stderr, and what came; None at the end. Raises SandboxError."""
+        try:
+            message = await self._stream.read_out()
+        except (aiohttp.ClientError, OSError) as error:
+            raise SandboxError("the connection to the Docker daemon broke") from error
+        return None if message is None else (message.stream, message.data)
+
+    async def close(self) -> None:
+        """The program's input ends with it."""
+        try:
+            await self._stream.close()
+        except AssertionError:  # the connection has gone already
+            return
+
+
+class DockerApi:
+    """host: unix:///path or tcp://host:port."""
+
+    def __init__(self, host: str) -> None:
+        self._connector: aiohttp.UnixConnector | None = None
+        if host.startswith(_UNIX):
+            # Our own, without aiohttp's bound of 100 connections, which would be one on commands at a time; aiodocker
+            # wants the name of no host then.
+            self._connector = aiohttp.UnixConnector(host.removeprefix(_UNIX), limit=0)
+            host = f"{_UNIX}localhost"
+        self._docker = aiodocker.Docker(host, connector=self._connector, timeout=_CALL)
+
+    async def close(self) -> None:
+        """Idempotent."""
+        await self._docker.close()
+        if self._connector is not None:
+            await self._connector.close()
+
+    async def info(self) -> dict[str, Any]:
+        """What the daemon says of itself (`docker info`)."""
+        told: dict[str, Any] = await self._call("info")
+        return told
+
+    async def image(self, name: str) -> dict[str, Any]:
+        """Raises NotFound."""
+        told: dict[str, Any] = await self._call(f"images/{name}/json")
+        return told
+
+    async def require_network(self, name: str) -> None:
+        """Raises NotFound."""
+        await self._call(f"networks/{name}")
+
+    async def containers(self, label: str) -> list[Found]:
+        """All with a label (`name=value`), also those that do not run."""
+        filters = json.dumps({"label": [label]})
+        listed: list[dict[str, Any]] = await self._call("containers/json", params={"all": "1", "filters": filters})
+        return [Found(id=each["Id"], running=each["State"] == "running", labels=each["Labels"]) for each in listed]
+
+    async def find(self, name: str) -> Found:
+        """Raises NotFound."""
+        found = await self._call(f"containers/{name}/json")
+        return Found(
+            id=found["Id"],
+            running=found["State"]["Running"],
+            labels=found["Config"]["Labels"] or {},
+        )
+
+    async def create(self, name: str, body: Mapping[str, object]) -> str:
+        """Gives its id. Raises Conflict where the name is taken, NotFound without the image."""
+        made = await self._call("containers/create", "POST", params={"name": name}, data=body)
+        return str(made["Id"])
+
+    async def start(self, container: str) -> None:
+        """Also where it runs already."""
+        await self._call(f"containers/{container}/start", "POST")
+
+    async def restart(self, container: str) -> None:
+        """Kill all that is in it, and start it."""
+        await self._call(f"containers/{container}/restart", "POST", params={"t": "0"})
+
+    async def processes(self, container: str) -> int:
+        """How many run in it, as the daemon sees it. Raises NotFound, and Conflict where it does not run."""
+        told: dict[str, Any] = await self._call(f"containers/{container}/top")
+        return len(told["Processes"])
+
+    async def remove(self, container: str) -> None:
+        """Kill and remove it with its volumes. Raises NotFound, and Conflict while another call removes it."""
+        await self._call(f"containers/{container}", "DELETE", params={"force": "1", "v": "1"})
+
+    async def attach(
+        self, container: str, command: Sequence[str], *, user: str, folder: str, environment: Mapping[str, str]
+    ) -> Attached:
+        """Start a program in a running container. Raises NotFound, and Conflict where it does not run."""
+        body = {
+            "Cmd": list(command),
+            "AttachStdin": True,
+            "AttachStdout": True,
+            "AttachStderr": True,
+            "Tty": False,
+            "User": user,
+            "WorkingDir": folder,
+            "Env": [f"{name}={value}" for name, value in environment.items()],
+        }
+        made = await self._call(f"containers/{container}/exec", "POST", data=body)
+        stream = aiodocker.execs.Exec(self._docker, made["Id"], tty=False).start()
+        try:
+            await stream.__aenter__()
+        except aiodocker.DockerError as error:
+            raise self._ours(error) from error
+        except (aiohttp.ClientError, TimeoutError) as error:
+            raise SandboxError("the connection to the Docker daemon broke") from error
+        return Attached(stream)
+
+    async def _call(self, path: str, method: str = "GET", **request: Any) -> Any:
+        # By the low-level call: aiodocker's methods lose the status of what they wrap, or are untyped.
+        try:
+            return await self._docker._query_json(path, method, **request)
+        except aiodocker.DockerError as error:
+            raise self._ours(error) from error
+        except TimeoutError as error:
+            raise SandboxError("the Docker daemon does not answer", hints.START) from error
+        except aiohttp.ClientError as error:
+            raise SandboxError("the connection to the Docker daemon broke") from error
+
+    def _ours(self, error: aiodocker.DockerError) -> SandboxError:
+        text = f"Docker: {_short(error)}"
+        if error.status == _NO_CONNECTION:
+            return _unreachable(error)
+        if error.status == 400 and "bind source path does not exist" in error.message:
+            return SandboxUnavailable("the Docker daemon does not find the sandbox's folders", hints.HOST_PATHS)
+        if error.status == 404:
+            return NotFound(text)
+        if error.status == 409:
+            return Conflict(text)
+        return SandboxError(text, hints.hint(error.message))
+
+
+def _unreachable(error: aiodocker.DockerError) -> SandboxUnavailable:
+    """aiodocker keeps the reason only as what it was handling when it raised."""
+    reason = error.__context__
+    number = reason.os_error.errno if isinstance(reason, aiohttp.ClientConnectorError) else None
+    if number in (errno.EACCES, errno.EPERM):
+        return SandboxUnavailable("Antler may not use the Docker daemon", hints.PERMISSION)
+    return SandboxUnavailable("the Docker daemon cannot be reached", hints.START)
+
+
+def _short(error: aiodocker.DockerError) -> str:
+    """The first line without the paths that some have."""
+    words = error.message.strip().splitlines()[0].split() if error.message.strip() else ["no reason given"]
+    return " ".join(word for word in words if "/" not in word)[:200]

@@ -1,0 +1,237 @@
+"""Runs one thread's commands in its container and says how they ended. Used by the provider."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from typing import TYPE_CHECKING, cast
+
+from sandbox.base import CommandResult, Ending, SandboxError
+from sandbox.docker import scripts
+from sandbox.docker.shell import Ended
+from sandbox.policy import CANNOT_RUN, LONGEST_COMMAND, TOO_LONG
+from sandbox.process import Running, Stop
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+
+    from sandbox.disk import DiskShare
+    from sandbox.docker.shell import Shell
+    from sandbox.docker.shells import Shells
+
+_BEGIN_SECONDS = 60.0
+_END_SECONDS = 3.0
+"""How long a wrapper may take to end its command before the sweeper does it."""
+_LONG_SECONDS = 0.5
+"""After so long the shell for a second command is started beside the first one; before, it would slow that down."""
+_KILLED = 128 + 9
+_ENDINGS = {Stop.TIME: Ending.TIMED_OUT, Stop.SPACE: Ending.OUT_OF_SPACE}
+_NOT_STARTED = "bash: no command can be started in the sandbox: too many processes, or too little memory\n"
+
+
+class _Command:
+    """One while it runs."""
+
+    def __init__(self, shell: Shell) -> None:
+        self.shell = shell
+        self.stopped: Stop | None = None
+        self._stopping = asyncio.Event()
+
+    def stop(self, why: Stop) -> None:
+        """The first reason counts."""
+        self.stopped = self.stopped or why
+        self._stopping.set()
+
+    async def ended(self) -> Ended | None:
+        """Wait for its end, its own or the one that it was asked for. None: nobody knows what is left of it."""
+        finished = asyncio.create_task(self.shell.finished(), name="end of a command in a container")
+        stopping = asyncio.create_task(self._stopping.wait(), name="stop of a command in a container")
+        try:
+            await asyncio.wait([finished, stopping], return_when=asyncio.FIRST_COMPLETED)
+            if not finished.done():
+                await self.shell.end()
+                await asyncio.wait([finished], timeout=_END_SECONDS)
+            return finished.result() if finished.done() else None
+        finally:
+            for task in (finished, stopping):
+                task.cancel()
+            await asyncio.gather(finished, stopping, return_exceptions=True)
+
+
+class ContainerCommands:
+    """One thread's."""
+
+    def __init__(self, shells: Shells, disk: DiskShare) -> None:
+        self._shells = shells
+        self._disk = disk
+        self._running: set[_Command] = set()
+        self._calls = 0
+        self._idle = asyncio.Event()
+        self._idle.set()
+        self._closed = False
+
+    async def execute(
+        self, command: str, *, timeout: float, on_output: Callable[[str], None] | None = None
+    ) -> CommandResult:
+        """As the port says."""
+        if refusal := _refusal(command):
+            return _not_run(refusal)
+        if self._closed:
+            raise SandboxError("the sandbox is closed")
+        self._calls += 1
+        self._idle.clear()
+        try:
+            return await self._execute(command, timeout, on_output)
+        finally:
+            self._calls -= 1
+            if not self._calls:
+                self._idle.set()
+
+    async def _execute(
+        self, command: str, timeout: float, on_output: Callable[[str], None] | None = None
+    ) -> CommandResult:
+        full = await self._disk.check()
+        shell = await self._begin(scripts.order(command, full=full), on_output)
+        if not shell.begun:
+            return _not_run(_NOT_STARTED + shell.text().output)
+        started = time.monotonic()
+        ended, stopped = await self._watched(shell, timeout)
+        if stopped is Stop.CLOSED:
+            raise SandboxError("the sandbox was closed while the command ran")
+        text = shell.text()
+        return CommandResult(
+            ending=_ending(ended, stopped, full=full),
+            exit_code=None if stopped else ended.exit_code,
+            output=text.output,
+            seconds=time.monotonic() - started,
+            omitted=text.omitted,
+            gap=text.gap,
+        )
+
+    async def _begin(self, order: bytes, on_output: Callable[[str], None] | None) -> Shell:
+        """A shell that took the order, or said why it cannot. The one that waited may have been killed meanwhile."""
+        shell = await self._ordered(self._shells.take(), order, on_output)
+        return shell if shell.begun else await self._ordered(self._shells.start(), order, on_output)
+
+    async def _ordered(
+        self, starting: Coroutine[None, None, Shell], order: bytes, on_output: Callable[[str], None] | None
+    ) -> Shell:
+        task = asyncio.create_task(starting, name="shell for a command")
+        try:
+            shell = await asyncio.shield(task)
+        except asyncio.CancelledError:
+            await _in_any_case(self._shells.drop(task))
+            raise
+        try:
+            async with asyncio.timeout(_BEGIN_SECONDS):
+                shell.listen(on_output)
+                with contextlib.suppress(SandboxError):  # It has ended; so it did not begin.
+                    await shell.give(order)
+                await shell.until_begun()
+        except TimeoutError as error:
+            await self._abandon(shell)
+            raise SandboxError("the container does not answer") from error
+        except asyncio.CancelledError:
+            await _in_any_case(self._abandon(shell))
+            raise
+        if not shell.begun:
+            await self._shells.let_go(shell)
+        return shell
+
+    async def _abandon(self, shell: Shell) -> None:
+        """Let go of a shell that may have begun."""
+        await self._shells.let_go(shell)
+        await self._shells.sweep()
+
+    async def _watched(self, shell: Shell, timeout: float) -> tuple[Ended, Stop | None]:
+        """Wait for a command's end and see to it that nothing is left of it."""
+        command = _Command(shell)
+        self._running.add(command)
+        if self._closed:
+            command.stop(Stop.CLOSED)
+        loop = asyncio.get_running_loop()
+        timers = [
+            loop.call_later(timeout, command.stop, Stop.TIME),
+            loop.call_later(_LONG_SECONDS, self._shells.prepare),
+        ]
+        watching = asyncio.create_task(self._disk.watch(cast("Running", command)), name="disk of a command")
+        try:
+            return await self._settle(command), command.stopped
+        except asyncio.CancelledError:
+            command.stop(Stop.CLOSED)
+            await _in_any_case(self._settle(command))
+            raise
+        finally:
+            for timer in timers:
+                timer.cancel()
+            watching.cancel()
+            self._running.discard(command)
+            await _in_any_case(self._put_away(shell, watching))
+
+    async def _put_away(self, shell: Shell, watching: asyncio.Task[None]) -> None:
+        await asyncio.gather(watching, return_exceptions=True)
+        await self._shells.let_go(shell)
+        self._shells.prepare()
+
+    async def _settle(self, command: _Command) -> Ended:
+        restarts = self._shells.restarts
+        ended = await command.ended()
+        if ended is not None and ended.clean:
+            return ended
+        before = self._shells.killed
+        await self._shells.sweep(without=command.shell.mark)
+        if self._shells.restarts != restarts and command.stopped is None:
+            raise SandboxError("the sandbox was started anew while the command ran")
+        return ended or Ended(exit_code=_KILLED, out_of_memory=self._shells.killed > before, clean=True)
+
+    async def close(self, *, sweep: bool) -> None:
+        """Kill what runs and wait for it; nothing can be run any more. Idempotent.
+
+        sweep: whether the container is kept, so that nothing may be left in it.
+        """
+        if self._closed:
+            return
+        self._closed = True
+        for command in self._running:
+            command.stop(Stop.CLOSED)
+        await self._idle.wait()
+        await self._shells.close(sweep=sweep)
+
+
+def _refusal(command: str) -> str:
+    """Why no shell could take this command, or ""."""
+    if "\0" in command:
+        return "bash: the command has a null character\n"
+    try:
+        size = len(command.encode())
+    except UnicodeEncodeError:
+        return "bash: the command is not valid Unicode\n"
+    return TOO_LONG if size > LONGEST_COMMAND else ""
+
+
+def _not_run(reason: str) -> CommandResult:
+    return CommandResult(ending=Ending.EXITED, exit_code=CANNOT_RUN, output=reason, seconds=0.0)
+
+
+def _ending(ended: Ended, stopped: Stop | None, *, full: bool) -> Ending:
+    if stopped is not None:
+        return _ENDINGS[stopped]
+    if ended.exit_code and ended.out_of_memory:
+        return Ending.OUT_OF_MEMORY
+    return Ending.OUT_OF_SPACE if ended.exit_code and full else Ending.EXITED
+
+
+async def _in_any_case(work: Coroutine[None, None, object]) -> None:
+    """Do it to its end, even when this task is cancelled meanwhile, which is then passed on. What fails is the daemon,
+    and that the next command finds out."""
+    doing = asyncio.ensure_future(work)
+    cancelled: asyncio.CancelledError | None = None
+    while not doing.done():
+        try:
+            await asyncio.wait([doing])
+        except asyncio.CancelledError as error:
+            cancelled = error
+    doing.exception()
+    if cancelled is not None:
+        raise cancelled

@@ -1,0 +1,149 @@
+"""What a container is created from: all of its limits and mounts. Pure; used by containers.py."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import resource
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from sandbox.base import sandbox_id
+from sandbox.policy import RUNTIME
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from sandbox.cage import Bind
+    from sandbox.policy import Limits
+
+INSTANCE, SANDBOX, CONFIG, FOLDER = "antler.instance", "antler.sandbox", "antler.config", "antler.folder"
+"""The labels: whose gateway, which thread's, made from which settings, for which folder of the gateway's machine."""
+
+OWN_TASKS = 24
+"""Beyond the commands' own: the process that keeps the container, three around each command, and for a moment those of
+Docker when it starts one."""
+
+_KEEPERS = (65_534, 65_533)
+_ULIMITS = {
+    resource.RLIMIT_FSIZE: "fsize",
+    resource.RLIMIT_NOFILE: "nofile",
+    resource.RLIMIT_CPU: "cpu",
+    resource.RLIMIT_CORE: "core",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What the containers of a gateway have in common.
+
+    image: its id, so that another one under the old name counts as a change. uid, gid: of commands. network: the
+    daemon's, None: none. runtime: the folder to show at /opt/antler. host_paths: the gateway's folders as the daemon
+    finds them. shared: the binds that every thread has.
+    """
+
+    instance: str
+    image: str
+    uid: int
+    gid: int
+    limits: Limits
+    network: str | None
+    runtime: Path | None
+    host_paths: Mapping[Path, Path]
+    shared: tuple[Bind, ...]
+
+    @property
+    def user(self) -> str:
+        return f"{self.uid}:{self.gid}"
+
+    def name(self, sandbox: str) -> str:
+        return f"antler-{self.instance}-{sandbox}"
+
+    @property
+    def label(self) -> str:
+        """Of all containers of this gateway."""
+        return f"{INSTANCE}={self.instance}"
+
+    def digest(self) -> str:
+        """Changes with everything that a container is made of, but the thread."""
+        return hashlib.sha256(json.dumps(self._common(), sort_keys=True).encode()).hexdigest()[:32]
+
+    def body(self, thread_id: str, folder: Path, own: tuple[Bind, ...]) -> dict[str, object]:
+        """For `POST /containers/create`. folder: the thread's user-data. own: the binds below it."""
+        labels = {
+            INSTANCE: self.instance,
+            SANDBOX: sandbox_id(thread_id),
+            CONFIG: self.digest(),
+            FOLDER: str(folder),
+        }
+        common = self._common()
+        host = common["HostConfig"]
+        assert isinstance(host, dict)
+        mounts = [*host["Mounts"], *(self._mount(bind) for bind in own)]
+        return common | {"Labels": labels, "HostConfig": host | {"Mounts": mounts}}
+
+    def _common(self) -> dict[str, object]:
+        return {
+            "Image": self.image,
+            # It keeps the container and belongs to nobody's commands, so that they cannot end it.
+            "Entrypoint": ["/bin/sleep"],
+            "Cmd": ["2147483647"],
+            "User": ":".join([str(next(each for each in _KEEPERS if each != self.uid))] * 2),
+            "WorkingDir": "/",
+            "Hostname": "sandbox",
+            "Healthcheck": {"Test": ["NONE"]},
+            "StopSignal": "SIGKILL",
+            "HostConfig": self._limits() | self._isolation(),
+        }
+
+    def _limits(self) -> dict[str, object]:
+        limits = self.limits
+        return {
+            "Memory": limits.memory,
+            "MemorySwap": limits.memory,  # the sum of both: no swap
+            "NanoCpus": int(limits.cpus * 1e9),
+            "PidsLimit": limits.processes + OWN_TASKS,
+            "ShmSize": limits.shared_memory,
+            "Tmpfs": {"/tmp": f"rw,exec,nosuid,nodev,mode=1777,size={limits.temporary}"},
+            "Ulimits": [
+                {"Name": _ULIMITS[number], "Soft": value, "Hard": value}
+                for number, value in limits.of_process(memory=False, full=False)
+            ],
+            "LogConfig": {"Type": "none", "Config": {}},
+        }
+
+    def _isolation(self) -> dict[str, object]:
+        runtime = [self._bind(self.runtime, RUNTIME, read_only=True)] if self.runtime else []
+        return {
+            "NetworkMode": self.network or "none",
+            "IpcMode": "private",
+            "CgroupnsMode": "private",
+            "Privileged": False,
+            "ReadonlyRootfs": True,
+            "CapDrop": ["ALL"],
+            # Docker's own filter of system calls and its AppArmor profile stay.
+            "SecurityOpt": ["no-new-privileges:true"],
+            "Init": True,
+            "RestartPolicy": {"Name": "no"},
+            "Mounts": [*(self._mount(bind) for bind in self.shared), *runtime],
+        }
+
+    def _mount(self, bind: Bind) -> dict[str, object]:
+        return self._bind(bind.source, bind.target, read_only=bind.read_only)
+
+    def _bind(self, source: Path, target: str, *, read_only: bool) -> dict[str, object]:
+        return {
+            "Type": "bind",
+            "Source": str(self.on_host(source)),
+            "Target": target,
+            "ReadOnly": read_only,
+            "BindOptions": {"Propagation": "rprivate"},
+        }
+
+    def on_host(self, path: Path) -> Path:
+        """The path as the daemon finds it."""
+        for here in sorted(self.host_paths, key=lambda each: len(each.parts), reverse=True):
+            if path.is_relative_to(here):
+                return self.host_paths[here] / path.relative_to(here)
+        return path

@@ -1,0 +1,296 @@
+"""The provider `docker`: threads, their containers and what is kept warm."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import time
+import uuid
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from weakref import WeakValueDictionary
+
+from sandbox.base import WORKSPACE, Isolation, Report, SandboxError, SandboxUnavailable, sandbox_id
+from sandbox.cage import Bind
+from sandbox.disk import DiskShare
+from sandbox.docker import checks, hints
+from sandbox.docker.api import DockerApi
+from sandbox.docker.commands import ContainerCommands
+from sandbox.docker.containers import Containers
+from sandbox.docker.plan import Plan
+from sandbox.docker.pool import Pool
+from sandbox.docker.shells import Access, Shells
+from sandbox.policy import RUNTIME, Limits, environment
+from sandbox.probe import probe
+from sandbox.runtime import complete
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from pathlib import Path
+
+    from sandbox.base import CommandResult
+    from sandbox.config import SandboxSettings
+    from sandbox.docker.config import DockerSettings
+    from sandbox.docker.containers import Ready
+    from sandbox.files.local import LocalFiles
+    from sandbox.paths import Layout, Root
+    from sandbox.workspace import Workspaces
+
+_LOOK_SECONDS = 15.0
+"""How often idle containers are looked for."""
+_SHUTDOWN_SECONDS = 30.0
+
+
+class DockerSandbox:
+    """One thread's. Its file half is LocalFiles', whose methods it has as its own."""
+
+    def __init__(self, thread_id: str, files: LocalFiles, commands: ContainerCommands) -> None:
+        self._id = sandbox_id(thread_id)
+        self._commands = commands
+        self.read_file = files.read_file
+        self.fetch = files.fetch
+        self.write_file = files.write_file
+        self.update_file = files.update_file
+        self.list_dir = files.list_dir
+        self.glob = files.glob
+        self.grep = files.grep
+
+    @property
+    def id(self) -> str:
+        return self._id
+
+    async def execute_command(
+        self, command: str, *, timeout: float, on_output: Callable[[str], None] | None = None
+    ) -> CommandResult:
+        return await self._commands.execute(command, timeout=timeout, on_output=on_output)
+
+
+@dataclass(frozen=True, slots=True)
+class _Held:
+    sandbox: DockerSandbox
+    commands: ContainerCommands
+    shells: Shells
+
+
+@dataclass(frozen=True, slots=True)
+class _Machinery:
+    """What there is from the start on."""
+
+    api: DockerApi
+    plan: Plan
+    containers: Containers
+
+
+class DockerProvider:
+    """workspaces: closed with it. instance: names this gateway's containers; the same after a restart, and of no other
+    gateway on this daemon. runtime: the folder to show at /opt/antler. now: seconds of a clock that never goes back.
+
+    Raises SandboxUnavailable for settings that it cannot carry out.
+    """
+
+    def __init__(
+        self,
+        settings: SandboxSettings,
+        docker: DockerSettings,
+        workspaces: Workspaces,
+        *,
+        instance: str,
+        runtime: Path | None = None,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        checks.refuse_settings(settings, docker)
+        self._settings = settings
+        self._docker = docker
+        self._workspaces = workspaces
+        self._instance = instance
+        self._runtime = complete(runtime)
+        self._limits = Limits.of(settings.limits)
+        self._pool = Pool(docker.replicas, docker.acquire_timeout, now)
+        self._machinery: _Machinery | None = None
+        self._held: dict[str, _Held] = {}
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._tidying: asyncio.Task[None] | None = None
+
+    async def start(self) -> Report:
+        api = DockerApi(self._docker.host)
+        try:
+            shortfalls = await self._prepare(api)
+            shortfalls += await self._probe()
+        except BaseException as error:
+            await self.shutdown()
+            await api.close()
+            if isinstance(error, SandboxError) and not isinstance(error, SandboxUnavailable):
+                raise SandboxUnavailable(str(error), error.hint) from error
+            raise
+        self._tidying = asyncio.create_task(self._tidy(), name="removal of idle containers")
+        return Report(provider="docker", isolation=Isolation.FULL, bash=True, shortfalls=tuple(shortfalls))
+
+    async def _prepare(self, api: DockerApi) -> list[str]:
+        """Look at the daemon, and at what a gateway before this one left there."""
+        owner = self._workspaces.owner
+        uid, gid = (owner.uid, owner.gid) if owner else (os.geteuid(), os.getegid())
+        if uid == 0:
+            raise SandboxUnavailable("commands must not run as root", "set sandbox.uid to an unprivileged user")
+        found = checks.shortfalls(await api.info())
+        image, shortfalls = await checks.image_id(api, self._docker.image)
+        found += shortfalls
+        network = self._docker.network if self._settings.network.mode != "none" else None
+        if network is not None:
+            found.append(await checks.require_network(api, network))
+        found += await self._workspaces.start()
+        roots = self._workspaces.layout("any").roots.values()
+        plan = Plan(
+            instance=self._instance,
+            image=image,
+            uid=uid,
+            gid=gid,
+            limits=self._limits,
+            network=network,
+            runtime=self._runtime,
+            host_paths=self._docker.host_paths,
+            shared=_binds(root for root in roots if not root.own),
+        )
+        self._machinery = _Machinery(api, plan, Containers(api, plan))
+        for sandbox in await self._machinery.containers.clean(self._docker.replicas):
+            self._pool.rest(sandbox)
+        return found
+
+    async def _probe(self) -> list[str]:
+        thread_id = f"probe-{uuid.uuid4().hex}"
+        workspace = self._workspaces.layout(thread_id).roots[WORKSPACE].host
+        try:
+            held = await self._open(thread_id)
+            try:
+                await probe(held.sandbox.execute_command, workspace, hints.hint)
+                return await checks.runtime(held.sandbox.execute_command) if self._runtime else []
+            finally:
+                await held.commands.close(sweep=False)
+        finally:
+            await self._started().containers.remove(sandbox_id(thread_id))
+            await self._workspaces.delete(thread_id)
+
+    async def acquire(self, thread_id: str) -> DockerSandbox:
+        async with self._lock(thread_id):
+            if thread_id not in self._held:
+                self._held[thread_id] = await self._make(thread_id)
+            return self._held[thread_id].sandbox
+
+    async def _make(self, thread_id: str) -> _Held:
+        sandbox = sandbox_id(thread_id)
+        await self._make_room(sandbox)
+        try:
+            held = await self._open(thread_id)
+        except BaseException:
+            self._pool.rest(sandbox)  # There may be a container.
+            raise
+        held.shells.prepare()
+        return held
+
+    async def _make_room(self, sandbox: str) -> None:
+        evicted = await self._pool.enter(sandbox)
+        if evicted is None:
+            return
+        try:
+            await self._started().containers.remove(evicted)
+        except BaseException:
+            self._pool.leave(sandbox)
+            self._pool.rest(evicted)
+            raise
+        self._pool.leave(evicted)
+
+    async def _open(self, thread_id: str) -> _Held:
+        machinery = self._started()
+        files = await self._workspaces.open(thread_id)
+        ready = await self._ready(thread_id, files.layout)
+
+        async def revive() -> str:
+            return (await self._ready(thread_id, files.layout)).id
+
+        variables = environment(self._settings.environment, runtime=RUNTIME if self._runtime else "")
+        access = Access(api=machinery.api, user=machinery.plan.user, environment=variables, revive=revive)
+        shells = Shells(access, ready.id)
+        folder = files.layout.roots[WORKSPACE].host.parent
+        disk = DiskShare(folder, lambda: self._workspaces.usage(thread_id), self._limits)
+        if ready.found:  # A gateway before this one may have left something running.
+            await shells.sweep()
+        commands = ContainerCommands(shells, disk)
+        return _Held(DockerSandbox(thread_id, files, commands), commands, shells)
+
+    async def _ready(self, thread_id: str, layout: Layout) -> Ready:
+        own = [root for root in layout.roots.values() if root.own]
+        folder = layout.roots[WORKSPACE].host.parent
+        return await self._started().containers.ready(thread_id, folder, _binds(own))
+
+    def get(self, thread_id: str) -> DockerSandbox | None:
+        held = self._held.get(thread_id)
+        return held.sandbox if held else None
+
+    async def release(self, thread_id: str) -> None:
+        """What runs is ended. The container stays for a while, until it is idle for too long or its place is needed."""
+        async with self._lock(thread_id):
+            await self._let_go(thread_id, keep=True)
+
+    async def _let_go(self, thread_id: str, *, keep: bool) -> None:
+        held = self._held.pop(thread_id, None)
+        if held is None:
+            return
+        try:
+            with contextlib.suppress(SandboxError):  # The daemon fails; who finds the container again sweeps it.
+                await held.commands.close(sweep=keep)
+        finally:
+            self._pool.rest(sandbox_id(thread_id))
+
+    async def forget(self, thread_id: str) -> None:
+        async with self._lock(thread_id):
+            await self._let_go(thread_id, keep=False)
+            if self._machinery is not None:
+                await self._machinery.containers.remove(sandbox_id(thread_id))
+                self._pool.leave(sandbox_id(thread_id))
+
+    async def remove_idle(self) -> None:
+        """Remove the containers that were idle for too long."""
+        await self._remove(self._pool.expire(self._docker.idle_timeout))
+
+    async def _remove(self, sandboxes: Iterable[str]) -> None:
+        await asyncio.gather(*map(self._remove_one, sandboxes))
+
+    async def _remove_one(self, sandbox: str) -> None:
+        try:
+            await self._started().containers.remove(sandbox)
+        except SandboxError:
+            self._pool.rest(sandbox)  # Another time.
+        else:
+            self._pool.leave(sandbox)
+
+    async def _tidy(self) -> None:
+        while True:
+            await asyncio.sleep(min(_LOOK_SECONDS, self._docker.idle_timeout + 1))
+            await self.remove_idle()
+
+    async def shutdown(self) -> None:
+        """End what runs and remove the containers; what cannot be removed now is found at the next start."""
+        if self._tidying is not None:
+            self._tidying.cancel()
+            await asyncio.gather(self._tidying, return_exceptions=True)
+            self._tidying = None
+        await asyncio.gather(*(self._let_go(thread_id, keep=False) for thread_id in list(self._held)))
+        if self._machinery is not None:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_SHUTDOWN_SECONDS):
+                    await self._remove(self._pool.all)
+            await self._machinery.api.close()
+            self._machinery = None
+        self._workspaces.close()
+
+    def _started(self) -> _Machinery:
+        if self._machinery is None:
+            raise SandboxError("the sandbox is not started")
+        return self._machinery
+
+    def _lock(self, thread_id: str) -> asyncio.Lock:
+        return self._locks.setdefault(thread_id, asyncio.Lock())
+
+
+def _binds(roots: Iterable[Root]) -> tuple[Bind, ...]:
+    return tuple(Bind(source=root.host, target=root.virtual, read_only=root.read_only) for root in roots)

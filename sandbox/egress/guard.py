@@ -1,0 +1,64 @@
+"""Which hosts and which addresses may be connected to. Pure; used by the proxy, between resolving and connecting."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+_LABEL = re.compile(r"(?!-)[a-z0-9-]{1,63}(?<!-)")
+_LONGEST_NAME = 253
+
+_CLOSED = tuple(
+    ipaddress.ip_network(each)
+    for each in (
+        # IPv4: this network, private, shared (carriers, and a cloud's metadata), loopback, link-local, protocol
+        # assignments, documentation, benchmarks, multicast, reserved, and the address of one cloud's own services.
+        *("0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12"),
+        *("192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "192.168.0.0/16", "198.18.0.0/15"),
+        *("198.51.100.0/24", "203.0.113.0/24", "224.0.0.0/4", "240.0.0.0/4", "168.63.129.16/32"),
+    )
+)
+_OPEN_IPV6 = ipaddress.ip_network("2000::/3")
+"""All that is routed in public; the rest is local, mapped, translated, multicast or not given out."""
+_CLOSED_IPV6 = tuple(
+    ipaddress.ip_network(each)
+    for each in (
+        # Within it: IPv4 in disguise (Teredo, 6to4), protocol assignments, documentation.
+        *("2001::/23", "2002::/16", "2001:db8::/32", "3fff::/20"),
+    )
+)
+
+
+def is_public(address: str) -> bool:
+    """Whether an address, as a resolver gives it, is one of the public internet's and of no one's inside."""
+    try:
+        parsed = ipaddress.ip_address(address)
+    except ValueError:
+        return False
+    if isinstance(parsed, ipaddress.IPv4Address):
+        return not any(parsed in network for network in _CLOSED)
+    return parsed in _OPEN_IPV6 and not any(parsed in network for network in _CLOSED_IPV6)
+
+
+def is_host_name(host: str) -> bool:
+    """A plain name of letters, digits and hyphens, of at least two labels; no address in whatever notation."""
+    labels = host.split(".")
+    return (
+        len(host) <= _LONGEST_NAME
+        and len(labels) >= 2
+        and all(map(_LABEL.fullmatch, labels))
+        and not labels[-1].isdigit()
+        and not labels[-1].startswith("0x")
+    )
+
+
+def is_listed(host: str, allow: Iterable[str]) -> bool:
+    """Whether a lower-case name is on the list; `*.example.org` means every name below example.org."""
+    return any(
+        host.endswith(each[1:]) and len(host) > len(each) - 1 if each.startswith("*.") else host == each
+        for each in allow
+    )

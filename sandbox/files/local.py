@@ -1,0 +1,232 @@
+"""The file half of the Sandbox port over folders of this machine; every provider that has such folders uses it."""
+
+from __future__ import annotations
+
+import os
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+from sandbox.base import (
+    WORKSPACE,
+    Entries,
+    FileInfo,
+    FileText,
+    Hits,
+    Problem,
+    ProblemCode,
+    SandboxError,
+    Updated,
+)
+from sandbox.files import reading, searching, writing
+from sandbox.files.beneath import Folder
+from sandbox.files.content import CHUNK
+from sandbox.files.patterns import Glob, LinePattern, split_glob
+from sandbox.files.problems import Refused
+from sandbox.files.rights import acting_as
+from sandbox.files.searching import Bounds
+from sandbox.paths import shown
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterator
+
+    from sandbox.base import Entry, Hit
+    from sandbox.files.rights import Owner
+    from sandbox.files.room import Disk, Share
+    from sandbox.files.threads import FileThreads, PathLocks
+    from sandbox.paths import Layout, Place, Root
+
+T = TypeVar("T")
+
+
+class Search(Protocol[T]):
+    """Looks below a place for at most `most`."""
+
+    def __call__(self, top: Folder, place: Place, bounds: Bounds, most: int, /) -> list[T]: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ground:
+    """What all sandboxes of a provider share. owner: who commands run as, where that is not the gateway's own user."""
+
+    threads: FileThreads
+    locks: PathLocks
+    disk: Disk
+    owner: Owner | None = None
+    bounds: Callable[[], Bounds] = Bounds
+
+
+class LocalFiles:
+    """One thread's files. layout: its folders. share: of the thread's own folders."""
+
+    def __init__(self, layout: Layout, share: Share, ground: Ground) -> None:
+        self.layout = layout
+        self._share = share
+        self._ground = ground
+
+    async def read_file(
+        self, path: str, *, first_line: int = 1, last_line: int | None = None, max_bytes: int = 200_000
+    ) -> FileText | Problem:
+        def work(top: Folder, place: Place) -> FileText:
+            lines, size, version = reading.read_range(top, place.path, first_line, last_line, max_bytes)
+            return FileText(
+                info=FileInfo(path=shown(place.virtual), size=size, version=version),
+                text=lines.text,
+                first_line=lines.first,
+                last_line=lines.last,
+                total_lines=lines.total,
+                cut=lines.cut,
+            )
+
+        return await self._with_file(path, work)
+
+    async def fetch(
+        self, path: str, write: Callable[[bytes], Awaitable[None]], *, max_bytes: int
+    ) -> FileInfo | Problem:
+        with ExitStack() as stack:  # holds the open file, also when the caller is cancelled while it is opened
+
+            def work(top: Folder, place: Place) -> tuple[reading.OpenFile, str]:
+                return stack.enter_context(reading.opened(top, place.path, max_bytes)), shown(place.virtual)
+
+            found = await self._with_file(path, work)
+            if isinstance(found, Problem):
+                return found
+            file, virtual = found
+            size = 0
+            while chunk := await self._ground.threads.run(file.read, CHUNK):
+                await write(chunk)
+                size += len(chunk)
+            return FileInfo(path=virtual, size=size, version=file.version)
+
+    async def write_file(
+        self, path: str, content: str | bytes, *, append: bool = False, expected: str | None = None
+    ) -> FileInfo | Problem:
+        def work(top: Folder, place: Place, room: Disk) -> FileInfo:
+            written = writing.write(top, place, content, append=append, expected=expected, room=room)
+            return FileInfo(path=shown(place.virtual), size=written.size, version=written.version)
+
+        return await self._with_room(path, work)
+
+    async def update_file(
+        self, path: str, old: str, new: str, *, replace_all: bool = False, expected: str | None = None
+    ) -> Updated | Problem:
+        def work(top: Folder, place: Place, room: Disk) -> Updated:
+            written = writing.update(top, place, old, new, everywhere=replace_all, expected=expected, room=room)
+            info = FileInfo(path=shown(place.virtual), size=written.size, version=written.version)
+            return Updated(info=info, replaced=written.replaced)
+
+        return await self._with_room(path, work)
+
+    async def list_dir(self, path: str, *, depth: int = 2, most: int = 1000) -> Entries | Problem:
+        def work(top: Folder, place: Place, bounds: Bounds, most: int) -> list[Entry]:
+            return searching.listed(top, place, bounds, depth, most)
+
+        return await self._entries(path, work, most)
+
+    async def glob(self, pattern: str, path: str = WORKSPACE, *, most: int = 200) -> Entries | Problem:
+        try:
+            rest, base = split_glob(pattern, path)
+            glob = Glob(rest)
+            start = self.layout.absolute(base)
+        except Refused as refused:
+            return self._problem(path, refused)
+
+        def work(top: Folder, place: Place, bounds: Bounds, most: int) -> list[Entry]:
+            return searching.globbed(top, place, glob, bounds, most, place.below_start(start))
+
+        return await self._entries(base, work, most)
+
+    async def grep(
+        self, pattern: str, path: str = WORKSPACE, *, glob: str = "", ignore_case: bool = False, most: int = 100
+    ) -> Hits | Problem:
+        try:
+            lines = LinePattern(pattern, ignore_case=ignore_case)
+            names = Glob.of_names(glob) if glob else None
+            start = self.layout.absolute(path)
+        except Refused as refused:
+            return self._problem(path, refused)
+
+        def work(top: Folder, place: Place, bounds: Bounds, most: int) -> list[Hit]:
+            return searching.grepped(top, place, lines, names, bounds, most, place.below_start(start))
+
+        found = await self._searched(path, work, most)
+        if isinstance(found, Problem):
+            return found
+        hits, more = found
+        return Hits(hits=tuple(sorted(hits, key=lambda hit: (hit.path, hit.line))), more=more)
+
+    async def _entries(self, path: str, work: Search[Entry], most: int) -> Entries | Problem:
+        found = await self._searched(path, work, most)
+        if isinstance(found, Problem):
+            return found
+        entries, more = found
+        return Entries(entries=tuple(sorted(entries, key=lambda entry: entry.path)), more=more)
+
+    async def _searched(self, path: str, work: Search[T], most: int) -> tuple[list[T], bool] | Problem:
+        """At most `most` finds below a path, and whether there is more."""
+        most = max(0, most)
+        bounds = self._ground.bounds()
+
+        def search() -> tuple[list[T], bool]:
+            found: list[T] = []
+            for root, place in self.layout.locate_all(path):
+                with self._opened(root) as top:
+                    found += work(top, place, bounds, most + 1 - len(found))
+            searching.require_something(len(found), bounds)
+            return found[:most], bounds.reached or len(found) > most
+
+        try:
+            return await self._ground.threads.run_stoppable(bounds.stop, search)
+        except Refused as refused:
+            return self._problem(path, refused)
+
+    async def _with_file(self, path: str, work: Callable[[Folder, Place], T]) -> T | Problem:
+        def read() -> T:
+            root, place = self.layout.locate(path)
+            with self._opened(root) as top:
+                _require_file_path(top, place)
+                return work(top, place)
+
+        try:
+            return await self._ground.threads.run(read)
+        except Refused as refused:
+            return self._problem(path, refused)
+
+    async def _with_room(self, path: str, work: Callable[[Folder, Place, Disk], T]) -> T | Problem:
+        def write(root: Root, place: Place, room: Disk) -> T:
+            room.refresh()
+            with self._opened(root) as top:
+                _require_file_path(top, place)
+                return work(top, place, room)
+
+        try:
+            root, place = self.layout.locate(path)
+            if root.read_only:
+                raise Refused(ProblemCode.READ_ONLY)
+            room = self._share if root.own else self._ground.disk
+            async with self._ground.locks.hold(f"{root.host}/{place.path}"):
+                return await self._ground.threads.run(write, root, place, room)
+        except Refused as refused:
+            return self._problem(path, refused)
+
+    @contextmanager
+    def _opened(self, root: Root) -> Iterator[Folder]:
+        """A root, opened with the gateway's rights; everything below it is reached with those of the owner."""
+        try:
+            top = Folder.at(root.host)
+        except OSError as error:
+            raise SandboxError(f"{root.virtual} cannot be opened: {os.strerror(error.errno or 0)}") from error
+        with top, acting_as(self._ground.owner):
+            yield top
+
+    def _problem(self, path: str, refused: Refused) -> Problem:
+        return Problem(code=refused.code, path=path, detail=self.layout.mask(refused.detail))
+
+
+def _require_file_path(top: Folder, place: Place) -> None:
+    """A path that is written as a folder's is no file's, whatever stands there."""
+    if place.path == ".":
+        raise Refused(ProblemCode.IS_DIRECTORY)
+    if place.as_folder:
+        top.folder(place.path).close()
+        raise Refused(ProblemCode.IS_DIRECTORY)

@@ -1,0 +1,154 @@
+"""Holds a command without namespaces: Landlock, a call filter and limits. For where bubblewrap cannot run; restricted.
+
+See landlock(7) and Documentation/userspace-api/landlock.rst of the kernel.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from sandbox import cgroups, seccomp
+from sandbox.base import WORKSPACE, Isolation, SandboxUnavailable
+from sandbox.caged import TEMPORARY, CagedProvider
+from sandbox.launcher import linux
+from sandbox.launcher.spec import Confinement, LaunchSpec, PathRule
+from sandbox.policy import ETC, Limits, environment, shell
+from sandbox.runtime import complete
+from sandbox.workspace import USER_DATA
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from sandbox.cage import Bind, Order
+    from sandbox.config import SandboxSettings
+    from sandbox.launcher.client import Launcher
+    from sandbox.workspace import Workspaces
+
+NEEDED_ABI = 6
+"""Linux 6.12: before it, signals to and abstract sockets of processes outside cannot be refused."""
+
+_RUN = linux.FS_EXECUTE | linux.FS_READ_FILE | linux.FS_READ_DIR
+_OWN = linux.FS_ALL & ~linux.FS_MAKE_DEVICES & ~linux.FS_IOCTL_DEVICE
+_PROGRAMS = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
+_FACTS = ("/proc/cpuinfo", "/proc/meminfo", "/proc/stat", "/proc/version", "/etc/nsswitch.conf", "/etc/gitconfig")
+_DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
+
+SHORTFALLS = (
+    "commands share the host's process table: they see that processes exist, though not what they hold",
+    "names and sizes of the host's files can be asked for, though not their contents",
+    "`chmod` does nothing, since it could not be held to the thread's folders; times of files can be changed anywhere",
+    "there is no shared memory (/dev/shm), and so no multiprocessing of Python's",
+    "what a command keeps in /tmp is bounded for each file, not together",
+    "the paths in commands and their output are translated as text, since no folder can be put elsewhere",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setup:
+    """env: declared variables. memory_bounded, processes_bounded: by a cgroup for all processes together."""
+
+    limits: Limits
+    env: dict[str, str]
+    runtime: Path | None
+    memory_bounded: bool
+    processes_bounded: bool
+
+
+class LandlockCage:
+    name = "landlock"
+    isolation = Isolation.RESTRICTED
+    has_own_paths = False
+
+    def __init__(self, setup: Setup) -> None:
+        self._setup = setup
+        self._filter = b""
+
+    async def start(self, launcher: Launcher) -> tuple[str, ...]:
+        abi = linux.landlock_abi()
+        if abi < NEEDED_ABI:
+            raise SandboxUnavailable(
+                f"Landlock is {f'version {abi}' if abi else 'missing or switched off'} here, {NEEDED_ABI} is needed",
+                "Linux 6.12 or newer (Debian 13) with landlock among the `lsm=` modules, or bubblewrap",
+            )
+        if os.geteuid() == 0:
+            raise SandboxUnavailable(
+                "landlock cannot hold commands of root",
+                "run Antler as an ordinary user, in a container with `--user 1000`",
+            )
+        try:
+            more = () if self._setup.memory_bounded else (seccomp.PRIVATE_MEMORY,)
+            self._filter = seccomp.program(seccomp.SHARED_MACHINE, seccomp.COMMON, *more)
+        except seccomp.UnknownMachine as error:
+            raise SandboxUnavailable(f"there is no filter of system calls for {error}") from error
+        return SHORTFALLS
+
+    def spec(self, order: Order) -> LaunchSpec:
+        setup = self._setup
+        sources = {bind.target: str(bind.source) for bind in order.binds}
+        home = sources[WORKSPACE]
+        runtime = complete(setup.runtime)
+        env = environment(setup.env, home=home, runtime=str(runtime or "")) | {"TMPDIR": sources[TEMPORARY]}
+        return LaunchSpec(
+            argv=shell(translated(order.command, order.binds)),
+            env=tuple(env.items()),
+            cwd=home,
+            limits=setup.limits.of_process(memory=not setup.memory_bounded, full=order.full),
+            more_tasks=None if setup.processes_bounded else setup.limits.processes,
+            confinement=Confinement(rules=tuple(self._rules(order.binds, runtime)), seccomp=self._filter),
+        )
+
+    def _rules(self, binds: tuple[Bind, ...], runtime: Path | None) -> Iterator[PathRule]:
+        programs = (*_PROGRAMS, str(runtime)) if runtime else _PROGRAMS
+        for path in programs:
+            yield PathRule(path=path, access=_RUN)
+        for path in (*ETC, *_FACTS):
+            yield PathRule(path=path, access=linux.FS_READ_FILE | linux.FS_READ_DIR)
+        for path in _DEVICES:
+            yield PathRule(path=path, access=linux.FS_READ_FILE | linux.FS_WRITE_FILE)
+        yield PathRule(path=_user_data(binds), access=linux.FS_READ_DIR)
+        for bind in binds:
+            yield PathRule(path=str(bind.source), access=_RUN if bind.read_only else _OWN)
+
+    def explain(self, output: str) -> str:
+        return ""
+
+
+def translated(command: str, binds: tuple[Bind, ...]) -> str:
+    """The command with the virtual paths replaced by those of the host, as text."""
+    sources = {bind.target: str(bind.source) for bind in binds} | {USER_DATA: _user_data(binds)}
+    longest_first = sorted(sources, key=len, reverse=True)
+    pattern = r"(?<![\w./-])(?:" + "|".join(map(re.escape, longest_first)) + r")(?![\w-])"
+    return re.sub(pattern, lambda match: sources[match.group()], command)
+
+
+def _user_data(binds: tuple[Bind, ...]) -> str:
+    """The host's folder above the thread's workspace."""
+    return next(str(bind.source.parent) for bind in binds if bind.target == WORKSPACE)
+
+
+class LandlockProvider(CagedProvider):
+    """Arguments as BubblewrapProvider's."""
+
+    def __init__(
+        self, settings: SandboxSettings, workspaces: Workspaces, *, instance: str, runtime: Path | None = None
+    ) -> None:
+        if settings.network.mode != "none":
+            raise SandboxUnavailable("landlock has no network for commands: set sandbox.network to none")
+        limits = Limits.of(settings.limits)
+
+        def make_cage(bounded: frozenset[str]) -> LandlockCage:
+            return LandlockCage(
+                Setup(
+                    limits=limits,
+                    env=settings.environment,
+                    runtime=runtime,
+                    memory_bounded="memory" in bounded,
+                    processes_bounded="pids" in bounded,
+                )
+            )
+
+        super().__init__(make_cage, workspaces, limits, cgroups.Groups(f"antler-{instance}", cgroups.here))

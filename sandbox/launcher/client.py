@@ -1,0 +1,199 @@
+"""The gateway's side of the launcher: what every provider starts its commands with.
+
+Forking a process of 150 MB with threads is slow and unsafe, so a small one does it. Its environment is empty: nothing
+of the gateway's can be found in it or in its children.
+"""
+
+from __future__ import annotations
+
+import array
+import asyncio
+import json
+import os
+import socket
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from sandbox.base import SandboxError
+from sandbox.launcher.program import Program
+from sandbox.launcher.spec import BRANCH, START
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from sandbox.launcher.spec import LaunchSpec
+
+_SEARCH_PATH = str(Path(__file__).resolve().parents[2])
+_CODE = "import sys; sys.path.append(sys.argv[2]); from sandbox.launcher.server import main; main()"
+
+
+class Starter(Protocol):
+    """What starts programs. Asked from the event loop's thread."""
+
+    async def launch(self, spec: LaunchSpec) -> Program:
+        """Start a program. Raises SandboxError if the launcher cannot be reached; a spec that cannot be carried out is
+        told by `Program.ended`."""
+
+
+class Launcher:
+    """The launcher's process. `close` it after use; it is started, and started again, when it is needed."""
+
+    def __init__(self) -> None:
+        self._process: asyncio.subprocess.Process | None = None
+        self._requests: socket.socket | None = None
+        self._starting = asyncio.Lock()
+
+    async def start(self) -> None:
+        """Start the process, or another one if it has died. Idempotent."""
+        async with self._starting:
+            if self._process is not None and self._process.returncode is None:
+                return
+            await self._stop()
+            ours, theirs = _pair()
+            with theirs:
+                self._process = await asyncio.create_subprocess_exec(
+                    sys.executable,
+                    *("-I", "-S", "-c", _CODE, str(theirs.fileno()), _SEARCH_PATH),
+                    env={},
+                    cwd="/",
+                    stdin=asyncio.subprocess.DEVNULL,
+                    stdout=asyncio.subprocess.DEVNULL,
+                    pass_fds=(theirs.fileno(),),
+                    start_new_session=True,
+                )
+            self._requests = ours
+
+    async def launch(self, spec: LaunchSpec) -> Program:
+        return await _launch(spec, self._request)
+
+    async def branch(self, cgroups: tuple[str, ...]) -> socket.socket:
+        """A socket that takes START for programs in these control groups. Raises OSError."""
+        ours, theirs = _pair()
+        groups = _memory_file("groups", json.dumps(cgroups).encode())
+        try:
+            await self._request(BRANCH, [groups, theirs.fileno()])
+        except BaseException:
+            ours.close()
+            raise
+        finally:
+            theirs.close()
+            os.close(groups)
+        return ours
+
+    async def _request(self, request: bytes, descriptors: list[int]) -> None:
+        asked = await self._ready()
+        try:
+            await _send(asked, request, descriptors)
+        except ConnectionError:
+            async with self._starting:
+                if self._requests is asked:  # Nobody else has noticed yet that it has died.
+                    await self._stop()
+            await _send(await self._ready(), request, descriptors)
+
+    async def _ready(self) -> socket.socket:
+        while self._requests is None:
+            await self.start()
+        return self._requests
+
+    async def close(self) -> None:
+        """End the process. Programs that run go on until they are closed. Idempotent."""
+        async with self._starting:
+            await self._stop()
+
+    async def _stop(self) -> None:
+        if self._requests is not None:
+            self._requests.close()
+            self._requests = None
+        if self._process is not None:
+            await self._process.wait()
+            self._process = None
+
+
+class Branch:
+    """Starts programs in control groups; a branch of the launcher's process that lives there. `close` it after use."""
+
+    def __init__(self, launcher: Launcher, cgroups: tuple[str, ...]) -> None:
+        self._launcher = launcher
+        self._cgroups = cgroups
+        self._requests: socket.socket | None = None
+        self._branching = asyncio.Lock()
+
+    async def launch(self, spec: LaunchSpec) -> Program:
+        return await _launch(spec, self._request)
+
+    async def _request(self, request: bytes, descriptors: list[int]) -> None:
+        asked = await self._ready()
+        try:
+            await _send(asked, request, descriptors)
+        except ConnectionError:
+            if self._requests is asked:
+                self.close()
+            await _send(await self._ready(), request, descriptors)
+
+    async def _ready(self) -> socket.socket:
+        async with self._branching:
+            if self._requests is None:
+                self._requests = await self._launcher.branch(self._cgroups)
+            return self._requests
+
+    def close(self) -> None:
+        """Idempotent. Programs that run go on until they are closed."""
+        if self._requests is not None:
+            self._requests.close()
+            self._requests = None
+
+
+async def _launch(spec: LaunchSpec, request: Callable[[bytes, list[int]], Awaitable[None]]) -> Program:
+    ours, theirs = _pair()
+    reading, writing = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+    os.set_blocking(writing, True)
+    specification = _memory_file("spec", spec.encode())
+    try:
+        await request(START, [specification, theirs.fileno(), writing])
+    except BaseException as error:
+        ours.close()
+        os.close(reading)
+        if isinstance(error, OSError):
+            raise SandboxError("the process that starts commands does not answer") from error
+        raise
+    finally:
+        theirs.close()
+        os.close(specification)
+        os.close(writing)
+    return Program(ours, reading)
+
+
+def _pair() -> tuple[socket.socket, socket.socket]:
+    """Ours, which does not block, and the other process's."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    ours.setblocking(False)
+    return ours, theirs
+
+
+def _memory_file(name: str, content: bytes) -> int:
+    descriptor = os.memfd_create(name)
+    os.write(descriptor, content)
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    return descriptor
+
+
+async def _send(connection: socket.socket, request: bytes, descriptors: list[int]) -> None:
+    ancillary = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", descriptors))]
+    while True:
+        try:
+            connection.sendmsg([request], ancillary)
+        except BlockingIOError:
+            await _writable(connection)
+        else:
+            return
+
+
+async def _writable(connection: socket.socket) -> None:
+    loop = asyncio.get_running_loop()
+    ready = asyncio.Event()
+    loop.add_writer(connection, ready.set)
+    try:
+        await ready.wait()
+    finally:
+        loop.remove_writer(connection)

@@ -1,0 +1,185 @@
+"""Virtual paths both ways: what the model sees on one side, folders of this machine on the other."""
+
+from __future__ import annotations
+
+import os
+import re
+import unicodedata
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from sandbox.base import WORKSPACE, ProblemCode
+from sandbox.files.problems import Refused
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+    from pathlib import Path
+
+LONGEST_PATH = 4000
+"""In bytes; Linux takes 4095 at a time."""
+
+_REORDERING = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+"""Characters that make text read in another order than it is written."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Root:
+    """A folder of this machine under its virtual name. own: the thread's, which counts against its share."""
+
+    virtual: str
+    host: Path
+    read_only: bool = False
+    own: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """A path below a virtual root. path: relative to it, "." is itself. as_folder: it was written as a folder's."""
+
+    virtual_root: str
+    path: str
+    as_folder: bool = False
+
+    @property
+    def virtual(self) -> str:
+        return self.virtual_root if self.path == "." else f"{self.virtual_root}/{self.path}"
+
+    @property
+    def parent(self) -> str:
+        return self.path.rpartition("/")[0] or "."
+
+    @property
+    def name(self) -> str:
+        return self.path.rpartition("/")[2]
+
+    def below_start(self, start: str) -> str:
+        """What stands before paths from here when they are read from `start`, a virtual path above this place."""
+        return self.virtual[len(start.rstrip("/")) + 1 :] + "/" if self.virtual != start else ""
+
+    def below(self, path: str) -> Place:
+        return Place(virtual_root=self.virtual_root, path=path if self.path == "." else f"{self.path}/{path}")
+
+
+def locate(path: str, roots: Collection[str]) -> Place:
+    """Where a virtual path is, among the virtual roots. Raises Refused: OUTSIDE, BAD_PATH.
+
+    ".." is taken back in the text: since links are never followed, it can mean nothing else.
+    """
+    whole = absolute(path, roots)
+    inside = [root for root in roots if whole == root or whole.startswith(root + "/")]
+    if not inside:
+        raise Refused(ProblemCode.OUTSIDE, "it is not below " + ", ".join(sorted(roots)))
+    root = max(inside, key=len)
+    as_folder = path.rpartition("/")[2] in ("", ".", "..")
+    return Place(virtual_root=root, path=whole[len(root) + 1 :] or ".", as_folder=as_folder)
+
+
+def locate_all(path: str, roots: Collection[str]) -> tuple[Place, ...]:
+    """As `locate`; of a path above the roots (`/mnt/user-data`) the roots below it."""
+    whole = absolute(path, roots).rstrip("/")
+    below = sorted(root for root in roots if root.startswith(whole + "/"))
+    return tuple(Place(virtual_root=root, path=".") for root in below) or (locate(path, roots),)
+
+
+def absolute(path: str, roots: Collection[str]) -> str:
+    """A virtual path, absolute and without "." and "..". Raises Refused where it leaves the root that it is in."""
+    try:
+        size = len(os.fsencode(path))
+    except UnicodeEncodeError:
+        raise Refused(ProblemCode.BAD_PATH, "it has half a character") from None
+    if not path or "\0" in path or size > LONGEST_PATH:
+        raise Refused(ProblemCode.BAD_PATH, "it is empty, has a null character or is too long")
+    depths = {root.count("/") for root in roots}
+    parts = [] if path.startswith("/") else WORKSPACE.split("/")[1:]
+    kept = len(parts)
+    for part in path.split("/"):
+        if part == "..":
+            if len(parts) <= kept:
+                raise Refused(ProblemCode.OUTSIDE, "it leads out of its folder")
+            parts.pop()
+        elif part not in ("", "."):
+            parts.append(part)
+            if len(parts) in depths and "/" + "/".join(parts) in roots:
+                kept = len(parts)
+    return "/" + "/".join(parts)
+
+
+def shown(path: str) -> str:
+    """A path of a hostile program, harmless to read and to send: one line, valid Unicode, in the order it is written.
+
+    Bytes that are no UTF-8 appear as \\xff, control and reordering characters as \\u202e. Such a name can be read here,
+    not used as a path.
+    """
+    if path.isascii() and path.isprintable():
+        return path
+    return "".join(_harmless(character) for character in path)
+
+
+def _harmless(character: str) -> str:
+    code = ord(character)
+    if 0xDC80 <= code <= 0xDCFF:
+        return f"\\x{code - 0xDC00:02x}"
+    if character in _REORDERING or unicodedata.category(character) in ("Cc", "Cs", "Zl", "Zp"):
+        return f"\\u{code:04x}"
+    return character
+
+
+class Layout:
+    """The folders of one sandbox. hidden: further host paths that text must not show, with what stands for them."""
+
+    def __init__(self, roots: Iterable[Root], hidden: dict[str, str] | None = None) -> None:
+        self.roots = {root.virtual: root for root in roots}
+        self._masks: dict[str, str] = {}
+        for path, seen in ((hidden or {}) | {str(root.host): root.virtual for root in self.roots.values()}).items():
+            self._masks |= dict.fromkeys((path, os.path.abspath(path), os.path.realpath(path)), seen)
+        longest_first = sorted(self._masks, key=len, reverse=True)
+        self._pattern = re.compile("(?:" + "|".join(map(re.escape, longest_first)) + r")(?![\w-])")
+        self._longest = len(longest_first[0]) if longest_first else 0
+
+    def locate(self, path: str) -> tuple[Root, Place]:
+        """Raises Refused: OUTSIDE, BAD_PATH."""
+        place = locate(path, self.roots)
+        return self.roots[place.virtual_root], place
+
+    def absolute(self, path: str) -> str:
+        """Raises Refused: OUTSIDE, BAD_PATH."""
+        return absolute(path, self.roots)
+
+    def locate_all(self, path: str) -> list[tuple[Root, Place]]:
+        """As `locate`, or the roots below a path that is above them."""
+        return [(self.roots[place.virtual_root], place) for place in locate_all(path, self.roots)]
+
+    def mask(self, text: str) -> str:
+        """Host paths as virtual ones, the longest first."""
+        return self._pattern.sub(lambda match: self._masks[match.group()], text) if self._masks else text
+
+    def masking(self) -> Masking:
+        return Masking(self)
+
+    def settled(self, text: str) -> int:
+        """How much of the beginning of a text can be masked before its continuation is known."""
+        start = text.find("/", max(0, len(text) - self._longest))
+        while start >= 0:
+            if any(host.startswith(text[start:]) for host in self._masks):
+                return start
+            start = text.find("/", start + 1)
+        return len(text)
+
+
+class Masking:
+    """Masks text that comes in pieces; an end that may be the beginning of a host path waits for the next piece."""
+
+    def __init__(self, layout: Layout) -> None:
+        self._layout = layout
+        self._waiting = ""
+
+    def feed(self, piece: str) -> str:
+        text = self._waiting + piece
+        settled = self._layout.settled(text)
+        self._waiting = text[settled:]
+        return self._layout.mask(text[:settled])
+
+    def end(self) -> str:
+        """What still waited."""
+        text, self._waiting = self._waiting, ""
+        return self._layout.mask(text)

@@ -1,0 +1,97 @@
+"""What commands may use and see, whichever provider runs them: limits, environment, the shell's own command line."""
+
+from __future__ import annotations
+
+import resource
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from sandbox.base import WORKSPACE
+
+if TYPE_CHECKING:
+    from sandbox.config import SandboxLimits
+
+MIB = 1024 * 1024
+LONGEST_COMMAND = 120_000
+"""In bytes; the kernel takes 128 KiB in one argument."""
+TOO_LONG = f"bash: the command is longer than {LONGEST_COMMAND} bytes; write it to a file and run that\n"
+CANNOT_RUN = 126
+"""What a shell exits with when a command cannot be run."""
+
+RUNTIME = "/opt/antler"
+_SEARCH_PATH = "/usr/local/bin:/usr/bin:/bin"
+
+ETC = (
+    "/etc/ld.so.cache",
+    "/etc/alternatives",
+    "/etc/ssl/certs",
+    "/etc/ssl/openssl.cnf",
+    "/etc/fonts",
+    "/etc/mime.types",
+    "/etc/localtime",
+    "/etc/perl",
+)
+"""What programs need of /etc and what says nothing about the host or its users."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """Of one thread's commands together where a control group holds them, else of each process. Sizes in bytes.
+
+    cpus: cores' worth of processor time. cpu_seconds: of one process. file_size: of one file. disk, disk_files: what
+    the thread's folders may take. disk_free: what must stay free on their file system. temporary, shared_memory: /tmp
+    and /dev/shm.
+    """
+
+    memory: int
+    processes: int
+    cpus: float
+    cpu_seconds: int
+    open_files: int
+    file_size: int
+    disk: int
+    disk_files: int
+    disk_free: int
+    temporary: int
+    shared_memory: int
+
+    @classmethod
+    def of(cls, settings: SandboxLimits) -> Limits:
+        return cls(
+            memory=settings.memory_mb * MIB,
+            processes=settings.processes,
+            cpus=settings.cpus,
+            cpu_seconds=settings.cpu_seconds,
+            open_files=settings.open_files,
+            file_size=settings.file_mb * MIB,
+            disk=settings.disk_mb * MIB,
+            disk_files=settings.inodes,
+            disk_free=settings.free_disk_mb * MIB,
+            temporary=settings.tmp_mb * MIB,
+            shared_memory=max(MIB, settings.tmp_mb * MIB // 4),
+        )
+
+    def of_process(self, *, memory: bool, full: bool) -> tuple[tuple[int, int], ...]:
+        """RLIMIT_* of each process but their number. memory: no cgroup bounds the sum. full: the disk share is used up,
+        so that files can be deleted but not grow."""
+        bounds = (
+            (resource.RLIMIT_FSIZE, 0 if full else self.file_size),
+            (resource.RLIMIT_NOFILE, self.open_files),
+            (resource.RLIMIT_CPU, self.cpu_seconds),
+            (resource.RLIMIT_CORE, 0),
+        )
+        return (*bounds, (resource.RLIMIT_AS, self.memory)) if memory else bounds
+
+
+def environment(variables: dict[str, str], *, home: str = WORKSPACE, runtime: str = "") -> dict[str, str]:
+    """All that a command finds in its environment. runtime: where the runtime for the agent's code is, or ""."""
+    path = f"{runtime}/bin:{_SEARCH_PATH}" if runtime else _SEARCH_PATH
+    common = {"PATH": path, "HOME": home, "LANG": "C.UTF-8", "TERM": "dumb", "USER": "sandbox", "LOGNAME": "sandbox"}
+    # No terminal and no persons behind it: nothing may wait for an answer or page its output.
+    quiet = {"PAGER": "cat", "GIT_PAGER": "cat", "GIT_TERMINAL_PROMPT": "0", "DEBIAN_FRONTEND": "noninteractive"}
+    return common | quiet | variables
+
+
+def shell(command: str) -> tuple[str, ...]:
+    """A shell that reads no files of its own first."""
+    return ("/bin/bash", "--noprofile", "--norc", "-c", command)

@@ -1,0 +1,87 @@
+"""The first command of a start: proves that commands run, and that a few ways out are closed. Used by the provider."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import shlex
+from typing import TYPE_CHECKING
+
+from sandbox.base import WORKSPACE, SandboxUnavailable
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+    from pathlib import Path
+
+    from sandbox.base import CommandResult
+
+_SECONDS = 30.0
+_ALIVE = 7
+_OWNER = "probe-owner"
+_PATHS = "data_dir should be on a local file system, and its path without spaces"
+
+_COMMAND = """
+cat {canary} 2>/dev/null
+environ=$(tr -d '\\0' 2>/dev/null </proc/1/environ) && [ -n "$environ" ] && echo {mark}-environment
+unshare --user true 2>/dev/null && echo {mark}-namespace
+(exec 3<>/dev/tcp/127.0.0.1/{port}) 2>/dev/null
+: >{owner}
+exit {alive}
+"""
+
+
+async def probe(
+    execute: Callable[..., Awaitable[CommandResult]], workspace: Path, explain: Callable[[str], str]
+) -> None:
+    """Run one command and look at what it could do. workspace: its own, on the host. Raises SandboxUnavailable."""
+    mark = secrets.token_hex(16)
+    canary = workspace.parent / "canary"
+    connections = 0
+
+    def heard(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal connections
+        connections += 1
+        writer.close()
+
+    server = await asyncio.start_server(heard, "127.0.0.1", 0)
+    async with server:
+        await asyncio.to_thread(_put, canary, mark)
+        command = _COMMAND.format(
+            canary=shlex.quote(str(canary)),
+            mark=mark,
+            port=server.sockets[0].getsockname()[1],
+            owner=f"{WORKSPACE}/{_OWNER}",
+            alive=_ALIVE,
+        )
+        result = await execute(command, timeout=_SECONDS)
+    if result.exit_code != _ALIVE:
+        raise SandboxUnavailable(f"commands cannot be run: {_last_line(result.output)}", explain(result.output))
+    ways = [sentence for sign, sentence in _WAYS.items() if mark + sign in result.output]
+    ways += ["reach the machine's own network"] if connections else []
+    ways += ["run as root"] if await asyncio.to_thread(_owner, workspace) == 0 else []
+    if ways:
+        raise SandboxUnavailable(f"commands are not held on this machine: they can {', '.join(ways)}")
+
+
+_WAYS = {
+    "\n": "read files outside",
+    "-environment": "read the environment of the process above them",
+    "-namespace": "make namespaces",
+}
+
+
+def _put(canary: Path, mark: str) -> None:
+    canary.write_text(mark + "\n")
+    canary.chmod(0o644)
+
+
+def _owner(workspace: Path) -> int:
+    try:
+        return (workspace / _OWNER).lstat().st_uid
+    except FileNotFoundError:
+        raise SandboxUnavailable("commands cannot write to their workspace", _PATHS) from None
+
+
+def _last_line(output: str) -> str:
+    lines = output.strip().splitlines()
+    return lines[-1][:300] if lines else "they print nothing"

@@ -1,0 +1,167 @@
+"""Runs one program to its end: output with caps, a time limit, and nothing of it left afterwards. Used by providers."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import time
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import TYPE_CHECKING
+
+from sandbox.base import SandboxError
+from sandbox.output import Capture, Text
+
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import Callable
+
+    from sandbox.launcher.client import Starter
+    from sandbox.launcher.program import Program
+    from sandbox.launcher.spec import LaunchSpec
+
+_log = logging.getLogger(__name__)
+
+HEAD_BYTES = TAIL_BYTES = 512 * 1024
+_READ_BYTES = 128 * 1024
+_PACE_SECONDS = 0.005
+"""From one read to the next: a flood of output, in pieces however small, costs at most a few per cent of one core."""
+_DEATH_SECONDS = 20.0
+"""A killed process that is still there after so long hangs in the kernel."""
+
+
+class NotStarted(SandboxError):
+    """A program that could not be started. problem: why; it may name paths of this machine."""
+
+    def __init__(self, problem: str) -> None:
+        super().__init__("the command could not be started")
+        self.problem = problem
+
+
+class Stop(Enum):
+    """Why Antler ended a program."""
+
+    TIME = auto()
+    SPACE = auto()
+    CLOSED = auto()
+    """The sandbox is no longer wanted."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """exit_code: 128 + signal for a killed program. stopped: None if it ended by itself. seconds: how long it ran."""
+
+    exit_code: int
+    text: Text
+    seconds: float
+    stopped: Stop | None
+
+
+class Running:
+    """A program while it runs; what `run` hands to whoever watches it."""
+
+    def __init__(self, program: Program, on_output: Callable[[str], None] | None) -> None:
+        self._program = program
+        self._capture = Capture(HEAD_BYTES, TAIL_BYTES, on_output)
+        self._loop = asyncio.get_running_loop()
+        self._drained = asyncio.Event()
+        self._pause: asyncio.TimerHandle | None = None
+        self._over = False
+        self._stopped: Stop | None = None
+        self._listen()
+
+    async def listener(self) -> socket.socket:
+        """See `Program.listener`."""
+        return await self._program.listener()
+
+    def stop(self, why: Stop) -> None:
+        """Kill it. The first reason counts."""
+        self._stopped = self._stopped or why
+        self._program.kill()
+
+    async def finish(self) -> tuple[int, Text, Stop | None]:
+        """Wait until nothing of it is left and all it printed is read. Raises NotStarted."""
+        ended = await self._program.ended()
+        if ended.problem:
+            _log.error("a command could not be started: %s", ended.problem)
+            raise NotStarted(ended.problem)
+        self._over = True
+        if self._pause is not None:
+            self._pause.cancel()
+            self._listen()
+        await self._drained.wait()
+        return ended.exit_code, self._capture.finish(), self._stopped
+
+    async def kill(self) -> None:
+        """Kill it and wait until it is gone."""
+        self._program.kill()
+        async with asyncio.timeout(_DEATH_SECONDS):
+            await self._program.ended()
+
+    def close(self) -> None:
+        if self._pause is not None:
+            self._pause.cancel()
+        self._program.close()
+
+    def _listen(self) -> None:
+        self._pause = None
+        self._loop.add_reader(self._program.output, self._read)
+
+    def _read(self) -> None:
+        try:
+            data = os.read(self._program.output, _READ_BYTES)
+        except BlockingIOError:  # It can read its own output, and was quicker.
+            self._rest()
+            return
+        if not data:
+            self._loop.remove_reader(self._program.output)
+            self._drained.set()
+            return
+        self._capture.add(data)
+        self._rest()
+
+    def _rest(self) -> None:
+        if not self._over:  # What is left then is a pipe full at most.
+            self._loop.remove_reader(self._program.output)
+            self._pause = self._loop.call_later(_PACE_SECONDS, self._listen)
+
+
+async def run(
+    starter: Starter,
+    spec: LaunchSpec,
+    *,
+    timeout: float,
+    on_output: Callable[[str], None] | None = None,
+    watch: Callable[[Running], None] | None = None,
+) -> Outcome:
+    """Run a program. timeout in seconds. watch: called once with the running program, to stop it for other reasons.
+
+    When this returns, raises or is cancelled, no process of the program's tree is left. Raises SandboxError.
+    """
+    started = time.monotonic()
+    running = Running(await starter.launch(spec), on_output)
+    limit = asyncio.get_running_loop().call_later(timeout, running.stop, Stop.TIME)
+    try:
+        if watch is not None:
+            watch(running)
+        exit_code, text, stopped = await running.finish()
+    except BaseException:
+        await _make_sure(running)
+        raise
+    finally:
+        limit.cancel()
+        running.close()
+    return Outcome(exit_code=exit_code, text=text, seconds=time.monotonic() - started, stopped=stopped)
+
+
+async def _make_sure(running: Running) -> None:
+    """Kill it and wait for that, even when this task is cancelled again meanwhile."""
+    killing = asyncio.ensure_future(running.kill())
+    while not killing.done():
+        try:
+            await asyncio.wait([killing])
+        except asyncio.CancelledError:
+            continue
+    if isinstance(problem := killing.exception(), TimeoutError):
+        raise SandboxError("a command could not be killed: it hangs in the kernel") from problem

@@ -1,0 +1,129 @@
+"""From `sandbox.use` to a provider that works: the table of providers, imported lazily, and what is left without one.
+
+The gateway starts it; `antler check-config` probes with it. Nothing of a provider is imported unless it is chosen.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from sandbox.base import SandboxError, SandboxUnavailable
+from sandbox.shared import SharedProvider
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from sandbox.base import Report, SandboxProvider
+    from sandbox.config import SandboxSettings
+    from sandbox.workspace import Workspaces
+
+OFF = "off"
+REMOTE = "remote"
+_CLASSES = {
+    "bubblewrap": "sandbox.bubblewrap.provider:BubblewrapProvider",
+    "landlock": "sandbox.landlock:LandlockProvider",
+    "docker": "sandbox.docker.provider:DockerProvider",
+    "host": "sandbox.host.provider:host_provider",
+    "remote": "sandbox.remote.provider:RemoteProvider",
+    "memory": "sandbox.memory.provider:MemoryProvider",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Site:
+    """Where a gateway's sandboxes are.
+
+    folder_of: a thread's user-data folder. instance: names what belongs to this gateway on this machine; the same after
+    a restart, and no other gateway's. runtime: the folder of the runtime for the agent's code, which may be built
+    later. skills: of the skills. None where there is none. proxy, ca_file: on the way to sandbox.remote.url.
+    """
+
+    folder_of: Callable[[str], Path]
+    instance: str
+    runtime: Path | None = None
+    skills: Path | None = None
+    proxy: str | None = None
+    ca_file: Path | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Started:
+    """A provider that works, and what it found."""
+
+    provider: SharedProvider
+    report: Report
+
+
+async def start(settings: SandboxSettings, site: Site) -> Started:
+    """Start the provider that the settings name; not for `off`.
+
+    Where it does not work, commands are refused, and files stay. Raises SandboxError where not even files work, or
+    where they are on another machine.
+    """
+    try:
+        await asyncio.to_thread(_loaded, settings.use)  # imports can take a while
+        return await _started(make(settings, site))
+    except SandboxError as error:
+        if settings.use == REMOTE:
+            raise  # the thread's files are there, and others of this machine are not the same
+        return await _files_only(settings, site, error)
+    except OSError as error:
+        return await _files_only(settings, site, SandboxError(os.strerror(error.errno or 0).lower()))
+
+
+def make(settings: SandboxSettings, site: Site) -> SandboxProvider:
+    """The provider, not started yet. Raises SandboxUnavailable where it cannot be made.
+
+    A class of a user's own is called as those of ours: Class(settings, workspaces, instance=..., runtime=...).
+    """
+    provider: SandboxProvider
+    made = _loaded(settings.use)
+    match settings.use:
+        case "memory":
+            provider = made(settings)
+        case "remote":
+            provider = made(settings, proxy=site.proxy, ca_file=site.ca_file)
+        case "docker":
+            provider = made(
+                settings, settings.docker, _workspaces(settings, site), instance=site.instance, runtime=site.runtime
+            )
+        case _:
+            provider = made(settings, _workspaces(settings, site), instance=site.instance, runtime=site.runtime)
+    return provider
+
+
+async def _files_only(settings: SandboxSettings, site: Site, refusal: SandboxError) -> Started:
+    module = importlib.import_module("sandbox.files_only")
+    return await _started(module.FilesOnlyProvider(_workspaces(settings, site), name=settings.use, refusal=refusal))
+
+
+async def _started(provider: SandboxProvider) -> Started:
+    try:
+        report = await provider.start()
+    except BaseException:  # a stop in mid-start among them
+        await provider.shutdown()
+        raise
+    return Started(provider=SharedProvider(provider), report=report)
+
+
+def _workspaces(settings: SandboxSettings, site: Site) -> Workspaces:
+    module = importlib.import_module("sandbox.workspace")
+    workspaces: Workspaces = module.Workspaces(site.folder_of, settings, skills=site.skills)
+    return workspaces
+
+
+def _loaded(use: str) -> Callable[..., Any]:
+    """The class behind a name. Raises SandboxUnavailable."""
+    module, colon, name = _CLASSES.get(use, use).partition(":")
+    if not colon:
+        raise SandboxUnavailable(f"this version has no provider {use}", f"there are {', '.join(_CLASSES)}")
+    try:
+        found: Callable[..., Any] = getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError) as error:
+        raise SandboxUnavailable(f"the provider {use} cannot be loaded: {error}") from error
+    return found

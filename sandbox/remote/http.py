@@ -1,0 +1,160 @@
+"""The provider's one way to its server: authentication, time-outs, what is tried again, and what failures mean."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+import httpx
+from pydantic import TypeAdapter
+
+from sandbox.base import SandboxError, SandboxUnavailable
+from sandbox.remote import wire
+
+if TYPE_CHECKING:
+    import ssl
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+    from sandbox.remote.config import RemoteSettings
+
+_CONNECTIONS = 1000
+_KEPT_SECONDS = 15.0
+"""How long an idle connection is kept; less than servers do, which would close one just as it is used again."""
+_PAUSES = (0.2, 1.0)
+"""Seconds before each further attempt."""
+_NOT_NOW = frozenset({502, 503, 504})
+_NOT_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.ProxyError)
+"""Failures that come before the request was written: it has certainly changed nothing."""
+
+_FAILED = TypeAdapter(wire.Failed)
+_EVENT = TypeAdapter(wire.Event)
+
+
+class Answered(SandboxError):
+    """The server refused. code: of wire.Error, "" if it named none."""
+
+    def __init__(self, code: str, text: str, hint: str = "") -> None:
+        super().__init__(text, hint)
+        self.code = code
+
+
+class Lost(SandboxError):
+    """The server cannot be reached, or stopped in the middle of an answer."""
+
+
+class Http:
+    """One for each provider, which closes it. proxy: None for a direct way. ca_file: of CAs to trust besides the
+    system's. Nothing is taken from the environment. Its methods raise SandboxError only."""
+
+    def __init__(self, settings: RemoteSettings, *, proxy: str | None = None, ca_file: Path | None = None) -> None:
+        token = settings.token.get_secret_value() if settings.token else ""
+        context = httpx.create_ssl_context(trust_env=False)
+        context.load_default_certs()
+        try:
+            if ca_file is not None:
+                context.load_verify_locations(cafile=ca_file)
+            way = _proxy(proxy, context) if proxy else None
+        except OSError as error:
+            raise SandboxUnavailable("the CA file cannot be read", "correct network.ca_file") from error
+        except (ValueError, httpx.InvalidURL) as error:  # its text may quote the proxy's password
+            raise SandboxUnavailable("the proxy cannot be used", "correct network.proxy") from error
+        self._base = settings.url + wire.PREFIX
+        self._client = httpx.AsyncClient(
+            headers={"Authorization": f"Bearer {token}", "Accept-Encoding": "identity"},
+            timeout=httpx.Timeout(settings.answer_seconds, connect=settings.connect_seconds),
+            limits=httpx.Limits(max_connections=_CONNECTIONS, keepalive_expiry=_KEPT_SECONDS),
+            trust_env=False,
+            verify=context,
+            proxy=way,
+        )
+
+    async def call(self, method: str, path: str, body: wire.Body | None = None, *, again: bool) -> Any:
+        """The JSON of the answer; None of an empty one. again: a second call after a first one of unknown outcome
+        changes nothing."""
+        for pause in (*_PAUSES, None):
+            try:
+                response = await self._client.request(method, self._base + path, **_content(body))
+            except httpx.HTTPError as error:
+                if pause is None or not (again or isinstance(error, _NOT_SENT)):
+                    raise _lost(error) from error
+            else:
+                if pause is None or not again or response.status_code not in _NOT_NOW:
+                    return _json(response.status_code, response.content)
+            await asyncio.sleep(pause)
+        raise AssertionError("the last attempt returns or raises")
+
+    @asynccontextmanager
+    async def stream(self, path: str, body: wire.Body) -> AsyncIterator[AsyncIterator[wire.Event]]:
+        """The events of an answer, which are not asked for a second time. Left early, the connection is closed."""
+        try:
+            async with self._client.stream("POST", self._base + path, **_content(body)) as response:
+                if response.status_code >= 400:
+                    _json(response.status_code, await response.aread())
+                yield _events(response)
+        except httpx.HTTPError as error:
+            raise _lost(error) from error
+
+    async def close(self) -> None:
+        """Idempotent."""
+        await self._client.aclose()
+
+
+def _proxy(url: str, context: ssl.SSLContext) -> httpx.Proxy:
+    """The context is for TLS to the proxy itself."""
+    return httpx.Proxy(url, ssl_context=context if url.startswith("https:") else None)
+
+
+def _content(body: wire.Body | None) -> dict[str, Any]:
+    if body is None:
+        return {}
+    return {"content": wire.dumped(body.model_dump()), "headers": {"Content-Type": "application/json"}}
+
+
+def _json(status: int, content: bytes) -> Any:
+    """Raises Answered for a refusal."""
+    if status < 300:
+        try:
+            return wire.parsed(content) if content else None
+        except wire.Malformed as error:
+            raise not_understood() from error
+    if status in (401, 403):
+        raise Answered(wire.UNAUTHORIZED, "the sandbox server refuses Antler's token", "correct sandbox.remote.token")
+    try:
+        said = wire.understood(_FAILED, wire.parsed(content)).error
+    except wire.Malformed:
+        raise Answered("", f"the sandbox server answered with status {status}", "see the server's own log") from None
+    raise Answered(said.code, said.text, said.hint)
+
+
+async def _events(response: httpx.Response) -> AsyncIterator[wire.Event]:
+    rest = bytearray()
+    async for chunk in response.aiter_bytes():
+        rest += chunk
+        if b"\n" not in chunk:
+            if len(rest) > wire.LONGEST_LINE:
+                raise not_understood()
+            continue
+        *lines, last = rest.split(b"\n")
+        rest = bytearray(last)
+        for line in lines:
+            try:
+                yield wire.understood(_EVENT, wire.parsed(line.decode(errors="replace")))
+            except wire.Malformed as error:
+                raise not_understood() from error
+
+
+def not_understood() -> SandboxError:
+    return SandboxError("the sandbox server's answer is not understood", "it should meet the contract in openapi.yaml")
+
+
+def _lost(error: httpx.HTTPError) -> Lost:
+    """Without the error's text, which may quote a proxy's password."""
+    if isinstance(error, httpx.ProxyError):
+        return Lost("the proxy before the sandbox server refuses", "see network.proxy and sandbox.remote.url")
+    if isinstance(error, _NOT_SENT):
+        return Lost("the sandbox server cannot be reached", "see sandbox.remote.url, and whether the server runs")
+    if isinstance(error, httpx.TimeoutException):
+        return Lost("the sandbox server does not answer", "see the server's own log")
+    return Lost("the connection to the sandbox server was lost", "see the server's own log")

@@ -1,0 +1,133 @@
+"""The provider `remote`: each thread's sandbox is on another machine, behind HTTP. See docs/sandbox-remote.md."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import uuid
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from pydantic import TypeAdapter
+
+from sandbox.base import SandboxError, SandboxUnavailable, sandbox_id
+from sandbox.remote import wire
+from sandbox.remote.http import Http, not_understood
+from sandbox.remote.sandbox import RemoteSandbox
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from sandbox.base import Report
+    from sandbox.config import SandboxSettings
+
+log = logging.getLogger(__name__)
+
+_WELCOME = TypeAdapter(wire.Welcome)
+_ALIVE = 7
+_PROBE_SECONDS = 30.0
+_SHUTDOWN_SECONDS = 10.0
+
+
+class RemoteProvider:
+    """SandboxProvider port. proxy and ca_file: as network.* says for settings.remote.url.
+
+    Raises SandboxUnavailable for settings that it cannot carry out.
+    """
+
+    def __init__(self, settings: SandboxSettings, *, proxy: str | None = None, ca_file: Path | None = None) -> None:
+        if settings.mounts or settings.environment:
+            raise SandboxUnavailable(
+                "sandbox.mounts and sandbox.environment mean nothing here", "the sandbox server has settings of its own"
+            )
+        self._http = Http(settings.remote, proxy=proxy, ca_file=ca_file)
+        self._held: dict[str, asyncio.Task[RemoteSandbox]] = {}
+
+    async def start(self) -> Report:
+        try:
+            report = await self._welcome()
+            if report.bash:
+                await self._probe()
+        except SandboxError as error:
+            await self.shutdown()
+            raise SandboxUnavailable(str(error), error.hint) from error
+        behind = f"files and commands are on another machine, held there by {report.provider}"
+        return replace(report, provider="remote", shortfalls=(behind, *report.shortfalls))
+
+    async def _welcome(self) -> Report:
+        said = await self._http.call("GET", "", again=True)
+        try:
+            welcome = wire.understood(_WELCOME, said)
+        except wire.Malformed as error:
+            raise not_understood() from error
+        if welcome.version != wire.VERSION:
+            raise SandboxError(
+                f"the sandbox server speaks version {welcome.version} of the contract, not {wire.VERSION}",
+                "install matching versions of both",
+            )
+        return welcome.report
+
+    async def _probe(self) -> None:
+        thread_id = f"probe-{uuid.uuid4().hex}"
+        try:
+            sandbox = await self.acquire(thread_id)
+            result = await sandbox.execute_command(f"exit {_ALIVE}", timeout=_PROBE_SECONDS)
+            if result.exit_code != _ALIVE:
+                raise SandboxError("the sandbox server cannot run commands", "see the server's own log")
+        finally:
+            await self.forget(thread_id)
+
+    async def acquire(self, thread_id: str) -> RemoteSandbox:
+        if thread_id not in self._held:
+            made = RemoteSandbox(sandbox_id(thread_id), self._http)
+            self._held[thread_id] = asyncio.create_task(_opened(made), name="acquire a sandbox")
+        opening = self._held[thread_id]
+        try:
+            return await asyncio.shield(opening)
+        except SandboxError:
+            if self._held.get(thread_id) is opening:
+                del self._held[thread_id]
+            raise
+
+    def get(self, thread_id: str) -> RemoteSandbox | None:
+        opening = self._held.get(thread_id)
+        if opening is None or not opening.done() or opening.cancelled() or opening.exception() is not None:
+            return None
+        return opening.result()
+
+    async def release(self, thread_id: str) -> None:
+        if await self._let_go(thread_id):
+            await self._http.call("POST", f"/sandboxes/{sandbox_id(thread_id)}/release", again=True)
+
+    async def forget(self, thread_id: str) -> None:
+        """The thread's files, which are on the other machine only, are deleted too."""
+        await self._let_go(thread_id)
+        await self._http.call("DELETE", f"/sandboxes/{sandbox_id(thread_id)}", again=True)
+
+    async def _let_go(self, thread_id: str) -> bool:
+        """Hold it no longer; whether it was held."""
+        opening = self._held.pop(thread_id, None)
+        if opening is None:
+            return False
+        try:
+            await opening
+        except SandboxError:
+            return False  # It never came to be; who asked for it was told.
+        return True
+
+    async def shutdown(self) -> None:
+        """What runs is ended as well as can be: the server ends it too when the connections are gone."""
+        releases = [self.release(thread_id) for thread_id in list(self._held)]
+        try:
+            async with asyncio.timeout(_SHUTDOWN_SECONDS):
+                for outcome in await asyncio.gather(*releases, return_exceptions=True):
+                    if isinstance(outcome, SandboxError):
+                        log.warning("a sandbox was not released: %s", outcome)
+        except TimeoutError:
+            log.warning("the sandbox server did not answer at the end")
+        await self._http.close()
+
+
+async def _opened(sandbox: RemoteSandbox) -> RemoteSandbox:
+    await sandbox.open()
+    return sandbox

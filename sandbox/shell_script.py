@@ -1,0 +1,70 @@
+"""Which programs a shell script runs, those that its programs run (`env`, `bash -c`, `xargs`) too; for audit.py."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from sandbox.shell_reader import ASSIGNMENT, DEEPEST, Command, Script, Unreadable, names, parsed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from sandbox.shell_reader import Word
+
+SHELLS = frozenset({"sh", "bash", "dash", "ash", "zsh", "ksh", "fish", "rbash"})
+_RUNNERS = names(
+    "sudo doas env nohup setsid nice ionice time timeout command builtin exec stdbuf chronic busybox xargs unbuffer"
+    " catchsegv chrt taskset parallel"
+)
+"""Programs that run the program that their arguments name."""
+
+
+def all_pipelines(script: Script, depth: int = 0) -> Iterator[list[Command]]:
+    """Its pipelines, with commands as those that they run, and all that stand within them. Raises Unreadable."""
+    if depth > DEEPEST:
+        raise Unreadable("it is nested too deeply")
+    for pipeline in script.pipelines:
+        run = [_run_by(command) for command in pipeline]
+        yield run
+        for command in {id(each): each for each in (*pipeline, *run)}.values():
+            for inner in _within(command):
+                yield from all_pipelines(inner, depth + 1)
+
+
+def _run_by(command: Command) -> Command:
+    """The command that this one runs in the end."""
+    words = command.words
+    if command.name not in _RUNNERS:
+        return command
+    while words and words[0].text.rpartition("/")[2] in _RUNNERS:
+        rest = words[1:]
+        while rest and (rest[0].text.startswith("-") or ASSIGNMENT.fullmatch(rest[0].text) or _is_number(rest[0])):
+            rest = rest[1:]
+        if not rest:
+            break
+        words = rest
+    return Command(words, command.reads, command.writes, command.given)
+
+
+def _is_number(word: Word) -> bool:
+    """As the time that `timeout` takes."""
+    return re.fullmatch(r"[\d.]+[smhd]?", word.text) is not None
+
+
+def _within(command: Command) -> Iterator[Script]:
+    """The scripts that a command runs beside itself."""
+    for word in (*command.words, *command.reads, *command.writes):
+        yield from word.inner
+    if command.name in SHELLS | {"su"}:
+        texts = iter(command.arguments)
+        if any(re.fullmatch(r"-\w*c|--command", text) for text in texts):
+            yield parsed(next(texts, ""))
+        if command.given:
+            yield parsed(command.given)
+    elif command.name in ("eval", "trap"):
+        yield parsed(" ".join(command.arguments))
+    elif command.name == "find":
+        for place, text in enumerate(command.arguments):
+            if text in ("-exec", "-execdir", "-ok", "-okdir"):
+                yield Script([[Command(command.words[place + 2 :])]])

@@ -1,0 +1,170 @@
+"""The folders of the threads on this machine: made, counted, deleted. Every provider that has such folders uses it."""
+
+from __future__ import annotations
+
+import os
+import pwd
+from contextlib import suppress
+from threading import Event
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
+
+from sandbox.base import OUTPUTS, SKILLS, UPLOADS, WORKSPACE, SandboxError, SandboxUnavailable
+from sandbox.files.beneath import Folder, probe
+from sandbox.files.local import Ground, LocalFiles
+from sandbox.files.problems import Refused
+from sandbox.files.rights import acting_as, owner_of
+from sandbox.files.room import Disk, Share
+from sandbox.files.threads import FileThreads, PathLocks
+from sandbox.files.trees import Usage, opened_up, remove_tree, usage_of
+from sandbox.paths import Layout, Root
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from sandbox.config import SandboxSettings
+    from sandbox.files.rights import Owner
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+MEGABYTE = 1 << 20
+OWN = {WORKSPACE: "workspace", UPLOADS: "uploads", OUTPUTS: "outputs"}
+USER_DATA = "/mnt/user-data"
+
+
+class Workspaces:
+    """One for each provider. folder_of: where a thread's user-data is, below folders that only the gateway can change.
+
+    owner: who commands run as and the files belong to, None: the gateway's own user. Who else puts a file there gives
+    it that owner, by the descriptor that made it.
+    """
+
+    def __init__(
+        self, folder_of: Callable[[str], Path], settings: SandboxSettings, *, skills: Path | None = None
+    ) -> None:
+        self._folder_of = folder_of
+        self._settings = settings
+        self._skills = skills
+        self.owner = owner_of(settings)
+        limits = settings.limits
+        disk = Disk(limits.file_mb * MEGABYTE, limits.free_disk_mb * MEGABYTE)
+        self._ground = Ground(threads=FileThreads(), locks=PathLocks(), disk=disk, owner=self.owner)
+
+    async def start(self) -> tuple[str, ...]:
+        """Probe this machine. Raises SandboxUnavailable. What is not as it should be, one sentence each."""
+        return await self._ground.threads.run(self._probe)
+
+    async def open(self, thread_id: str) -> LocalFiles:
+        """The thread's files; its folders are made, and given to the owner, where that is still to be done."""
+        user_data = self._folder_of(thread_id)
+        await self._run(Event(), self._make, user_data)
+        limits = self._settings.limits
+        share = Share(
+            lambda: self._count(user_data, Event()),
+            most_bytes=limits.disk_mb * MEGABYTE,
+            most_inodes=limits.inodes,
+            largest_file=limits.file_mb * MEGABYTE,
+            keep_free=limits.free_disk_mb * MEGABYTE,
+        )
+        return LocalFiles(self.layout(thread_id), share, self._ground)
+
+    def layout(self, thread_id: str) -> Layout:
+        """What the thread's sandbox sees, and where that is on this machine."""
+        user_data = self._folder_of(thread_id)
+        roots = [Root(virtual=virtual, host=user_data / name, own=True) for virtual, name in OWN.items()]
+        if self._skills is not None:
+            roots.append(Root(virtual=SKILLS, host=self._skills, read_only=True))
+        for mount in self._settings.mounts:
+            roots.append(Root(virtual=mount.path, host=mount.host, read_only=mount.read_only))
+        return Layout(roots, {str(user_data): USER_DATA, str(user_data.parent): "/mnt"})
+
+    async def usage(self, thread_id: str) -> Usage:
+        """What the thread's folders take, counted now; the count stops a little above the thread's share of inodes."""
+        stop = Event()
+        return await self._run(stop, self._count, self._folder_of(thread_id), stop)
+
+    async def delete(self, thread_id: str) -> None:
+        """Delete the thread's folders with all that is in them. Idempotent. Raises SandboxError where that fails."""
+        await self._run(Event(), _delete, self._folder_of(thread_id).parent)
+
+    async def _run(self, stop: Event, work: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        """In a thread. Raises SandboxError only, whatever commands have made of the folders."""
+        try:
+            return await self._ground.threads.run_stoppable(stop, work, *args, **kwargs)
+        except Refused as refused:
+            reason = refused.detail or refused.code
+            raise SandboxError(f"the thread's folders cannot be used: {reason}") from refused
+
+    def close(self) -> None:
+        """Idempotent."""
+        self._ground.threads.close()
+
+    def _probe(self) -> tuple[str, ...]:
+        probe()
+        with acting_as(self.owner):
+            pass  # raises where root may not take another user's rights
+        for mount in self._settings.mounts:
+            try:
+                Folder.at(mount.host).close()
+            except OSError as error:
+                reason = os.strerror(error.errno or 0).lower()
+                hint = "host should name a folder itself, not a link to one"
+                raise SandboxUnavailable(f"sandbox.mounts: {mount.path}: {reason}", hint) from error
+        return tuple(_stranger(self.owner)) if self.owner else ()
+
+    def _make(self, user_data: Path) -> None:
+        user_data.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with Folder.at(user_data) as folder:
+            for name in OWN.values():
+                with suppress(FileExistsError):
+                    os.mkdir(name, 0o700, dir_fd=folder.fd)
+                with opened_up(folder, name) as own:
+                    if self.owner is not None and os.fstat(own.fd).st_uid != self.owner.uid:
+                        self._give(own, self.owner)
+
+    def _give(self, folder: Folder, owner: Owner) -> None:
+        """Give a folder that no command could reach so far, with the files that the gateway put there meanwhile.
+
+        Later ones must have their owner from the beginning: by now a command could put anything in a name's place.
+        """
+        with os.scandir(folder.fd) as entries:
+            names = [entry.name for entry in entries if entry.is_file(follow_symlinks=False)]
+        for name in names:
+            with suppress(Refused):  # what has a second name stays as it is
+                fd, _ = folder.file(name)
+                try:
+                    os.fchown(fd, owner.uid, owner.gid)
+                finally:
+                    os.close(fd)
+        os.fchown(folder.fd, owner.uid, owner.gid)
+
+    def _count(self, user_data: Path, stop: Event) -> Usage:
+        usage = Usage()
+        most = self._settings.limits.inodes * 2
+        try:
+            top = Folder.at(user_data)
+        except FileNotFoundError:
+            return usage
+        with top as folder:
+            for name in OWN.values():
+                with opened_up(folder, name) as own:
+                    usage += usage_of(own, most_inodes=most, stop=stop)
+        return usage
+
+
+def _stranger(owner: Owner) -> list[str]:
+    try:
+        name = pwd.getpwuid(owner.uid).pw_name
+    except KeyError:
+        return []
+    return [f"commands share the user {name} ({owner.uid}) with other programs of this machine: choose sandbox.uid"]
+
+
+def _delete(thread: Path) -> None:
+    try:
+        parent = Folder.at(thread.parent)
+    except FileNotFoundError:
+        return
+    with parent:
+        remove_tree(parent, thread.name)

@@ -1,0 +1,29 @@
+"""The bench of the provider `bubblewrap`."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import uuid
+from typing import TYPE_CHECKING
+
+from sandbox.bubblewrap.provider import BubblewrapProvider
+from sandbox.workspace import Workspaces
+from tests.contracts.sandbox_bench import SETTINGS, SandboxBench
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+
+def _make(folder_of: Callable[[str], Path]) -> BubblewrapProvider:
+    return BubblewrapProvider(SETTINGS, Workspaces(folder_of, SETTINGS), instance=f"contract-{uuid.uuid4().hex[:8]}")
+
+
+def _missing() -> str:
+    """In CI it is never missing: then the tests fail."""
+    found = shutil.which("bwrap", path="/usr/bin:/bin") or os.environ.get("CI") == "true"
+    return "" if found else "bubblewrap is not installed"
+
+
+BUBBLEWRAP = SandboxBench(_make, missing=_missing)

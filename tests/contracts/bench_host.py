@@ -1,0 +1,29 @@
+"""The bench of the provider `host`; without commands where the tests are root's, since it refuses those."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from typing import TYPE_CHECKING
+
+from sandbox.host.provider import host_provider
+from sandbox.workspace import Workspaces
+from tests.contracts.sandbox_bench import SETTINGS, Ability, SandboxBench
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from sandbox.base import SandboxProvider
+
+AS_ROOT = os.geteuid() == 0
+REASON = "it runs no commands for root"
+
+
+def _make(folder_of: Callable[[str], Path]) -> SandboxProvider:
+    host = SETTINGS.host.model_copy(update={"allow_host_bash": not AS_ROOT})
+    settings = SETTINGS.model_copy(update={"use": "host", "host": host})
+    return host_provider(settings, Workspaces(folder_of, settings), instance=f"contract-{uuid.uuid4().hex[:8]}")
+
+
+HOST = SandboxBench(_make, lacks={Ability.COMMANDS: REASON, Ability.SHELL: REASON} if AS_ROOT else {})

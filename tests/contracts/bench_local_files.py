@@ -1,0 +1,69 @@
+"""The bench of the file half that providers with folders on this machine share: a provider without commands."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sandbox.base import CommandResult, Isolation, Report, SandboxUnavailable, sandbox_id
+from sandbox.workspace import Workspaces
+from tests.contracts.sandbox_bench import SETTINGS, Ability, SandboxBench
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from sandbox.files.local import LocalFiles
+
+
+class FilesOnly:
+    """Sandbox port without commands."""
+
+    def __init__(self, thread_id: str, files: LocalFiles) -> None:
+        self.id = sandbox_id(thread_id)
+        self.read_file = files.read_file
+        self.fetch = files.fetch
+        self.write_file = files.write_file
+        self.update_file = files.update_file
+        self.list_dir = files.list_dir
+        self.glob = files.glob
+        self.grep = files.grep
+
+    async def execute_command(
+        self, command: str, *, timeout: float, on_output: Callable[[str], None] | None = None
+    ) -> CommandResult:
+        raise SandboxUnavailable("this sandbox has files only")
+
+
+class FilesOnlyProvider:
+    """SandboxProvider port."""
+
+    def __init__(self, folder_of: Callable[[str], Path]) -> None:
+        self._workspaces = Workspaces(folder_of, SETTINGS)
+        self._held: dict[str, FilesOnly] = {}
+
+    async def start(self) -> Report:
+        shortfalls = await self._workspaces.start()
+        return Report(provider="files", isolation=Isolation.NONE, bash=False, shortfalls=shortfalls)
+
+    async def acquire(self, thread_id: str) -> FilesOnly:
+        made = FilesOnly(thread_id, await self._workspaces.open(thread_id))
+        return self._held.setdefault(thread_id, made)
+
+    def get(self, thread_id: str) -> FilesOnly | None:
+        return self._held.get(thread_id)
+
+    async def release(self, thread_id: str) -> None:
+        self._held.pop(thread_id, None)
+
+    async def forget(self, thread_id: str) -> None:
+        await self.release(thread_id)
+
+    async def shutdown(self) -> None:
+        self._held.clear()
+        self._workspaces.close()
+
+
+LOCAL_FILES = SandboxBench(
+    FilesOnlyProvider,
+    lacks={Ability.COMMANDS: "it has files only", Ability.SHELL: "it has files only"},
+)

@@ -1,0 +1,29 @@
+"""The providers that the sandbox contract runs on: each has its line here."""
+
+from __future__ import annotations
+
+from sandbox.memory.provider import MemoryProvider
+from tests.contracts.bench_bubblewrap import BUBBLEWRAP
+from tests.contracts.bench_docker import DOCKER
+from tests.contracts.bench_host import HOST
+from tests.contracts.bench_local_files import LOCAL_FILES
+from tests.contracts.bench_remote import REMOTE_BUBBLEWRAP, REMOTE_MEMORY
+from tests.contracts.sandbox_bench import SETTINGS, Ability, SandboxBench
+
+MEMORY = SandboxBench(
+    lambda folder_of: MemoryProvider(SETTINGS),
+    lacks={
+        Ability.SHELL: "its commands are interpreted in this process",
+        Ability.HOST_FOLDERS: "its files are in memory",
+    },
+)
+
+SANDBOX_BENCHES: dict[str, SandboxBench] = {
+    "memory": MEMORY,
+    "local files": LOCAL_FILES,
+    "bubblewrap": BUBBLEWRAP,
+    "host": HOST,
+    "remote, memory behind it": REMOTE_MEMORY,
+    "remote, bubblewrap behind it": REMOTE_BUBBLEWRAP,
+    "docker": DOCKER,
+}

@@ -1,0 +1,92 @@
+"""A provider on a daemon of the tests' own."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import time
+import uuid
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from sandbox.config import SandboxSettings
+from sandbox.docker.config import DockerSettings
+from sandbox.docker.provider import DockerProvider
+from sandbox.workspace import Workspaces
+from tests.sandbox.docker.daemon import IMAGE, Daemon, the_daemon
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Iterator
+
+    from sandbox.base import Report
+
+
+@pytest.fixture(scope="session")
+def daemon() -> Daemon:
+    return the_daemon()
+
+
+@pytest.fixture
+def data() -> Iterator[Path]:
+    """A gateway's data folder."""
+    folder = Path(tempfile.mkdtemp(prefix="antler-data-", dir="/tmp"))
+    yield folder
+    shutil.rmtree(folder)
+
+
+@dataclass
+class Gateway:
+    """Makes providers as one gateway would, before and after its restarts, and looks at its containers."""
+
+    daemon: Daemon
+    data: Path
+    instance: str = field(default_factory=lambda: uuid.uuid4().hex[:8])
+    providers: list[DockerProvider] = field(default_factory=list)
+    report: Report | None = None
+    runtime: Path | None = None
+
+    def folder(self, thread_id: str) -> Path:
+        return self.data / "threads" / thread_id / "user-data"
+
+    def make(
+        self, settings: dict[str, Any] | None = None, now: Callable[[], float] = time.monotonic, **docker: Any
+    ) -> DockerProvider:
+        """A provider that has not been started. settings: of the sandbox. docker: of the section docker."""
+        common = SandboxSettings.model_validate({"limits": {"free_disk_mb": 1}} | (settings or {}))
+        own = DockerSettings.model_validate({"image": IMAGE, "host": self.daemon.host} | docker)
+        workspaces = Workspaces(self.folder, common)
+        provider = DockerProvider(common, own, workspaces, instance=self.instance, runtime=self.runtime, now=now)
+        self.providers.append(provider)
+        return provider
+
+    async def start(
+        self, settings: dict[str, Any] | None = None, now: Callable[[], float] = time.monotonic, **docker: Any
+    ) -> DockerProvider:
+        provider = self.make(settings, now, **docker)
+        self.report = await provider.start()
+        return provider
+
+    def containers(self) -> dict[str, str]:
+        """The gateway's containers: id by name."""
+        with self.daemon.client() as client:
+            listed = client.get("/containers/json", params={"all": "1"}).raise_for_status().json()
+        mine = [each for each in listed if each["Labels"].get("antler.instance") == self.instance]
+        return {each["Names"][0].lstrip("/"): each["Id"] for each in mine}
+
+    def inspect(self) -> dict[str, Any]:
+        """Its only container, as the daemon describes it."""
+        (container,) = self.containers().values()
+        with self.daemon.client() as client:
+            found: dict[str, Any] = client.get(f"/containers/{container}/json").raise_for_status().json()
+        return found
+
+
+@pytest.fixture
+async def gateway(daemon: Daemon, data: Path) -> AsyncIterator[Gateway]:
+    made = Gateway(daemon, data)
+    yield made
+    for provider in made.providers:
+        await provider.shutdown()

@@ -1,0 +1,125 @@
+"""What is said when there can be no containers, and what to do about it."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import tarfile
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from sandbox.base import SandboxUnavailable
+from sandbox.config import SandboxSettings
+from sandbox.docker import checks
+from sandbox.docker.api import DockerApi
+from sandbox.docker.config import DockerSettings
+from sandbox.files.rights import Owner, acting_as
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.sandbox.docker.conftest import Gateway
+    from tests.sandbox.docker.daemon import Daemon
+
+
+async def test_no_daemon(gateway: Gateway, tmp_path: Path) -> None:
+    provider = gateway.make(host=f"unix://{tmp_path}/none.sock")
+    with pytest.raises(SandboxUnavailable, match="cannot be reached") as caught:
+        await provider.start()
+    assert "systemctl start docker" in caught.value.hint
+    assert str(tmp_path) not in str(caught.value)
+
+
+async def test_no_permission(daemon: Daemon) -> None:
+    async def ask() -> None:
+        api = DockerApi(daemon.host)
+        try:
+            await api.info()
+        finally:
+            await api.close()
+
+    def as_somebody_else() -> None:
+        with acting_as(Owner(60_701, 60_701)):
+            asyncio.run(ask())
+
+    with pytest.raises(SandboxUnavailable, match="may not use") as caught:
+        await asyncio.to_thread(as_somebody_else)
+    assert "group docker" in caught.value.hint
+
+
+async def test_no_image(gateway: Gateway) -> None:
+    provider = gateway.make(image="nobody/has-this:1")
+    with pytest.raises(SandboxUnavailable, match="there is no image nobody/has-this:1") as caught:
+        await provider.start()
+    assert caught.value.hint == "docker pull nobody/has-this:1"
+
+
+async def test_an_image_without_a_shell(gateway: Gateway) -> None:
+    archive = io.BytesIO()
+    tarfile.open(fileobj=archive, mode="w").close()
+    with gateway.daemon.client() as client:
+        query = {"fromSrc": "-", "repo": "antler-test", "tag": "empty"}
+        client.post("/images/create", params=query, content=archive.getvalue()).raise_for_status()
+    provider = gateway.make(image="antler-test:empty")
+    with pytest.raises(SandboxUnavailable) as caught:
+        await provider.start()
+    assert "should name an image with" in caught.value.hint
+    assert gateway.containers() == {}
+
+
+async def test_no_network(gateway: Gateway) -> None:
+    egress = {"network": {"mode": "egress", "allow": ["pypi.org"]}}
+    with pytest.raises(SandboxUnavailable, match="no network for commands"):
+        gateway.make(egress)
+    provider = gateway.make(egress, network="nowhere")
+    with pytest.raises(SandboxUnavailable, match="there is no network nowhere"):
+        await provider.start()
+
+
+async def test_a_daemon_that_does_not_find_the_folders(gateway: Gateway) -> None:
+    provider = gateway.make(host_paths={str(gateway.data): "/nowhere"})
+    with pytest.raises(SandboxUnavailable, match="does not find") as caught:
+        await provider.start()
+    assert "host_paths" in caught.value.hint
+
+
+def test_a_network_of_ones_own_is_not_the_hosts() -> None:
+    with pytest.raises(ValueError, match="network of its own"):
+        DockerSettings(network="host")
+
+
+@pytest.mark.parametrize("host", ["/var/run/docker.sock", "/run", "/var/run", "/srv/daemon"])
+def test_the_daemons_socket_is_never_mounted(host: str) -> None:
+    settings = SandboxSettings.model_validate({"mounts": [{"path": "/mnt/x", "host": host}]})
+    docker = DockerSettings(host="unix:///srv/daemon/docker.sock")
+    with pytest.raises(SandboxUnavailable, match="as good as root"):
+        checks.refuse_settings(settings, docker)
+
+
+def test_other_folders_can_be_mounted(tmp_path: Path) -> None:
+    settings = SandboxSettings.model_validate({"mounts": [{"path": "/mnt/x", "host": str(tmp_path)}]})
+    checks.refuse_settings(settings, DockerSettings())
+
+
+@pytest.mark.parametrize("option", ["name=rootless", "name=userns"])
+def test_a_daemon_that_maps_users(option: str) -> None:
+    with pytest.raises(SandboxUnavailable, match="maps users"):
+        checks.shortfalls({"OSType": "linux", "SecurityOptions": ["name=seccomp,profile=default", option]})
+
+
+def test_what_a_daemon_does_not_enforce_is_said() -> None:
+    info: dict[str, Any] = {
+        "OSType": "linux",
+        "SecurityOptions": ["name=seccomp,profile=default"],
+        "MemoryLimit": True,
+        "SwapLimit": True,
+        "PidsLimit": True,
+        "CpuCfsQuota": True,
+    }
+    common = checks.shortfalls(info)
+    assert checks.shortfalls(info | {"SwapLimit": False, "SecurityOptions": []}) == [
+        "memory is limited, but not the swap beyond it",
+        "the daemon filters no system calls (seccomp is off)",
+        *common,
+    ]

@@ -1,0 +1,227 @@
+"""The way out: listed hosts at public addresses, through the proxy alone, and nothing else of the network."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import uuid
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+import pytest
+
+from sandbox.bubblewrap.provider import BubblewrapProvider
+from sandbox.config import SandboxSettings
+from sandbox.egress.guard import is_host_name, is_listed, is_public
+from sandbox.egress.proxy import EgressProxy
+from sandbox.workspace import Workspaces
+from tests.sandbox.conftest import private_folder
+from tests.sandbox.escapes.world import World
+from tests.sandbox.modes import BUBBLEWRAP_ROOT, BUBBLEWRAP_USER, Driver, Mode
+from tests.sandbox.test_escapes import attempt_everything
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+LONG = 60.0
+EGRESS = {"network": {"mode": "egress", "allow": ["ok.example.org"]}}
+
+INSIDE = (
+    *("127.0.0.1", "0.0.0.0", "10.1.2.3", "100.64.0.1", "100.100.100.200", "169.254.169.254", "172.16.0.1"),
+    *("192.0.0.192", "192.0.2.1", "192.168.1.1", "198.18.0.1", "224.0.0.1", "240.0.0.1", "255.255.255.255"),
+    *("168.63.129.16", "::1", "::", "::ffff:127.0.0.1", "::ffff:8.8.8.8", "::127.0.0.1", "64:ff9b::a9fe:a9fe"),
+    *("64:ff9b:1::1", "2002:7f00:1::", "2001:0:a9fe:a9fe::1", "2001:db8::1", "fec0::1", "fe80::1", "fe80::1%eth0"),
+    *("fd00:ec2::254", "ff02::1", "100::1", "3fff::1", "", "localhost", "0x7f000001", "127.1", "2130706433"),
+)
+
+
+@pytest.mark.parametrize("address", INSIDE)
+def test_addresses_inside(address: str) -> None:
+    assert not is_public(address)
+
+
+@pytest.mark.parametrize("address", ["8.8.8.8", "151.101.0.223", "2606:4700::1111", "2a04:4e42::223"])
+def test_public_addresses(address: str) -> None:
+    assert is_public(address)
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        *("localhost", "127.0.0.1", "2130706433", "0x7f.1", "a.0x7f", "[::1]", "evil\0.example.org", "a..b", ".a.b"),
+        *(
+            "example.org.",
+            "ex%61mple.org",
+            "exa_mple.org",
+            "-a.org",
+            "ex\u00e4mple.org",
+            "a" * 64 + ".org",
+            "",
+            "a.b/c",
+        ),
+    ],
+)
+def test_what_is_no_host_name(host: str) -> None:
+    assert not is_host_name(host)
+
+
+def test_the_list_means_what_it_says() -> None:
+    allow = ("pypi.org", "*.example.org")
+    assert is_listed("pypi.org", allow)
+    assert is_listed("a.b.example.org", allow)
+    for host in ("evilpypi.org", "a.pypi.org", "example.org", "evilexample.org", "pypi.org.evil.net"):
+        assert not is_listed(host, allow)
+
+
+class Origin:
+    """A host of the internet, on this machine: it answers every connection and keeps what it heard."""
+
+    def __init__(self) -> None:
+        self.port = 0
+        self.heard: list[bytes] = []
+
+    @asynccontextmanager
+    async def serve(self) -> AsyncIterator[None]:
+        async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            self.heard.append(await reader.readuntil(b"\r\n\r\n"))
+            writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: close\r\n\r\nhello")
+            await writer.drain()
+            writer.close()
+
+        server = await asyncio.start_server(answer, "127.0.0.1", 0)
+        self.port = server.sockets[0].getsockname()[1]
+        async with server:
+            yield
+
+
+@pytest.fixture
+async def origin() -> AsyncIterator[Origin]:
+    made = Origin()
+    async with made.serve():
+        yield made
+
+
+def proxy_to(origin: Origin, *, addresses: tuple[str, ...] = ("127.0.0.1",), public: bool = True) -> EgressProxy:
+    """A proxy for which ok.example.org is at these addresses of this machine, public ones if so said."""
+
+    async def resolve(host: str, port: int) -> list[str]:
+        assert host == "ok.example.org"
+        return list(addresses)
+
+    judge = (lambda address: True) if public else is_public
+    return EgressProxy(("ok.example.org",), ports=frozenset({origin.port}), resolve=resolve, public=judge)
+
+
+async def asked(proxy: EgressProxy, request: str) -> str:
+    listener = socket.create_server(("127.0.0.1", 0))
+    address = listener.getsockname()
+    async with asyncio.timeout(LONG), proxy.serve(listener):
+        reader, writer = await asyncio.open_connection(*address)
+        writer.write(request.encode("latin-1"))
+        answer = (await reader.read()).decode()
+        writer.close()
+        await writer.wait_closed()
+        return answer
+
+
+async def test_a_plain_request_goes_to_its_host_only(origin: Origin) -> None:
+    url = f"http://ok.example.org:{origin.port}/path?q=1"
+    answer = await asked(
+        proxy_to(origin), f"GET {url} HTTP/1.1\r\nHost: other.net\r\nProxy-Authorization: x\r\nA: b\r\n\r\n"
+    )
+    assert answer.endswith("hello")
+    host = f"Host: ok.example.org:{origin.port}"
+    assert origin.heard == [f"GET /path?q=1 HTTP/1.1\r\n{host}\r\nA: b\r\nConnection: close\r\n\r\n".encode()]
+
+
+async def test_a_tunnel(origin: Origin) -> None:
+    target = f"ok.example.org:{origin.port}"
+    answer = await asked(proxy_to(origin), f"CONNECT {target} HTTP/1.1\r\n\r\nGET / HTTP/1.1\r\n\r\n")
+    assert answer.startswith("HTTP/1.1 200 Connection established\r\n\r\n")
+    assert answer.endswith("hello")
+
+
+@pytest.mark.parametrize(
+    ("target", "status"),
+    [
+        ("evil.example.org:{port}", "403"),
+        ("127.0.0.1:{port}", "403"),
+        ("ok.example.org.:{port}", "403"),
+        ("ok.example.org\0.evil.net:{port}", "403"),
+        ("ok.example.org:22", "403"),
+        ("[::1]:{port}", "403"),
+        ("ok.example.org", "400"),
+        ("ok.example.org:x", "400"),
+        ("ok.example.org:" + "9" * 5000, "400"),
+    ],
+)
+async def test_what_is_not_listed_is_refused(origin: Origin, target: str, status: str) -> None:
+    answer = await asked(proxy_to(origin), f"CONNECT {target.format(port=origin.port)} HTTP/1.1\r\n\r\n")
+    assert answer.startswith(f"HTTP/1.1 {status} ")
+    assert origin.heard == []
+
+
+@pytest.mark.parametrize("addresses", [("127.0.0.1",), ("8.8.8.8", "127.0.0.1"), ("::ffff:127.0.0.1",), ()])
+async def test_a_listed_name_at_an_address_inside_is_refused(origin: Origin, addresses: tuple[str, ...]) -> None:
+    proxy = proxy_to(origin, addresses=addresses, public=False)
+    answer = await asked(proxy, f"CONNECT ok.example.org:{origin.port} HTTP/1.1\r\n\r\n")
+    assert answer.startswith("HTTP/1.1 403 ")
+    assert origin.heard == []
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        "\x16\x03\x01 hello\r\n\r\n",
+        "GET / HTTP/1.1\r\n\r\n",
+        "GET ftp://a.b/ HTTP/1.1\r\n\r\n",
+        "GET http://ok.example.org/ HTTP/1.1\r\nA: b\nHost: other.example.org\r\n\r\n",
+    ],
+)
+async def test_what_is_no_request_is_refused(origin: Origin, request_: str) -> None:
+    assert (await asked(proxy_to(origin), request_)).startswith("HTTP/1.1 400 ")
+
+
+async def test_a_flood_of_connections_takes_few_descriptors_and_little_time(origin: Origin) -> None:
+    listener = socket.create_server(("127.0.0.1", 0), backlog=128)
+    address = listener.getsockname()
+    async with asyncio.timeout(LONG), proxy_to(origin).serve(listener):
+        clients = [socket.create_connection(address) for _ in range(100)]
+        before = len(os.listdir("/proc/self/fd"))
+        more = 0
+        for _ in range(1000):
+            await asyncio.sleep(0)
+            more = max(more, len(os.listdir("/proc/self/fd")) - before)
+        for client in clients:
+            client.close()
+    assert more == 32
+
+
+async def test_a_command_reaches_a_listed_host_through_the_proxy(tmp_path: Path, origin: Origin) -> None:
+    BUBBLEWRAP_USER.require()
+    settings = SandboxSettings()
+    workspaces = Workspaces(lambda thread: tmp_path / thread / "user-data", settings)
+    provider = BubblewrapProvider(
+        settings, workspaces, instance=f"egress-{uuid.uuid4().hex[:8]}", proxy=proxy_to(origin)
+    )
+    await provider.start()
+    sandbox = await provider.acquire("t")
+    fetch = 'python3 -c "import sys, urllib.request as u; print(u.urlopen(sys.argv[1]).read())" {} 2>&1 | tail -n 1'
+    reached, refused = [
+        (await sandbox.execute_command(fetch.format(f"http://{host}:{origin.port}/"), timeout=LONG)).output
+        for host in ("ok.example.org", "evil.example.org")
+    ]
+    await provider.shutdown()
+    assert reached == "b'hello'\n"
+    assert "403" in refused
+
+
+@pytest.mark.parametrize("mode", [BUBBLEWRAP_ROOT, BUBBLEWRAP_USER], ids=["root", "user"])
+def test_with_a_way_out_nothing_else_gets_out(mode: Mode) -> None:
+    mode.require()
+    with World(mode.user) as world:
+        driver = Driver(mode, private_folder(world.top / "data", mode), settings=EGRESS)
+        escaped, _ = attempt_everything(world, driver)
+        assert escaped == {}

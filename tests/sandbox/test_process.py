@@ -1,0 +1,164 @@
+"""Programs that are started, told of, stopped and gone: nothing of them is left, in whatever way they end."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import uuid
+from typing import TYPE_CHECKING
+
+import pytest
+
+from sandbox.launcher.client import Branch, Launcher
+from sandbox.launcher.spec import LaunchSpec
+from sandbox.process import NotStarted, Running, Stop, run
+from tests.sandbox.processes import has_ended, marked, parent_of
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+
+LONG = 60.0
+
+
+@pytest.fixture
+async def launcher() -> AsyncIterator[Launcher]:
+    made = Launcher()
+    await made.start()
+    yield made
+    await made.close()
+
+
+def bash(command: str, **env: str) -> LaunchSpec:
+    return LaunchSpec(argv=("/bin/bash", "-c", command), env=tuple(env.items()))
+
+
+async def test_environment_descriptors_and_input_are_exactly_what_is_given(launcher: Launcher) -> None:
+    outcome = await run(launcher, bash("env | sort; ls /proc/self/fd | wc -l; cat; id -u", GIVEN="1"), timeout=LONG)
+    lines = outcome.text.output.split()
+    assert lines == ["GIVEN=1", "PWD=/", "SHLVL=1", "_=/usr/bin/env", "4", str(os.getuid())]
+
+
+async def test_output_of_both_streams_is_told_as_it_comes(launcher: Launcher) -> None:
+    told: asyncio.Queue[str] = asyncio.Queue()
+    running = asyncio.create_task(
+        run(launcher, bash("echo one; echo two >&2; sleep 600"), timeout=LONG, on_output=told.put_nowait)
+    )
+    heard = ""
+    async with asyncio.timeout(LONG):
+        while heard != "one\ntwo\n":
+            heard += await told.get()
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+
+
+FLOODS = {
+    "a small pipe": "fcntl.fcntl(1, fcntl.F_SETPIPE_SZ, 4096)\nwhile True: os.write(1, bytes(4096))",
+    "packets": "fcntl.fcntl(1, fcntl.F_SETFL, os.O_WRONLY | os.O_DIRECT)\nwhile True: os.write(1, b'xy')",
+    "bytes": "while True: os.write(1, b'x')",
+}
+
+
+@pytest.mark.parametrize("flood", FLOODS)
+async def test_a_flood_is_read_at_a_pace_however_small_its_pieces(launcher: Launcher, flood: str) -> None:
+    told = 0
+
+    def tell(piece: str) -> None:
+        nonlocal told
+        told += 1
+
+    spec = LaunchSpec(argv=("/usr/bin/python3", "-c", f"import fcntl, os\n{FLOODS[flood]}"))
+    outcome = await run(launcher, spec, timeout=2.0, on_output=tell)
+    assert outcome.stopped is Stop.TIME
+    assert 0 < told < 250 * outcome.seconds + 300  # the last of a pipe of packets is read at once
+
+
+THIEF = """
+import os
+own = os.open("/proc/self/fd/1", os.O_RDONLY | os.O_NONBLOCK)
+for _ in range(300_000):
+    os.write(1, b"x")
+    try:
+        os.read(own, 100)
+    except BlockingIOError:
+        pass
+"""
+
+
+async def test_a_program_that_takes_its_own_output_back_troubles_nobody(launcher: Launcher) -> None:
+    troubles: list[object] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: troubles.append(context))
+    spec = LaunchSpec(argv=("/usr/bin/python3", "-c", THIEF))
+    assert (await run(launcher, spec, timeout=LONG)).exit_code == 0
+    assert troubles == []
+
+
+async def test_inputs_are_found_at_their_descriptors(launcher: Launcher) -> None:
+    spec = LaunchSpec(argv=("/bin/cat", "/dev/fd/10", "/dev/fd/11"), inputs=(b"first,", b"second"))
+    assert (await run(launcher, spec, timeout=LONG)).text.output == "first,second"
+
+
+@pytest.mark.parametrize("how", ["time", "cancel"])
+async def test_daemons_go_with_their_program(launcher: Launcher, how: str) -> None:
+    mark = uuid.uuid4().hex
+    ready = asyncio.Event()
+    daemon = f"(setsid nohup bash -c 'trap \"\" TERM HUP; exec -a {mark} sleep 600' & ) ; echo ready; sleep 600"
+    timeout = 1.0 if how == "time" else LONG
+    running = asyncio.create_task(run(launcher, bash(daemon), timeout=timeout, on_output=lambda _: ready.set()))
+    async with asyncio.timeout(LONG):
+        await ready.wait()
+    if how == "cancel":
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+    else:
+        assert (await running).stopped is Stop.TIME
+    assert marked(mark) == []
+
+
+async def test_a_program_can_be_stopped_for_other_reasons(launcher: Launcher) -> None:
+    def stop(running: Running) -> None:
+        running.stop(Stop.SPACE)
+
+    outcome = await run(launcher, bash("sleep 600"), timeout=LONG, watch=stop)
+    assert (outcome.stopped, outcome.exit_code) == (Stop.SPACE, 128 + signal.SIGKILL)
+
+
+async def test_many_at_once_keep_their_outputs_apart_and_leave_no_descriptor(launcher: Launcher) -> None:
+    before = len(os.listdir("/proc/self/fd"))
+    outcomes = await asyncio.gather(*(run(launcher, bash(f"echo {n}"), timeout=LONG) for n in range(40)))
+    assert [each.text.output for each in outcomes] == [f"{n}\n" for n in range(40)]
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+async def test_what_cannot_be_started_says_why(launcher: Launcher) -> None:
+    with pytest.raises(NotStarted) as refused:
+        await run(launcher, LaunchSpec(argv=("/no/such/program",)), timeout=LONG)
+    assert "/no/such/program" in refused.value.problem
+    assert "/no/such/program" not in str(refused.value)
+    assert (await run(launcher, bash("exit 126"), timeout=LONG)).exit_code == 126
+
+
+@pytest.mark.parametrize("make", [lambda launcher: launcher, lambda launcher: Branch(launcher, ())])
+async def test_who_starts_programs_is_replaced_when_killed_and_they_go_on(
+    launcher: Launcher, make: Callable[[Launcher], Launcher | Branch]
+) -> None:
+    starter = make(launcher)
+    lines: asyncio.Queue[str] = asyncio.Queue()
+    slow = asyncio.create_task(
+        run(starter, bash("echo $PPID; read -t 600 < <(sleep 600)"), timeout=LONG, on_output=lines.put_nowait)
+    )
+    async with asyncio.timeout(LONG):
+        keeper = int(await lines.get())
+        parent = parent_of(keeper)
+        os.kill(parent, signal.SIGKILL)
+        await asyncio.to_thread(has_ended, parent, LONG)
+        while (await run(starter, bash("echo new"), timeout=LONG)).text.output != "new\n":
+            pass
+    assert not slow.done()
+    slow.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await slow
+    if isinstance(starter, Branch):
+        starter.close()
