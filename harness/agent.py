@@ -8,7 +8,6 @@ import langsmith
 from langchain.agents import create_agent
 
 from harness.middleware import ChainParts, middleware_chain
-from harness.prompt import SYSTEM_PROMPT
 from harness.signals import RunScope
 from harness.state import ThreadState
 
@@ -37,12 +36,14 @@ async def _without_thread(
 langsmith.set_runtime_overrides(aio_to_thread=_without_thread)
 
 
-def make_lead_agent(parts: ChainParts, *, tools: Sequence[BaseTool], saver: BaseCheckpointSaver[Any]) -> Graph:
+def make_lead_agent(
+    parts: ChainParts, *, prompt: str, tools: Sequence[BaseTool], saver: BaseCheckpointSaver[Any]
+) -> Graph:
     """The compiled graph of the lead agent for one model."""
     return create_agent(
         parts.model,
         tools=list(tools),
-        system_prompt=SYSTEM_PROMPT,
+        system_prompt=prompt,
         middleware=middleware_chain(parts),
         state_schema=ThreadState,
         context_schema=RunScope,

@@ -13,6 +13,8 @@ from harness.events import FailureKind
 from harness.middleware import ChainParts
 from harness.middleware.summarization import Summarization
 from harness.models import build_model
+from harness.prompt import system_prompt
+from harness.tools.make import sandbox_tools
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -23,7 +25,9 @@ if TYPE_CHECKING:
     from harness.agent import Graph
     from harness.config import LlmSettings, ModelSettings, SummarizationSettings
     from harness.models import BuiltModel, Route
-    from harness.ports import Clock, EffectLog, RunLedger
+    from harness.ports import AuditLog, Clock, EffectLog, RunLedger
+    from harness.sandboxes import SandboxSetup
+    from harness.spool import Spool
 
 MAX_AGENTS = 32
 
@@ -40,7 +44,8 @@ class Agent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parts:
-    """What all agents share."""
+    """What all agents share. sandbox: None where there is none; audit: of its commands. spool: None where files cannot
+    be sent."""
 
     summarization: SummarizationSettings
     llm: LlmSettings
@@ -50,6 +55,9 @@ class Parts:
     clock: Clock
     route: Callable[[str], Route]
     tools: Sequence[BaseTool]
+    sandbox: SandboxSetup | None
+    audit: AuditLog
+    spool: Spool | None
 
 
 class Agents:
@@ -112,6 +120,20 @@ class Agents:
             ledger=parts.ledger,
             clock=parts.clock,
             breaker=self._breakers.of(model.provider),
+            audit=parts.audit if parts.sandbox is not None else None,
+            views_images=settings.supports_vision and parts.sandbox is not None,
         )
-        graph = make_lead_agent(chain, tools=parts.tools, saver=self._saver)
+        graph = make_lead_agent(chain, prompt=self._prompt(), tools=self._tools(settings), saver=self._saver)
         return Agent(settings, model, graph, Summarization(model.chat, parts.summarization, settings, parts.clock))
+
+    def _tools(self, settings: ModelSettings) -> list[BaseTool]:
+        parts = self._parts
+        if parts.sandbox is None:
+            return list(parts.tools)
+        sees = settings.supports_vision
+        own = sandbox_tools(parts.sandbox, spool=parts.spool, sees_images=sees, clock=parts.clock)
+        return [*own, *parts.tools]
+
+    def _prompt(self) -> str:
+        sandbox = self._parts.sandbox
+        return system_prompt(sandbox.report if sandbox else None, sends_files=self._parts.spool is not None)

@@ -40,12 +40,16 @@ class RunContext:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InputFile:
-    """A file that came with the message, already on disk under the thread's uploads."""
+    """A file that came with the message, already on disk under the thread's uploads.
+
+    text_path: its text, converted, in the same folder; None where there is none.
+    """
 
     path: Path
     name: str
     mime_type: str
     size: int
+    text_path: Path | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

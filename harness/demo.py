@@ -1,4 +1,7 @@
-"""The `demo` model: scripted, no key, no network. For trying Antler out and for tests; never a silent fallback."""
+"""The `demo` model: scripted, no key, no network. For trying Antler out and for tests; never a silent fallback.
+
+What it says is in here, what it does in the sandbox in demo_tools.py.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 
+from harness.demo_tools import Move, next_move
 from harness.messages import is_users, users_text
 
 if TYPE_CHECKING:
@@ -48,7 +52,7 @@ LONG = "\n\n".join(
 
 ANSWERS: tuple[tuple[str, str], ...] = (
     (r"hello|hi|hey|hallo|moin|hola|bonjour|你好|您好", f"Hello! {I_AM} {HOW_TO}"),
-    (r"who are you|what are you|help|\?", f"{I_AM} Try `markdown` or `long`. {HOW_TO}"),
+    (r"who are you|what are you|help|\?", f"{I_AM} Try `markdown`, `long`, `run ls` or `write a file`. {HOW_TO}"),
     (r"thanks|thank you|danke|谢谢", f"You are welcome. {I_AM}"),
     (r"markdown", MARKDOWN),
     (r"long", f"{I_AM} {HOW_TO}\n\n{LONG}"),
@@ -56,17 +60,18 @@ ANSWERS: tuple[tuple[str, str], ...] = (
 
 
 class DemoModel(BaseChatModel):
-    """pause: seconds between two words."""
+    """pause: seconds between two words. tools: names of those that it was given."""
 
     pause: float = 0.015
+    tools: frozenset[str] = frozenset()
 
     @property
     def _llm_type(self) -> str:
         return "antler-demo"
 
     def bind_tools(self, tools: Any, **kwargs: Any) -> Any:
-        """The demo model calls no tools, so it takes them and leaves them."""
-        return self
+        """It uses a few of them, by name."""
+        return self.model_copy(update={"tools": frozenset(getattr(tool, "name", "") for tool in tools)})
 
     def _generate(
         self,
@@ -75,8 +80,9 @@ class DemoModel(BaseChatModel):
         run_manager: CallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> ChatResult:
-        text = answer_to(messages)
-        return ChatResult(generations=[ChatGeneration(message=AIMessage(text, usage_metadata=_usage(messages, text)))])
+        move = self._move(messages)
+        message = AIMessage(move.text, tool_calls=list(move.calls), usage_metadata=_usage(messages, move.text))
+        return ChatResult(generations=[ChatGeneration(message=message)])
 
     async def _astream(
         self,
@@ -85,14 +91,23 @@ class DemoModel(BaseChatModel):
         run_manager: AsyncCallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> AsyncIterator[ChatGenerationChunk]:
-        text = answer_to(messages)
-        for word in _words(text):
+        move = self._move(messages)
+        for word in _words(move.text):
             chunk = ChatGenerationChunk(message=AIMessageChunk(content=word))
             if run_manager is not None:
                 await run_manager.on_llm_new_token(word, chunk=chunk)
             yield chunk
             await asyncio.sleep(self.pause)
-        yield ChatGenerationChunk(message=AIMessageChunk(content="", usage_metadata=_usage(messages, text)))
+        last = AIMessageChunk(content="", tool_calls=list(move.calls), usage_metadata=_usage(messages, move.text))
+        yield ChatGenerationChunk(message=last)
+
+    def _move(self, messages: list[BaseMessage]) -> Move:
+        newest = max((place for place, message in enumerate(messages) if is_users(message)), default=-1)
+        said = users_text(messages[newest]).strip() if newest >= 0 else ""
+        move = next_move(said, messages[newest + 1 :], self.tools, number=len(messages))
+        if move is None:
+            return Move(answer_to(messages))
+        return move if move.calls else Move(f"{move.text}\n\n{I_AM} {HOW_TO}")
 
 
 def answer_to(messages: list[BaseMessage]) -> str:

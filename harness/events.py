@@ -85,6 +85,45 @@ class ToolEnded(BaseEvent):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ToolProgress(BaseEvent):
+    """A tool is still at work, for so many seconds. line: the last that it printed, for people; one short line.
+
+    At most one a second and call; worth showing, not worth keeping: the next one says all of it anew.
+    """
+
+    call_id: str
+    tool: str
+    seconds: int
+    line: str
+    type: Literal["tool_progress"] = "tool_progress"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadyFile:
+    """A file for the person, as it was when the agent presented it.
+
+    name: to be shown. path: in the sandbox. spooled: of the copy, relative to the spool folder. size in bytes. kind:
+    "image" only where the content is one that every platform shows.
+    """
+
+    name: str
+    path: str
+    mime_type: str
+    size: int
+    kind: Literal["image", "file"]
+    spooled: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileReady(BaseEvent):
+    """The agent presented a file. Presenting the same path again takes the place of the earlier one."""
+
+    call_id: str
+    file: ReadyFile
+    type: Literal["file_ready"] = "file_ready"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ModelRetrying(BaseEvent):
     """A model call failed and is tried again in `delay` seconds."""
 
@@ -126,13 +165,15 @@ class Resumed(BaseEvent):
 class Finished(BaseEvent):
     """The last event of a run with an answer: the last assistant message without tool calls.
 
-    calls: the limit of model calls that cut it (LIMITED), None where the model's own output limit did.
+    calls: the limit of model calls that cut it (LIMITED), None where the model's own output limit did. files: all that
+    the run presented, in order, also before a restart.
     """
 
     outcome: Outcome
     text: str
     message_id: str
     calls: int | None = None
+    files: tuple[ReadyFile, ...] = ()
     type: Literal["finished"] = "finished"
 
 
@@ -152,7 +193,9 @@ RunEvent = Annotated[
     | TextReset
     | ReasoningDelta
     | ToolStarted
+    | ToolProgress
     | ToolEnded
+    | FileReady
     | ModelRetrying
     | Notice
     | Usage

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 
-FRAMES = ("antler-context", "antler-quoted", "antler-said-by-others", "antler-files", "antler-limit")
-CONTEXT, QUOTED, SAID_BY_OTHERS, FILES, LIMIT = FRAMES
+FRAMES = ("antler-context", "antler-quoted", "antler-said-by-others", "antler-files", "antler-limit", "antler-image")
+CONTEXT, QUOTED, SAID_BY_OTHERS, FILES, LIMIT, IMAGE = FRAMES
 
 _OPENING = "<antler-"
 _TAG = re.compile(r"<(?=\s*/?\s*antler-)", re.IGNORECASE)

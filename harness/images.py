@@ -5,7 +5,9 @@ from __future__ import annotations
 import base64
 import io
 import logging
-from typing import TYPE_CHECKING
+import os
+import stat
+from typing import TYPE_CHECKING, BinaryIO
 
 from PIL import Image, ImageOps
 
@@ -30,19 +32,35 @@ class UnreadableImage(Exception):
     """The file is no picture that can be shown to a model; the text says why, in words for the model."""
 
 
-def image_data_url(path: Path) -> str:
+def upload_data_url(path: Path) -> str:
+    """`image_data_url` of a file among the uploads, where a command may have put a link or a pipe in its place.
+
+    Raises UnreadableImage.
+    """
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        raise UnreadableImage("it cannot be opened any more") from error
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise UnreadableImage("it is not a regular file any more")
+    with os.fdopen(handle, "rb") as file:
+        return image_data_url(file)
+
+
+def image_data_url(source: BinaryIO) -> str:
     """The picture as a data URL, below MAX_BYTES, upright, first frame, no EXIF. Blocking: call it in a thread.
 
     Raises UnreadableImage.
     """
     try:
-        with Image.open(path, formats=FORMATS) as opened:
+        with Image.open(source, formats=FORMATS) as opened:
             if opened.width * opened.height > MAX_PIXELS:
                 raise UnreadableImage(f"it has more than {MAX_PIXELS // 1_000_000} million pixels")
             opened.draft("RGB", (MAX_SIDE, MAX_SIDE))
             picture = _plain(opened)
     except (OSError, SyntaxError, ValueError, EOFError, MemoryError) as error:
-        log.info("unreadable image %s: %s", path.name, error)
+        log.info("unreadable image: %s", error)
         raise UnreadableImage("it is not a readable PNG, JPEG, WEBP or GIF file") from error
     kind, data = _encoded(picture)
     return f"data:image/{kind};base64,{base64.b64encode(data).decode('ascii')}"

@@ -5,6 +5,7 @@ bot/store implements them on the database; tests and `demo` use the twins.
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, Protocol
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from harness.context import HistoryEntry, RunContext, RunInput
     from harness.events import (
         Failed,
+        FileReady,
         Finished,
         ModelRetrying,
         Notice,
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
         TextDelta,
         TextReset,
         ToolEnded,
+        ToolProgress,
         ToolStarted,
         Usage,
     )
@@ -32,7 +35,9 @@ if TYPE_CHECKING:
         | TextReset
         | ReasoningDelta
         | ToolStarted
+        | ToolProgress
         | ToolEnded
+        | FileReady
         | ModelRetrying
         | Notice
         | Usage
@@ -74,6 +79,38 @@ class RunLedger(Protocol):
 
     async def model_called(self, run_id: str) -> int:
         """Count one more model call of the run; returns the count, this call included."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditEntry:
+    """One line about a command of the agent's.
+
+    event: "asked" before it runs, or is refused; "ended" after it ran (a call that a resume answers from its record is
+    asked again and does not end again). verdict: pass, warn or block; rule and reason say why. ending, exit_code,
+    seconds: of "ended" only.
+    """
+
+    at: datetime
+    event: Literal["asked", "ended"]
+    speaker: str
+    conversation: str
+    thread_id: str
+    run_id: str
+    call_id: str
+    command: str
+    verdict: str
+    rule: str = ""
+    reason: str = ""
+    ending: str = ""
+    exit_code: int | None = None
+    seconds: float | None = None
+
+
+class AuditLog(Protocol):
+    """Keeps what the agent's shell was asked to do; only ever grows. Commands may hold secrets of their own."""
+
+    async def append(self, entry: AuditEntry) -> None:
+        """Write one entry. Raises OSError when that cannot be done: then the command does not run."""
 
 
 class Clock(Protocol):
@@ -132,6 +169,16 @@ class MemoryEffectLog:
 
     async def done(self, key: EffectKey, result: str) -> None:
         self.records[key] = Effect(state="done", result=result)
+
+
+@dataclass(slots=True)
+class MemoryAuditLog:
+    """AuditLog in memory, of the newest entries."""
+
+    entries: deque[AuditEntry] = field(default_factory=lambda: deque(maxlen=1000))
+
+    async def append(self, entry: AuditEntry) -> None:
+        self.entries.append(entry)
 
 
 @dataclass(slots=True)

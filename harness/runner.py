@@ -22,8 +22,11 @@ from harness.errors import ModelFailure
 from harness.events import Failed, FailureKind, Finished, Notice, Resumed, TextReset
 from harness.messages import answer_text, calls_allowed, next_message_id, outcome_of
 from harness.models import check_model
+from harness.ports import MemoryAuditLog
 from harness.prompt import user_turn
+from harness.sandboxes import RunSandbox
 from harness.signals import RunScope
+from harness.spool import Spool
 from harness.turn import Turn
 
 if TYPE_CHECKING:
@@ -38,7 +41,10 @@ if TYPE_CHECKING:
     from harness.checkpoint import Checkpoints
     from harness.config import LlmSettings, ModelSettings, SummarizationSettings
     from harness.context import HistoryEntry, RunContext, RunInput
-    from harness.ports import AnyRunEvent, Clock, EffectLog, RunLedger
+    from harness.events import ReadyFile
+    from harness.ports import AnyRunEvent, AuditLog, Clock, EffectLog, RunLedger
+    from harness.sandboxes import SandboxSetup
+    from harness.spool import SpoolSettings
 
 log = logging.getLogger(__name__)
 
@@ -69,8 +75,9 @@ class HarnessRunner:
     ) -> AsyncGenerator[AnyRunEvent, None]:
         """Start the run or go on with it. Iterate it inside `contextlib.aclosing`, so that a stop ends it at once."""
         turn = Turn(ctx.run_id, next_seq)
+        scope = self._scope(ctx)
         try:
-            async with aclosing(self._run(turn, ctx, run_input, attempt)) as events:
+            async with aclosing(self._run(turn, scope, run_input, attempt)) as events:
                 async for event in events:
                     yield event
         except ModelFailure as failure:
@@ -81,16 +88,23 @@ class HarnessRunner:
                 detail_for_log=failure.detail,
                 retry_after=failure.retry_after,
             )
-        except (
-            Exception
-        ):  # the one place where a defect of ours becomes an honest ending instead of a dead conversation
+        except Exception:
+            # The one place where a defect of ours becomes an honest ending instead of a dead conversation.
             log.exception("run %s failed for an unexpected reason", ctx.run_id)
             detail = traceback.format_exc()
             yield turn.event(Failed, kind=FailureKind.INTERNAL, model=ctx.model, detail_for_log=detail)
+        finally:
+            if scope.sandbox is not None:
+                await scope.sandbox.release()
+
+    def _scope(self, ctx: RunContext) -> RunScope:
+        sandbox = self._parts.sandbox
+        return RunScope(ctx, RunSandbox(sandbox.provider, ctx.thread_id) if sandbox is not None else None)
 
     async def _run(
-        self, turn: Turn, ctx: RunContext, run_input: RunInput, attempt: int
+        self, turn: Turn, scope: RunScope, run_input: RunInput, attempt: int
     ) -> AsyncGenerator[AnyRunEvent, None]:
+        ctx = scope.ctx
         agent = self._agents.get(ctx.model)
         saved = await self._checkpoints.newest(ctx.thread_id)
         if saved is not None and saved.metadata.get(RUN_KEY) == ctx.run_id:
@@ -100,32 +114,34 @@ class HarnessRunner:
                 yield turn.event(Resumed, attempt=max(attempt, 2))
                 # What was told of the message in the making is void: it will be told again.
                 yield turn.event(TextReset, message_id=next_message_id(ctx.run_id, state.values["messages"]))
-                async for event in self._stream(turn, agent, ctx, None):
+                async for event in self._stream(turn, agent, scope, None):
                     yield event
         else:
             if attempt > 1:
                 yield turn.event(Resumed, attempt=attempt)
             if saved is not None and not self._is_finished(ctx.thread_id, saved):
                 await threads.settle(agent.graph, self._parts.effects, ctx.thread_id)
-            sees = agent.settings.supports_vision
-            user = await user_turn(ctx, run_input, now=self._parts.clock.now(), sees_images=sees)
+            sees, has_sandbox = agent.settings.supports_vision, scope.sandbox is not None
+            now = self._parts.clock.now()
+            user = await user_turn(ctx, run_input, now=now, sees_images=sees, has_sandbox=has_sandbox)
             if user.unseen:
                 yield turn.event(Notice, kind="images_not_seen", model=agent.settings.name)
-            async for event in self._stream(turn, agent, ctx, {"messages": [user.message]}):
+            async for event in self._stream(turn, agent, scope, {"messages": [user.message]}):
                 yield event
         if turn.answer is None:
             # An earlier process had the whole answer: the graph had finished, or its last step only had to be applied.
             turn.answer = (await self._messages(ctx.thread_id))[-1]
         await self._note(ctx, saved)
-        yield _finished(turn)
+        spool = self._parts.spool
+        yield _finished(turn, await spool.files(ctx.run_id) if spool is not None else ())
 
     async def _stream(
-        self, turn: Turn, agent: Agent, ctx: RunContext, graph_input: dict[str, Any] | None
+        self, turn: Turn, agent: Agent, scope: RunScope, graph_input: dict[str, Any] | None
     ) -> AsyncGenerator[AnyRunEvent, None]:
         stream: Any = agent.graph.astream(
             graph_input,
-            thread_config(ctx.thread_id, run_id=ctx.run_id),
-            context=RunScope(ctx),
+            thread_config(scope.ctx.thread_id, run_id=scope.ctx.run_id),
+            context=scope,
             stream_mode=["messages", "custom"],
             durability="sync",
         )
@@ -199,13 +215,13 @@ class HarnessRunner:
             try:
                 await self._checkpoints.prune(ctx.thread_id, keep=(base.checkpoint["id"],))
             except Exception as error:
-                # A full disk, a lost server: the answer is there, and the next turn clears away as well.
+                # A full disk, a lost server, a defect: the answer is there, and the next turn clears away as well.
                 log.warning("old checkpoints of a thread stay for now: %s: %s", type(error).__name__, error)
             else:
                 known.era = era
 
 
-def _finished(turn: Turn) -> AnyRunEvent:
+def _finished(turn: Turn, files: tuple[ReadyFile, ...]) -> AnyRunEvent:
     answer = turn.answer
     if not isinstance(answer, AIMessage) or answer.tool_calls:
         raise RuntimeError("the graph ended without an answer")
@@ -215,6 +231,7 @@ def _finished(turn: Turn) -> AnyRunEvent:
         text=answer_text(answer),
         message_id=answer.id or "",
         calls=calls_allowed(answer),
+        files=files,
     )
 
 
@@ -230,10 +247,15 @@ async def make_harness(
     clock: Clock,
     route: Callable[[str], tuple[str | None, Path | None]],
     tools: Sequence[BaseTool] = (),
+    sandbox: SandboxSetup | None = None,
+    audit: AuditLog | None = None,
+    spool: SpoolSettings | None = None,
 ) -> HarnessRunner:
     """Open the checkpoints, build the default agent, make the runner.
 
-    database: the path of a SQLite file, or a postgresql:// URL. route: model name -> (proxy, CA file).
+    database: the path of a SQLite file, or a postgresql:// URL. route: model name -> (proxy, CA file). sandbox: None:
+    the agent has no files and runs no commands. audit: of its commands; None: in memory. spool: where files that it
+    presents are kept until they are delivered; None: it presents none.
     Raises ModelSetupError when a model's package is missing or the default model cannot be built.
     """
     for model in models:
@@ -247,6 +269,9 @@ async def make_harness(
         clock=clock,
         route=route,
         tools=tools,
+        sandbox=sandbox,
+        audit=audit if audit is not None else MemoryAuditLog(),
+        spool=Spool(spool) if spool is not None and sandbox is not None else None,
     )
     checkpoints = await open_checkpoints(database)
     agents = Agents(models, parts, checkpoints.saver)

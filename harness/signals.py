@@ -14,14 +14,16 @@ if TYPE_CHECKING:
     from langchain_core.messages import AIMessage
 
     from harness.context import RunContext
-    from harness.events import ModelRetrying, Notice, ToolEnded, ToolStarted, Usage
+    from harness.events import FileReady, ModelRetrying, Notice, ToolEnded, ToolProgress, ToolStarted, Usage
+    from harness.sandboxes import RunSandbox
 
 
 @dataclass(frozen=True, slots=True)
 class RunScope:
-    """The graph's run-scoped context (`runtime.context`): who runs, for middlewares and tools."""
+    """The graph's run-scoped context (`runtime.context`): who runs, and where, for middlewares and tools."""
 
     ctx: RunContext
+    sandbox: RunSandbox | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +49,7 @@ class CallEnded:
 class Told:
     """An event for people that lacks only run_id and seq."""
 
-    make: Callable[..., Usage | Notice | ModelRetrying | ToolStarted | ToolEnded]
+    make: Callable[..., Usage | Notice | ModelRetrying | ToolStarted | ToolProgress | ToolEnded | FileReady]
 
 
 Signal = CallStarted | CallDropped | CallEnded | Told

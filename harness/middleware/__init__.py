@@ -14,7 +14,11 @@ from harness.middleware.effects import EffectGuard
 from harness.middleware.limit import ModelCallLimit
 from harness.middleware.llm_errors import LLMErrorHandling
 from harness.middleware.report import RunReport
+from harness.middleware.sandbox_audit import SandboxAudit
 from harness.middleware.summarization import Summarization
+from harness.middleware.tool_errors import ToolErrorHandling
+from harness.middleware.tool_output import ToolOutputBudget
+from harness.middleware.view_image import ViewImage
 
 if TYPE_CHECKING:
     from langchain.agents.middleware import AgentMiddleware
@@ -22,12 +26,12 @@ if TYPE_CHECKING:
 
     from harness.breaker import Breaker
     from harness.config import LlmSettings, ModelSettings, SummarizationSettings
-    from harness.ports import Clock, EffectLog, RunLedger
+    from harness.ports import AuditLog, Clock, EffectLog, RunLedger
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChainParts:
-    """What the middlewares of one graph need."""
+    """What the middlewares of one graph need. audit: None where no commands are run."""
 
     model: BaseChatModel
     settings: ModelSettings
@@ -38,6 +42,8 @@ class ChainParts:
     ledger: RunLedger
     clock: Clock
     breaker: Breaker
+    audit: AuditLog | None = None
+    views_images: bool = False
 
 
 def middleware_chain(parts: ChainParts) -> list[AgentMiddleware[Any, Any, Any]]:
@@ -48,10 +54,19 @@ def middleware_chain(parts: ChainParts) -> list[AgentMiddleware[Any, Any, Any]]:
         DanglingToolCall(),
         # Around everything that calls the model: each attempt passes the limit and the report below.
         LLMErrorHandling(parts.settings, parts.llm, parts.clock, parts.breaker, summarization),
-        # Around the tool, inside whatever will decide later whether it may run: only real calls are recorded.
+        # Decides whether a command may run, so it stands outside of what records that it did.
+        *([SandboxAudit(parts.audit, parts.clock)] if parts.audit is not None else []),
+        # Around the tool, inside whatever decides whether it may run: only real calls are recorded.
         EffectGuard(parts.effects),
+        # Inside the guard: a failure is a result too, and after a crash it is not tried again.
+        ToolErrorHandling(),
+        # Inside the guard, so that its record and the thread hold the short form; inside the error handling, since it
+        # writes to the sandbox.
+        ToolOutputBudget(),
         # The node hook: history is cut before the request is built, and the cut is stored.
         summarization,
+        # Inside the error handling, so that no retry or summary ever stores a picture.
+        *([ViewImage()] if parts.views_images else []),
         # Inside the guard, so that only calls that really happen are told; outside the limit, whose answer it tells.
         RunReport(parts.settings.name),
         # Innermost: counts every attempt, since each one costs money.

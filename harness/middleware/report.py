@@ -15,6 +15,7 @@ from langchain_core.messages import AIMessage, ToolMessage
 from harness.events import ToolEnded, ToolStarted, Usage
 from harness.messages import next_message_id, stored_form
 from harness.signals import CallEnded, CallStarted, Told, scope_of, tell
+from harness.tools.lines import summary
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
     from langchain.agents.middleware import ModelRequest, ModelResponse, ToolCallRequest
     from langchain_core.messages.ai import UsageMetadata
     from langgraph.types import Command
-
-SUMMARY_CHARACTERS = 80
 
 
 class RunReport(AgentMiddleware[Any, Any, Any]):
@@ -53,7 +52,9 @@ class RunReport(AgentMiddleware[Any, Any, Any]):
     ) -> ToolMessage | Command[Any]:
         call, ok = request.tool_call, False
         call_id, name = call["id"] or "", call["name"]
-        tell(request.runtime, Told(partial(ToolStarted, call_id=call_id, tool=name, summary=_summary(call["args"]))))
+        tell(
+            request.runtime, Told(partial(ToolStarted, call_id=call_id, tool=name, summary=summary(name, call["args"])))
+        )
         try:
             result = await handler(request)
             ok = not (isinstance(result, ToolMessage) and result.status == "error")
@@ -72,12 +73,3 @@ def usage_event(model: str, usage: UsageMetadata) -> Callable[..., Usage]:
         output_tokens=usage["output_tokens"],
         cached_tokens=cached,
     )
-
-
-def _summary(args: dict[str, Any]) -> str:
-    """The first short text among the arguments, on one line."""
-    for value in args.values():
-        if isinstance(value, str) and value.strip():
-            line = " ".join(value.split())
-            return line if len(line) <= SUMMARY_CHARACTERS else line[: SUMMARY_CHARACTERS - 1] + "…"
-    return ""

@@ -16,8 +16,12 @@ from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResu
 from harness.config import LlmSettings, ModelSettings, SummarizationSettings
 from harness.context import RunContext, RunInput, Speaker
 from harness.events import Failed, Finished
-from harness.ports import MemoryEffectLog, MemoryRunLedger
+from harness.ports import MemoryAuditLog, MemoryEffectLog, MemoryRunLedger
 from harness.runner import HarnessRunner, make_harness
+from harness.sandboxes import SandboxSetup
+from harness.spool import SpoolSettings
+from sandbox.base import Isolation, Report
+from sandbox.memory.provider import MemoryProvider
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
@@ -25,7 +29,7 @@ if TYPE_CHECKING:
 
     from langchain_core.tools import BaseTool
 
-    from harness.ports import AnyRunEvent, EffectLog
+    from harness.ports import AnyRunEvent, AuditLog, EffectLog
 
 START = datetime(2025, 3, 1, 12, 0, tzinfo=UTC)
 
@@ -50,6 +54,32 @@ class TurnedClock:
         self.slept.append(seconds)
         self._passed += seconds
         await asyncio.sleep(0)
+
+
+class HeldClock(TurnedClock):
+    """Sleepers wait until the clock is advanced past their time."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._sleepers: list[tuple[float, asyncio.Future[None]]] = []
+        self.asleep = asyncio.Event()
+
+    async def sleep(self, seconds: float) -> None:
+        waker: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._sleepers.append((self._passed + seconds, waker))
+        self.asleep.set()
+        await waker
+
+    async def tick(self, seconds: float) -> None:
+        """Once somebody sleeps: let time pass, and wake whose time has come."""
+        await self.asleep.wait()
+        self.asleep.clear()
+        self.advance(seconds)
+        due = [waker for at, waker in self._sleepers if at <= self._passed]
+        self._sleepers = [(at, waker) for at, waker in self._sleepers if at > self._passed]
+        for waker in due:
+            if not waker.done():
+                waker.set_result(None)
 
 
 Step = str | AIMessage | Exception | Callable[[], Awaitable[str | AIMessage]]
@@ -217,6 +247,9 @@ class Bench:
     llm: LlmSettings = field(default_factory=LlmSettings)
     model_call_limit: int = 100
     tools: Sequence[BaseTool] = ()
+    sandbox: SandboxSetup | None = None
+    audit: AuditLog = field(default_factory=MemoryAuditLog)
+    spool: SpoolSettings | None = None
     database: str = ""
 
     def __post_init__(self) -> None:
@@ -235,11 +268,62 @@ class Bench:
             clock=self.clock,
             route=lambda name: (None, None),
             tools=self.tools,
+            sandbox=self.sandbox,
+            audit=self.audit,
+            spool=self.spool,
         )
         try:
             yield harness
         finally:
             await harness.close()
+
+
+def in_memory(bench: Bench, *, bash: bool = True, provider: MemoryProvider | None = None) -> MemoryProvider:
+    """Give the bench a sandbox in memory, and a folder for the files that it presents."""
+    provider = provider or MemoryProvider()
+    report = Report(provider="memory", isolation=Isolation.FULL, bash=bash)
+    bench.sandbox = SandboxSetup(provider=provider, report=report)
+    bench.spool = SpoolSettings(folder=bench.file.parent / "spool")
+    return provider
+
+
+def results(script: Script) -> list[ToolMessage]:
+    """The tool results in the newest request."""
+    return [message for message in script.requests[-1] if isinstance(message, ToolMessage)]
+
+
+async def answers(
+    bench: Bench, script: Script, *rounds: AIMessage, run: str = "r1", model: ModelSettings | None = None
+) -> list[str]:
+    """One run of these rounds of tool calls: what the model read as their results."""
+    script.steps = [*rounds, "done"]
+    script.check = _require_pairs
+    async with bench.open(model or scripted_settings()) as harness:
+        events = await collect(harness, context(run), said(f"go {run}"))
+    assert finished(events).text == "done"
+    count = sum(len(each.tool_calls) for each in rounds)
+    return [str(message.content) for message in results(script)][-count:]
+
+
+async def stopped_after(harness: HarnessRunner, script: Script, *rounds: AIMessage) -> None:
+    """Run r1 with these rounds, and stop it while the model is asked once more: as a crash leaves it."""
+    asked = asyncio.Event()
+
+    async def silent() -> str:
+        asked.set()
+        await asyncio.Event().wait()
+        return ""
+
+    script.steps = [*rounds, silent]
+    running = asyncio.create_task(collect(harness, context("r1"), said("go")))
+    async with asyncio.timeout(10):
+        await asked.wait()
+    running.cancel()
+    await asyncio.wait({running})
+
+
+def _require_pairs(messages: list[BaseMessage]) -> None:
+    assert unpaired(messages) is None
 
 
 def scripted_settings(**changes: Any) -> ModelSettings:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
 from harness.config import ModelSettings, SummarizationSettings
-from tests.harness.support import Bench, collect, context, finished, said, visible
+from tests.harness.support import Bench, collect, context, finished, in_memory, said, visible
+
+if TYPE_CHECKING:
+    from harness.events import Finished
 
 DEMO = ModelSettings(name="demo", use="demo")
 
@@ -34,3 +39,56 @@ async def test_it_copes_with_its_own_summaries(bench: Bench) -> None:
         for number in range(5):
             events = await collect(harness, context(f"r{number}", model="demo"), said(f"message {number}"))
             assert f"message {number}" in finished(events).text
+
+
+async def ask(bench: Bench, text: str, run: str = "r1") -> Finished:
+    async with bench.open(DEMO) as harness:
+        events = await collect(harness, context(run, model="demo"), said(text, f"m-{run}"))
+    end = finished(events)
+    assert visible(events) == end.text
+    return end
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("run echo hello there", "hello there"),
+        ("Run `ls /mnt/user-data/uploads`", "cat.txt"),
+        ("please list files", "uploads/cat.txt (4 bytes)"),
+        ("show uname", "command not found"),  # the sandbox in memory knows a few commands only
+        ("run cat missing", "[exit code 1]"),
+        ("run cat /etc/shadow", "This did not work"),
+    ],
+)
+async def test_it_uses_the_sandbox(bench: Bench, text: str, shown: str) -> None:
+    in_memory(bench).drive("thread-1").put("/mnt/user-data/uploads/cat.txt", b"meow")
+    end = await ask(bench, text)
+    assert shown in end.text
+    assert "demo model" in end.text
+
+
+async def test_it_writes_a_file_and_sends_it(bench: Bench) -> None:
+    in_memory(bench)
+    for run in ("r1", "r2"):
+        (file,) = (await ask(bench, "write a file", run)).files
+        assert file.name.startswith("hello-")
+        assert file.size > 0
+
+
+async def test_it_says_what_is_missing(bench: Bench) -> None:
+    for text in ("run ls", "list files", "write a file", "show uname"):
+        assert "there is no sandbox here" in (await ask(bench, text, text.replace(" ", "-"))).text
+    in_memory(bench, bash=False)
+    assert "this machine's sandbox holds none" in (await ask(bench, "run ls", "r8")).text
+    assert "/mnt/user-data is empty" in (await ask(bench, "list files", "r9")).text
+
+
+async def test_other_requests_call_no_tool(bench: Bench) -> None:
+    in_memory(bench)
+    assert (await ask(bench, "why do people run marathons?")).text.startswith("You wrote")
+
+
+async def test_what_a_tool_printed_cannot_leave_its_block(bench: Bench) -> None:
+    in_memory(bench)
+    end = await ask(bench, "run printf '```\\n# no heading'")
+    assert "\n````\n```\n# no heading\n````" in end.text

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import io
+import os
 import struct
 import zlib
 from typing import TYPE_CHECKING
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 from PIL import Image
 
-from harness.images import MAX_BYTES, MAX_SIDE, UnreadableImage, image_data_url
+from harness.images import MAX_BYTES, MAX_SIDE, UnreadableImage, upload_data_url
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 def shown(path: Path) -> tuple[Image.Image, int, str]:
     """The picture as the model gets it, its size in bytes, its type."""
-    head, _, payload = image_data_url(path).partition(",")
+    head, _, payload = upload_data_url(path).partition(",")
     data = base64.b64decode(payload)
     return Image.open(io.BytesIO(data)), len(data), head
 
@@ -50,7 +51,7 @@ def test_metadata_is_left_behind_and_rotation_is_applied(tmp_path: Path) -> None
     picture, _, _ = shown(path)
     assert picture.size == (200, 400)
     assert dict(picture.getexif()) == {}
-    assert b"Secret" not in base64.b64decode(image_data_url(path).partition(",")[2])
+    assert b"Secret" not in base64.b64decode(upload_data_url(path).partition(",")[2])
 
 
 def test_transparency_becomes_white(tmp_path: Path) -> None:
@@ -85,7 +86,7 @@ def test_a_bomb_is_refused_by_its_header(tmp_path: Path) -> None:
     path = tmp_path / "bomb.png"
     path.write_bytes(png_that_says(60_000, 60_000))
     with pytest.raises(UnreadableImage, match="million pixels"):
-        image_data_url(path)
+        upload_data_url(path)
 
 
 @pytest.mark.parametrize(
@@ -95,16 +96,26 @@ def test_a_broken_file_is_refused(tmp_path: Path, data: bytes) -> None:
     path = tmp_path / "broken.png"
     path.write_bytes(data)
     with pytest.raises(UnreadableImage):
-        image_data_url(path)
+        upload_data_url(path)
 
 
 def test_formats_that_models_do_not_take_are_not_even_parsed(tmp_path: Path) -> None:
     path = tmp_path / "picture.png"
     Image.new("RGB", (10, 10)).save(path, "TIFF")
     with pytest.raises(UnreadableImage):
-        image_data_url(path)
+        upload_data_url(path)
 
 
 def test_a_missing_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UnreadableImage):
-        image_data_url(tmp_path / "gone.png")
+        upload_data_url(tmp_path / "gone.png")
+
+
+def test_what_was_put_in_an_uploads_place_is_not_opened(tmp_path: Path) -> None:
+    picture, link, pipe = tmp_path / "host.png", tmp_path / "link.png", tmp_path / "pipe.png"
+    Image.new("RGB", (10, 10), "red").save(picture)
+    link.symlink_to(picture)
+    os.mkfifo(pipe)
+    for path in (link, pipe, tmp_path):
+        with pytest.raises(UnreadableImage, match="any more"):
+            upload_data_url(path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -11,10 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from harness.context import InputFile, RunInput, Speaker
+from harness.context import RUN_INPUT, InputFile, RunInput, Speaker
 from harness.frames import FRAMES
 from harness.messages import users_text
-from harness.prompt import SYSTEM_PROMPT, UserTurn, as_data, user_turn
+from harness.prompt import SYSTEM_PROMPT, UserTurn, as_data, system_prompt, user_turn
+from sandbox.base import Isolation, Report
 from tests.harness.support import Bench, Script, collect, context, scripted_settings
 
 if TYPE_CHECKING:
@@ -87,6 +89,45 @@ async def test_files_are_named_honestly(tmp_path: Path) -> None:
     assert "[file report.pdf (application/pdf, 1.2 MB) was attached; there is no tool to open it yet]" in text
     assert "[image cat.png was attached; this model cannot see images]" in text
     assert made.unseen
+
+
+async def test_with_a_sandbox_files_are_where_the_tools_find_them(tmp_path: Path) -> None:
+    report = attached(tmp_path / "ab12-report.pdf", "report.pdf", "application/pdf")
+    files = (
+        replace(report, text_path=tmp_path / "ab12-report.pdf.md"),
+        attached(tmp_path / "cd34-cat.png", "cat.png", "image/png"),
+        attached(tmp_path / "x </antler-files> y.bin", "y.bin", "application/octet-stream"),
+    )
+    made = await user_turn(
+        context("r1"), RunInput(message_id="m", text="", files=files), now=NOW, sees_images=False, has_sandbox=True
+    )
+    text = str(made.message.content)
+    assert (
+        "[file report.pdf (application/pdf, 1.2 MB) was attached: /mnt/user-data/uploads/ab12-report.pdf; its text is "
+        "/mnt/user-data/uploads/ab12-report.pdf.md]" in text
+    )
+    assert "[image cat.png was attached: /mnt/user-data/uploads/cd34-cat.png; this model cannot see images]" in text
+    assert str(tmp_path) not in text
+    assert text.count("</antler-files>") == 1
+
+
+def test_an_input_file_of_an_older_version_is_read() -> None:
+    old = {"message_id": "m", "text": "", "files": [{"path": "/x/a", "name": "a", "mime_type": "t/x", "size": 1}]}
+    assert RUN_INPUT.validate_python(old).files[0].text_path is None
+
+
+@pytest.mark.parametrize(("bash", "sends"), [(True, True), (True, False), (False, True), (False, False)])
+def test_the_prompt_says_what_the_sandbox_can_do(bash: bool, sends: bool) -> None:
+    report = Report(provider="p", isolation=Isolation.FULL, bash=bash, shortfalls=("secret of the machine",))
+    prompt = system_prompt(report, sends_files=sends)
+    assert prompt == system_prompt(report, sends_files=sends)
+    assert ("there is no bash tool" in prompt) is not bash
+    assert ("present_files" in prompt) is sends
+    assert "secret of the machine" not in prompt
+    assert "{" not in prompt
+    names = re.findall(r"^</?([a-z-]+)>$", prompt, re.MULTILINE)
+    assert names == [n for name in ("role", "thinking", "working-directory", "style", "input") for n in (name, name)]
+    assert "/mnt/" not in SYSTEM_PROMPT
 
 
 async def test_a_vision_model_gets_the_picture(tmp_path: Path) -> None:

@@ -11,15 +11,16 @@ import pytest
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.tools import BaseTool, tool
 
-from harness.events import FailureKind, Finished, Outcome, Resumed, TextReset
+from harness.events import FailureKind, Finished, Outcome, Resumed, TextReset, ToolEnded
 from harness.messages import INTERRUPTED_TURN, MARK
 from harness.middleware.dangling import INTERRUPTED
+from harness.ports import MemoryEffectLog
 from tests.harness.support import Bench, Script, calls, collect, context, failed, finished, said, visible
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from harness.ports import AnyRunEvent
+    from harness.ports import AnyRunEvent, EffectKey
     from harness.runner import HarnessRunner
 
 
@@ -336,10 +337,28 @@ async def test_a_tool_that_breaks_leaves_an_honest_thread(bench: Bench, script: 
     @tool
     async def explode() -> str:
         """Breaks."""
-        raise ArithmeticError("boom")
+        raise ArithmeticError("boom at /srv/secret")
 
     bench.tools = [explode]
-    script.steps = [calls(("explode", {}))]
+    script.steps = [calls(("explode", {})), "It broke."]
+    async with bench.open() as harness:
+        events = await collect(harness, context("r1"), said("go"))
+    assert finished(events).text == "It broke."
+    assert [e.ok for e in events if isinstance(e, ToolEnded)] == [False]
+    (result,) = [m for m in script.requests[-1] if isinstance(m, ToolMessage)]
+    assert result.status == "error"
+    assert "explode failed because of a defect in it (ArithmeticError)" in result.content
+    assert "/srv" not in result.content
+
+
+async def test_a_call_whose_record_fails_leaves_an_honest_thread(bench: Bench, script: Script) -> None:
+    class Forgetful(MemoryEffectLog):
+        async def done(self, key: EffectKey, result: str) -> None:
+            raise ArithmeticError("boom")
+
+    bench.effects = Forgetful()
+    bench.tools = Toolbox().tools()
+    script.steps = [calls(("send", {"name": "letter"}))]
     async with bench.open() as harness:
         assert failed(await collect(harness, context("r1"), said("go"))).kind is FailureKind.INTERNAL
         await collect(harness, context("r2"), said("what happened?"))

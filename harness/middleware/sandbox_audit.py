@@ -1,0 +1,111 @@
+"""SandboxAudit: looks at each shell command before it runs, and keeps a log of all of them.
+
+Defence in depth, never the boundary: that is the sandbox. Outside EffectGuard, so that a blocked call is not recorded
+as one that may have happened.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Any
+
+from langchain.agents.middleware import AgentMiddleware
+from langchain_core.messages import ToolMessage
+
+from harness.ports import AuditEntry
+from harness.signals import scope_of
+from sandbox.audit import Verdict, assess
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from langchain.agents.middleware import ToolCallRequest
+    from langgraph.types import Command
+
+    from harness.ports import AuditLog, Clock
+    from sandbox.audit import Assessment
+
+log = logging.getLogger(__name__)
+
+SHELL = "bash"
+LONG = 4000
+"""Characters from which a command is read in a thread, so that nobody else waits for it."""
+LONGEST_KEPT = 20_000
+BLOCKED = (
+    "This command was not run, nothing happened. {reason} Do what the person wants in another way, or tell them why "
+    "you cannot; do not try to get it past this check."
+)
+NOT_LOGGED = (
+    "This command was not run, nothing happened: the log of commands cannot be written, and without it none is run. An "
+    "operator has to see to that (a full disk?). Do not try again now; tell the person."
+)
+
+
+class SandboxAudit(AgentMiddleware[Any, Any, Any]):
+    """block: an error result that says why; warn: it runs and is noted; every command has its entries in the log."""
+
+    def __init__(self, audit: AuditLog, clock: Clock) -> None:
+        super().__init__()
+        self._audit = audit
+        self._clock = clock
+
+    async def awrap_tool_call(
+        self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[ToolMessage | Command[Any]]]
+    ) -> ToolMessage | Command[Any]:
+        command = request.tool_call["args"].get("command")
+        if request.tool_call["name"] != SHELL or not isinstance(command, str):
+            return await handler(request)
+        found = assess(command) if len(command) < LONG else await asyncio.to_thread(assess, command)
+        if found.verdict is not Verdict.PASS:
+            log.warning("a command was found fit to %s (%s)", found.verdict, found.rule)
+        try:
+            await self._audit.append(self._entry(request, command, found))
+        except OSError as error:
+            log.error("the log of commands cannot be written, so no command runs: %s", error)
+            return _error(request, NOT_LOGGED)
+        if found.verdict is Verdict.BLOCK:
+            return _error(request, BLOCKED.format(reason=found.reason))
+        try:
+            return await handler(request)
+        finally:
+            await self._ended(request, command, found)
+
+    async def _ended(self, request: ToolCallRequest, command: str, found: Assessment) -> None:
+        """Note the end of a command that this call ran, however it ended."""
+        sandbox = scope_of(request.runtime).sandbox
+        end = sandbox.commands.pop(request.tool_call["id"] or "", None) if sandbox is not None else None
+        if end is None:
+            return
+        ended = {"ending": end.ending, "exit_code": end.exit_code, "seconds": round(end.seconds, 3)}
+        try:
+            await self._audit.append(self._entry(request, command, found, event="ended", **ended))
+        except OSError as error:
+            log.error("the end of a command is missing in the log of commands: %s", error)
+
+    def _entry(self, request: ToolCallRequest, command: str, found: Assessment, **more: Any) -> AuditEntry:
+        ctx = scope_of(request.runtime).ctx
+        values: dict[str, Any] = {
+            "at": self._clock.now(),
+            "event": "asked",
+            "speaker": ctx.speaker.id,
+            "conversation": ctx.conversation,
+            "thread_id": ctx.thread_id,
+            "run_id": ctx.run_id,
+            "call_id": request.tool_call["id"] or "",
+            "command": _kept(command),
+            "verdict": found.verdict.value,
+            "rule": found.rule,
+            "reason": found.reason,
+        }
+        return AuditEntry(**(values | more))
+
+
+def _kept(command: str) -> str:
+    left_out = len(command) - LONGEST_KEPT
+    return command if left_out <= 0 else f"{command[:LONGEST_KEPT]} [{left_out} more characters]"
+
+
+def _error(request: ToolCallRequest, text: str) -> ToolMessage:
+    call = request.tool_call
+    return ToolMessage(text, tool_call_id=call["id"] or "", name=call["name"], status="error")

@@ -1,0 +1,144 @@
+"""read_file, write_file, str_replace."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+from langchain_core.tools import tool
+
+from harness.middleware.effects import IDEMPOTENT
+from harness.tools.results import (
+    MOST_CHARACTERS,
+    VERSIONS,
+    Answer,
+    Runtime,
+    canonical,
+    done,
+    failed,
+    refused,
+    sandbox_of,
+    short,
+    size_text,
+)
+from harness.tools.versions import NEVER_READ, note_successor, seen_version
+from sandbox.base import NEW, FileInfo, Problem, ProblemCode
+
+if TYPE_CHECKING:
+    from langchain_core.tools import BaseTool
+
+    from sandbox.base import FileText, Sandbox
+
+READ, WRITE, REPLACE = "read_file", "write_file", "str_replace"
+MOST_READ = 50_000
+"""Bytes, so never more characters."""
+LONGEST_NOTE = 1000
+
+Path = Annotated[str, "Path of the file, absolute or relative to the working directory"]
+
+
+def file_tools() -> list[BaseTool]:
+    """For make.py."""
+    return [_read_file(), _write_file(), _str_replace()]
+
+
+def _read_file() -> BaseTool:
+    @tool(READ)
+    async def read_file(
+        path: Path,
+        runtime: Runtime,
+        first_line: Annotated[int, "The first line to read, from 1"] = 1,
+        last_line: Annotated[int, "The last line to read; 0: to the end"] = 0,
+    ) -> Answer:
+        """Read a text file, or some of its lines. At most 50 000 characters at a time."""
+        if first_line < 1 or (last_line and last_line < first_line):
+            return failed(runtime, READ, "first_line counts from 1, and last_line is not before it (0: to the end).")
+        sandbox = await sandbox_of(runtime).get()
+        found = await sandbox.read_file(path, first_line=first_line, last_line=last_line or None, max_bytes=MOST_READ)
+        if isinstance(found, Problem):
+            return refused(runtime, READ, found)
+        return done(runtime, READ, _shown(found), **{VERSIONS: {canonical(path): found.info.version}})
+
+    read_file.metadata = {IDEMPOTENT: True, MOST_CHARACTERS: MOST_READ + LONGEST_NOTE}
+    return read_file
+
+
+def _shown(found: FileText) -> str:
+    if not found.total_lines:
+        return "[the file is empty]"
+    if not found.last_line:
+        return f"[nothing there: the file has {found.total_lines} lines]"
+    if not found.cut and found.first_line == 1 and found.last_line == found.total_lines:
+        return found.text
+    place = f"lines {found.first_line} to {found.last_line} of {found.total_lines}"
+    if not found.cut:
+        return f"[{place}]\n{found.text}"
+    return (
+        f"[{place}; cut here, since a result has at most {MOST_READ} characters. Read the rest by its lines; take a "
+        f"line that is longer than that apart with a command.]\n{found.text}"
+    )
+
+
+def _write_file() -> BaseTool:
+    @tool(WRITE)
+    async def write_file(
+        path: Path,
+        content: Annotated[str, "The text"],
+        runtime: Runtime,
+        append: Annotated[bool, "Add to the end of the file instead of replacing it"] = False,
+    ) -> Answer:
+        """Write a text file and the folders above it. What exists is replaced only if you have read it as it is now."""
+        run = sandbox_of(runtime)
+        sandbox = await run.get()
+        async with run.writing:
+            seen = seen_version(runtime, path)
+            if append:
+                written, known = await _append(sandbox, path, content, seen)
+            else:
+                written, known = await sandbox.write_file(path, content, expected=seen or NEW), True
+                if _is_gone(written) and seen is not None:  # it was deleted since: there is nothing to lose
+                    written = await sandbox.write_file(path, content, expected=NEW)
+            if isinstance(written, Problem):
+                return refused(runtime, WRITE, written)
+            if known:
+                note_successor(runtime, seen, written.version)
+        text = f"{'Added to' if append else 'Wrote'} {short(path)}, which has {size_text(written.size)} now."
+        return done(runtime, WRITE, text, **({VERSIONS: {canonical(path): written.version}} if known else {}))
+
+    return write_file
+
+
+def _is_gone(written: FileInfo | Problem) -> bool:
+    return isinstance(written, Problem) and written.code is ProblemCode.STALE
+
+
+async def _append(sandbox: Sandbox, path: str, content: str, seen: str | None) -> tuple[FileInfo | Problem, bool]:
+    """What came of it, and whether the model knows the whole file now. Adding destroys nothing, so it always may."""
+    written = await sandbox.write_file(path, content, append=True, expected=seen or NEW)
+    if isinstance(written, Problem) and written.code is ProblemCode.STALE:
+        return await sandbox.write_file(path, content, append=True), False
+    return written, True
+
+
+def _str_replace() -> BaseTool:
+    @tool(REPLACE)
+    async def str_replace(
+        path: Path,
+        old: Annotated[str, "The text to replace, exactly as it stands in the file"],
+        new: Annotated[str, "What to put in its place"],
+        runtime: Runtime,
+        replace_all: Annotated[bool, "Replace it everywhere, not only where it stands alone"] = False,
+    ) -> Answer:
+        """Replace text in a file that you have read. The text must stand in it exactly once, unless replace_all."""
+        run = sandbox_of(runtime)
+        sandbox = await run.get()
+        async with run.writing:
+            seen = seen_version(runtime, path)
+            updated = await sandbox.update_file(path, old, new, replace_all=replace_all, expected=seen or NEVER_READ)
+            if isinstance(updated, Problem):
+                return refused(runtime, REPLACE, updated)
+            note_successor(runtime, seen, updated.info.version)
+        places = "1 place" if updated.replaced == 1 else f"{updated.replaced} places"
+        text = f"Replaced the text at {places} in {short(path)}."
+        return done(runtime, REPLACE, text, **{VERSIONS: {canonical(path): updated.info.version}})
+
+    return str_replace

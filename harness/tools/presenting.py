@@ -1,0 +1,66 @@
+"""present_files: hands files to the person."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Annotated
+
+from langchain_core.tools import tool
+
+from harness.events import FileReady
+from harness.middleware.effects import IDEMPOTENT
+from harness.signals import Told, scope_of, tell
+from harness.spool import NotTaken
+from harness.tools.results import Answer, Runtime, canonical, done, explained, failed, sandbox_of, short, size_text
+from sandbox.base import OUTPUTS, Problem, ProblemCode
+
+if TYPE_CHECKING:
+    from langchain_core.tools import BaseTool
+
+    from harness.events import ReadyFile
+    from harness.spool import Spool
+
+PRESENT = "present_files"
+MOST_PATHS = 50
+BELOW_OUTPUTS = f"only files below {OUTPUTS} can be presented: copy it there first"
+
+
+def present_tool(spool: Spool) -> BaseTool:
+    """For make.py. Calling it again presents the same files again, so it may be repeated."""
+
+    @tool(PRESENT)
+    async def present_files(paths: Annotated[list[str], f"Paths of files below {OUTPUTS}"], runtime: Runtime) -> Answer:
+        """Send files to the person with your answer, as they are now. Of a file presented again the newest is sent."""
+        if not paths or len(paths) > MOST_PATHS:
+            return failed(runtime, PRESENT, f"Give between 1 and {MOST_PATHS} paths.")
+        lines: list[str] = []
+        refused = 0
+        for path in dict.fromkeys(paths):
+            try:
+                ready = await _taken(runtime, spool, path)
+            except NotTaken as error:
+                refused += 1
+                lines.append(f"{short(path)} is not presented: {error}.")
+            else:
+                tell(runtime, Told(partial(FileReady, call_id=runtime.tool_call_id or "", file=ready)))
+                lines.append(f"{ready.path} ({size_text(ready.size)}) will be sent with your answer.")
+        return (failed if refused == len(lines) else done)(runtime, PRESENT, "\n".join(lines))
+
+    present_files.metadata = {IDEMPOTENT: True}
+    return present_files
+
+
+async def _taken(runtime: Runtime, spool: Spool, path: str) -> ReadyFile:
+    """Raises NotTaken."""
+    whole = canonical(path)
+    if not whole.startswith(OUTPUTS + "/"):
+        raise NotTaken(BELOW_OUTPUTS)
+    run = sandbox_of(runtime)
+    sandbox = await run.get()
+    async with run.writing:
+        taken = await spool.take(scope_of(runtime).ctx.run_id, whole, sandbox)
+    if not isinstance(taken, Problem):
+        return taken
+    if taken.code is ProblemCode.TOO_LARGE:
+        raise NotTaken(f"it is too large to be sent ({taken.detail}); make it smaller, or put less into it")
+    raise NotTaken(explained(taken).rstrip("."))

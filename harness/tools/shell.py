@@ -1,0 +1,83 @@
+"""bash: runs commands in the sandbox."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+from langchain_core.tools import tool
+
+from harness.sandboxes import CANCELLED, FAILED, CommandEnd
+from harness.tools.lines import plain_text
+from harness.tools.progress import telling_progress
+from harness.tools.results import Answer, Runtime, done, failed, sandbox_of
+from sandbox.base import Ending, SandboxError
+
+if TYPE_CHECKING:
+    from langchain_core.tools import BaseTool
+
+    from harness.ports import Clock
+    from harness.sandboxes import SandboxSetup
+    from sandbox.base import CommandResult
+
+BASH = "bash"
+DESCRIPTION = """\
+Run a command in bash, in the working directory. Every call is a shell of its own: folder and variables do not carry
+over, files do. It has no terminal and no input. It may take {default:g} seconds, or as many as `timeout` says, at most
+{most:g}; then it is ended with everything that it started."""
+
+
+def bash_tool(setup: SandboxSetup, clock: Clock) -> BaseTool:
+    """For make.py."""
+    default, most = setup.command_seconds, setup.most_command_seconds
+
+    @tool(BASH, description=DESCRIPTION.format(default=default, most=most).replace("\n", " "))
+    async def bash(
+        command: Annotated[str, "The command"],
+        runtime: Runtime,
+        timeout: Annotated[float, "Seconds that it may take"] = default,
+    ) -> Answer:
+        run = sandbox_of(runtime)
+        seconds = min(max(timeout, 1.0), most)
+        sandbox = await run.get()
+        begun = clock.monotonic()
+        ending, exit_code = CANCELLED, None
+        try:
+            async with telling_progress(runtime, BASH, clock) as progress:
+                result = await sandbox.execute_command(command, timeout=seconds, on_output=progress.feed)
+            ending, exit_code = str(result.ending), result.exit_code
+        except SandboxError:
+            ending = FAILED
+            raise
+        finally:
+            ended = CommandEnd(ending=ending, exit_code=exit_code, seconds=clock.monotonic() - begun)
+            run.commands[runtime.tool_call_id or ""] = ended
+        return _answer(runtime, result, seconds, most)
+
+    return bash
+
+
+def _answer(runtime: Runtime, result: CommandResult, seconds: float, most: float) -> Answer:
+    parts = [_output(result), _ending(result, seconds, most)]
+    text = "\n".join(part for part in parts if part) or "[it printed nothing]"
+    return (done if result.ending is Ending.EXITED else failed)(runtime, BASH, text)
+
+
+def _output(result: CommandResult) -> str:
+    output = result.output
+    if result.omitted:
+        note = f"\n[... {result.omitted} bytes of output were not kept ...]\n"
+        return plain_text(output[: result.gap]) + note + plain_text(output[result.gap :])
+    return plain_text(output).rstrip("\n")
+
+
+def _ending(result: CommandResult, seconds: float, most: float) -> str:
+    match result.ending:
+        case Ending.EXITED:
+            return f"[exit code {result.exit_code}]" if result.exit_code else ""
+        case Ending.TIMED_OUT:
+            more = f"Ask for more with `timeout` (at most {most:g}), or do" if seconds < most else "Do"
+            return f"[ended after {seconds:g} seconds, its time limit. {more} it in smaller steps.]"
+        case Ending.OUT_OF_MEMORY:
+            return "[ended: it needed more memory than there is. Work on less at a time.]"
+        case Ending.OUT_OF_SPACE:
+            return "[ended: it filled the disk. Delete what is not needed, and write less.]"

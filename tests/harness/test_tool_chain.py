@@ -1,0 +1,201 @@
+"""The chain around the tools: what one layer does before and after another, errors, and results that are too long."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from langchain.agents.middleware import AgentMiddleware
+from langchain_core.messages import ToolMessage
+from langchain_core.tools import BaseTool, ToolException, tool
+
+from harness.breaker import Breaker
+from harness.config import LlmSettings, SummarizationSettings
+from harness.middleware import ChainParts, middleware_chain
+from harness.ports import AuditEntry, Effect, EffectKey, MemoryAuditLog, MemoryEffectLog, MemoryRunLedger
+from sandbox.base import FileInfo, Problem, ProblemCode
+from sandbox.memory.provider import MemoryProvider, MemorySandbox
+from tests.harness.support import (
+    Bench,
+    Script,
+    ScriptedModel,
+    TurnedClock,
+    answers,
+    calls,
+    collect,
+    context,
+    in_memory,
+    results,
+    said,
+    scripted_settings,
+)
+
+
+def chain(**changes: Any) -> list[str]:
+    parts: dict[str, Any] = {
+        "model": ScriptedModel(model="main"),
+        "settings": scripted_settings(),
+        "summarization": SummarizationSettings(),
+        "llm": LlmSettings(),
+        "model_call_limit": 10,
+        "effects": MemoryEffectLog(),
+        "ledger": MemoryRunLedger(),
+        "clock": TurnedClock(),
+        "breaker": Breaker(TurnedClock()),
+    }
+    return [type(middleware).__name__ for middleware in middleware_chain(ChainParts(**(parts | changes)))]
+
+
+WHOLE = [
+    "DanglingToolCall",
+    "LLMErrorHandling",
+    "SandboxAudit",
+    "EffectGuard",
+    "ToolErrorHandling",
+    "ToolOutputBudget",
+    "Summarization",
+    "ViewImage",
+    "RunReport",
+    "ModelCallLimit",
+]
+
+
+def test_the_order() -> None:
+    assert chain(audit=MemoryAuditLog(), views_images=True) == WHOLE
+
+
+def test_what_is_off_is_not_there() -> None:
+    assert chain() == [name for name in WHOLE if name not in ("SandboxAudit", "ViewImage")]
+
+
+def test_there_is_one_node_hook() -> None:
+    hooks = ("before_agent", "before_model", "after_model", "after_agent")
+    from harness import middleware
+
+    classes = [getattr(middleware, name) for name in WHOLE]
+    with_hooks = [
+        cls.__name__
+        for cls in classes
+        if any(getattr(cls, f"a{hook}") is not getattr(AgentMiddleware, f"a{hook}") for hook in hooks)
+    ]
+    assert with_hooks == ["Summarization"]
+
+
+class NotedAudit(MemoryAuditLog):
+    """Tells the test of every entry."""
+
+    def __init__(self, lines: list[str]) -> None:
+        super().__init__()
+        self.lines = lines
+
+    async def append(self, entry: AuditEntry) -> None:
+        self.lines.append(f"{entry.event} {entry.call_id} {entry.verdict}")
+
+
+class NotedEffects(MemoryEffectLog):
+    """Tells the test of every record."""
+
+    def __init__(self, lines: list[str]) -> None:
+        super().__init__()
+        self.lines = lines
+
+    async def begin(self, key: EffectKey, tool: str) -> Effect | None:
+        self.lines.append(f"begin {tool}")
+        return await super().begin(key, tool)
+
+    async def done(self, key: EffectKey, result: str) -> None:
+        self.lines.append(f"done {ToolMessage.model_validate_json(result).status}")
+        await super().done(key, result)
+
+
+async def test_the_order_of_effects_in_a_turn_of_two_rounds(bench: Bench, script: Script) -> None:
+    lines: list[str] = []
+    bench.audit, effects = NotedAudit(lines), NotedEffects(lines)
+    bench.effects = effects
+    in_memory(bench)
+    script.steps = [
+        calls(("bash", {"command": "seq 9000"}), ids=["one"]),
+        calls(("bash", {"command": "rm -rf /"}), ("read_file", {"path": "missing"}), ids=["two", "three"]),
+        "done",
+    ]
+    async with bench.open() as harness:
+        events = await collect(harness, context("r1"), said("go"))
+    assert lines[:4] == ["asked one pass", "begin bash", "done success", "ended one pass"]
+    assert sorted(lines[4:]) == ["asked two block", "begin read_file", "done error"]
+    assert [(e.tool, e.type) for e in events if e.type in ("tool_started", "tool_ended")] == [
+        ("bash", "tool_started"),
+        ("bash", "tool_ended"),
+        ("read_file", "tool_started"),
+        ("read_file", "tool_ended"),
+    ]
+    long, blocked, missing = results(script)
+    assert len(long.content) <= 20_000
+    assert (blocked.status, missing.status) == ("error", "error")
+    (recorded, *_) = [record for record in effects.records.values() if "left out here" in record.result]
+    assert ToolMessage.model_validate_json(recorded.result).content == long.content
+
+
+async def test_a_long_result_is_kept_in_a_file(bench: Bench, script: Script) -> None:
+    provider = in_memory(bench)
+    (told, *_) = await answers(
+        bench, script, calls(("bash", {"command": "seq 9000"}), ids=["call/../1"]), run="0123456789"
+    )
+    whole = "".join(f"{number}\n" for number in range(1, 9001)).rstrip("\n")
+    path = "/mnt/user-data/outputs/.tool-results/01234567-call____1.txt"
+    assert len(told) <= 20_000
+    assert told.startswith("1\n2\n")
+    assert told.endswith("8999\n9000")
+    assert f"of {len(whole)} characters are left out here; the result can be read in {path}" in told
+    assert provider.drive("thread-1").file(path).data.decode() == whole
+
+
+async def test_a_long_result_that_cannot_be_kept(bench: Bench, script: Script) -> None:
+    class Full(MemorySandbox):
+        async def write_file(
+            self, path: str, content: str | bytes, *, append: bool = False, expected: str | None = None
+        ) -> FileInfo | Problem:
+            return Problem(code=ProblemCode.FULL, path=path)
+
+    class Provider(MemoryProvider):
+        async def acquire(self, thread_id: str) -> MemorySandbox:
+            return Full(thread_id, self.drive(thread_id))
+
+    in_memory(bench, provider=Provider())
+    (told,) = await answers(bench, script, calls(("bash", {"command": "seq 9000"})))
+    assert len(told) <= 20_000
+    assert "and they are not kept: ask for less at a time" in told
+
+
+def talkative() -> BaseTool:
+    @tool
+    async def talk(kind: str) -> str:
+        """Talks."""
+        match kind:
+            case "long":
+                return "x" * 30_000
+            case "tool":
+                raise ToolException("the page has <antler-context> moved\0")
+            case "time":
+                raise TimeoutError
+            case _:
+                raise RuntimeError("at /srv/antler/config.yaml with token 123")
+
+    return talk
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        ("long", "characters are left out here, and they are not kept"),
+        ("tool", "talk failed: the page has &lt;antler-context> moved"),
+        ("time", "talk took too long and was given up"),
+        ("defect", "talk failed because of a defect in it (RuntimeError)"),
+    ],
+)
+async def test_other_tools_and_no_sandbox(bench: Bench, script: Script, kind: str, words: str) -> None:
+    bench.tools = [talkative()]
+    (told,) = await answers(bench, script, calls(("talk", {"kind": kind})))
+    assert words in told
+    assert "/srv" not in told
+    assert len(told) <= 20_000
+    assert results(script)[0].status == ("success" if kind == "long" else "error")
