@@ -82,12 +82,15 @@ def status(
 
 @app.command("check-config")
 def check_config(config: ConfigFile = None, data_dir: DataDir = None) -> None:
-    """Check the configuration without starting anything; print a summary, or every problem found (exit code 78)."""
+    """Check the configuration and try the sandbox, without starting the gateway; print a summary, or every problem
+    found (exit code 78)."""
     settings, path = _settings(config, data_dir)
+    from bot.sandboxes import probe
     from bot.settings.summary import describe
 
     typer.echo(f"config    {path or 'none: the built-in default'}")
     typer.echo(describe(settings))
+    typer.echo(f"sandbox   {probe(settings)}")
     typer.echo("OK")
 
 

@@ -26,7 +26,7 @@ class AccessRules:
     """One account's rules, ready to ask. allow, admins and blocked hold persons, groups holds chats, blocked both.
 
     open_dm: everybody may write. pairing: a stranger gets a code. operator: whoever can write here controls this
-    machine anyway, as at its terminal.
+    machine anyway, as at its terminal. admins_only: nobody else is heard, whoever let them in.
     """
 
     allow: frozenset[str] = frozenset()
@@ -39,6 +39,7 @@ class AccessRules:
     answer: Literal["mention", "always", "off"] = "mention"
     group_control: Literal["admins", "members"] = "admins"
     operator: bool = False
+    admins_only: bool = False
 
     def is_admin(self, person: str) -> bool:
         return self.operator or (person in self.admins and person not in self.blocked)
@@ -71,7 +72,7 @@ class AccessRules:
         if self.operator:
             return True
         person = person_id(address.account, sender.id)
-        if person in self.blocked:
+        if person in self.blocked or (self.admins_only and person not in self.admins):
             return False
         if address.kind == "dm":
             return self.open_dm or self.is_listed(person)

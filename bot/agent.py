@@ -12,15 +12,18 @@ from typing import TYPE_CHECKING
 
 from bot.store.effects import StoreEffectLog, StoreRunLedger
 from harness.errors import ModelSetupError
+from harness.spool import SpoolSettings
 
 if TYPE_CHECKING:
     from pathlib import Path
     from types import ModuleType
 
     from bot.patience import PatientStore
+    from bot.sandboxes import Sandboxes
     from bot.settings import Settings
     from channels.base import Clock
-    from harness.ports import Harness
+    from harness.ports import AuditLog, Harness
+    from harness.sandboxes import SandboxSetup
 
 log = logging.getLogger(__name__)
 
@@ -28,10 +31,18 @@ SOMEWHERE = "https://internet.invalid"
 
 
 class Agent:
-    def __init__(self, settings: Settings, store: PatientStore, clock: Clock) -> None:
+    """sandboxes: started with it, shut down by the caller. audit: of the agent's commands. spool: the folder for the
+    files that it presents."""
+
+    def __init__(
+        self, settings: Settings, store: PatientStore, clock: Clock, sandboxes: Sandboxes, audit: AuditLog, spool: Path
+    ) -> None:
         self._settings = settings
         self._store = store
         self._clock = clock
+        self._sandboxes = sandboxes
+        self._audit = audit
+        self._spool = spool
         self._harness: asyncio.Future[Harness] = asyncio.get_running_loop().create_future()
 
     async def harness(self) -> Harness:
@@ -41,8 +52,11 @@ class Agent:
     async def build(self) -> str | None:
         """Import and build it, once; returns why that cannot be done, for operators."""
         try:
-            runner = await asyncio.to_thread(importlib.import_module, "harness.runner")
-            self._harness.set_result(await self._made_by(runner))
+            runner, sandbox = await asyncio.gather(
+                asyncio.to_thread(importlib.import_module, "harness.runner"), self._sandboxes.start()
+            )
+            self._sandboxes.tell()
+            self._harness.set_result(await self._made_by(runner, sandbox))
         except ModelSetupError as error:
             self._harness.set_exception(error)
             return str(error)
@@ -58,7 +72,7 @@ class Agent:
         if self._harness.done() and not self._harness.exception():
             await self._harness.result().close()
 
-    async def _made_by(self, runner: ModuleType) -> Harness:
+    async def _made_by(self, runner: ModuleType, sandbox: SandboxSetup | None) -> Harness:
         settings = self._settings
         harness: Harness = await runner.make_harness(
             models=settings.models,
@@ -70,6 +84,9 @@ class Agent:
             ledger=StoreRunLedger(self._store),
             clock=self._clock,
             route=self._route,
+            sandbox=sandbox,
+            audit=self._audit,
+            spool=SpoolSettings(folder=self._spool),
         )
         return harness
 

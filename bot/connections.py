@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from bot.settings import Settings
     from bot.tasks import Tasks
     from channels.base import BotIdentity, Channel, Clock, Publish
+    from channels.capabilities import Capabilities
 
     Load = Callable[[str], Callable[[str, Any, ChannelPorts], Channel]]
 
@@ -120,6 +121,10 @@ class Connections:
                 channel.health.state = ConnectionState.RETRYING
                 channel.health.detail = "internal error, see the log"
                 await self._clock.sleep(RESTART_SECONDS)
+
+    def capabilities(self, account: str) -> Capabilities | None:
+        """What the account's platform can do; None where its channel could not be built."""
+        return self.channels[account].capabilities if account in self.channels else None
 
     @property
     def all_stopped(self) -> bool:

@@ -189,6 +189,8 @@ def describe(status: dict[str, Any]) -> str:
         age = "no sign of life yet" if silence is None else f"last sign of life {silence:.0f} s ago"
         detail = f" ({connection_['detail']})" if connection_["detail"] else ""
         lines.append(f"  {connection_['account']}: {connection_['state']}, {age}{detail}")
+    if sandbox := status.get("sandbox"):
+        lines.append(f"  sandbox {sandbox}")
     return "\n".join(lines)
 
 

@@ -14,20 +14,26 @@ from bot.access import claim_notice
 from bot.access.parts import make_access
 from bot.admission import Background, FloodGate
 from bot.agent import Agent
+from bot.audit import NAME as AUDIT_LOG
+from bot.audit import AuditFile
 from bot.bus import MessageBus
 from bot.commands import ModelChoice, make_commands
 from bot.connections import Connections, reason
 from bot.control import ControlServer
 from bot.conversations.ports import ConversationPorts
+from bot.conversion import Converter
 from bot.delivery import Delivery
 from bot.manager import ChannelManager
 from bot.patience import PatientStore
+from bot.quotas import UploadLimits
 from bot.respond import Responder
 from bot.runs.manager import RunLimits, RunManager
+from bot.runs.presented import Presented
+from bot.sandboxes import Sandboxes
 from bot.status import StatusPage
 from bot.store import access
 from bot.tasks import Tasks
-from bot.uploads import MEGABYTE, UploadLimits, Uploads
+from bot.uploads import MEGABYTE, Uploads
 from channels.console.channel import ConsoleChannel
 
 if TYPE_CHECKING:
@@ -42,6 +48,8 @@ log = logging.getLogger(__name__)
 
 CLOSING_SECONDS = 1.5
 """Of the grace, kept for closing connections and the store."""
+SANDBOX_SECONDS = 1.0
+"""What the sandboxes have at least for their end, grace or not."""
 LAST_SECONDS = 2.0
 """After the grace, until what hangs is ended by force."""
 WARM_UP_AFTER = 1.0
@@ -61,17 +69,22 @@ class Gateway:
         self._terminal: asyncio.Task[None] | None = None
 
         patient = PatientStore(store, clock)
-        self._agent = Agent(settings, patient, clock)
+        self._sandboxes = Sandboxes(settings.sandbox, settings.data_dir, settings.network_route)
+        audit = AuditFile(settings.data_dir / AUDIT_LOG, redact)
+        spool = settings.data_dir / "spool"
+        self._agent = Agent(settings, patient, clock, self._sandboxes, audit, spool)
         self._connections = Connections(settings, patient, clock, self._tasks)
         self._delivery = Delivery(store, clock, redact, lease_valid=store.lease_valid, on_moved=self._chat_moved)
         responder = Responder(patient, self._delivery, clock, self._conversation_tasks)
         self._access = make_access(settings, self._connections, patient, self._delivery, responder, clock)
+        self._presented = Presented(spool, self._tasks, self._connections.capabilities)
         self._runs = RunManager(
             store=patient,
             delivery=self._delivery,
             harness=self._agent.harness,
             clock=clock,
             limits=RunLimits(settings.limits.concurrent_runs, settings.limits.run_seconds),
+            presented=self._presented,
             on_dead_letter=self._dead_letter,
         )
         self._status = StatusPage(
@@ -81,6 +94,7 @@ class Gateway:
             health=lambda: self._connections.health,
             clock=clock,
             waiting=lambda: self._manager.waiting,
+            sandbox=lambda: self._sandboxes.facts,
         )
         self._manager = self._make_manager(patient, responder)
         self._bus = MessageBus(store, self._manager.gate.passes_by, self._manager.gate.learn)
@@ -93,7 +107,8 @@ class Gateway:
             runs=self._runs,
             responder=responder,
             delivery=self._delivery,
-            uploads=Uploads(_upload_limits(settings), clock),
+            uploads=Uploads(_upload_limits(settings), clock, self._sandboxes.owner),
+            with_text=Converter(self._sandboxes, wanted=settings.uploads.convert),
             background=Background(),
             clock=clock,
             tasks=self._conversation_tasks,
@@ -146,7 +161,7 @@ class Gateway:
         self._tasks.spawn("agent", self._warm_up())
         self._tasks.spawn("door", self._access.door.tidy())
         keep_runs = timedelta(days=self._settings.data.keep_days)
-        self._tasks.spawn("prune", upkeep.prune(self._store, self._clock, keep_runs))
+        self._tasks.spawn("prune", upkeep.prune(self._store, self._clock, keep_runs, self._presented))
         self._tasks.spawn("fence", self._watch_fence())
 
     @property
@@ -233,11 +248,18 @@ class Gateway:
         if self._terminal is not None:
             await self._terminal
         await self._agent.close()
+        left = grace - (self._clock.monotonic() - began)
+        await self._sandboxes.shutdown(max(SANDBOX_SECONDS, left))
 
 
 def _upload_limits(settings: Settings) -> UploadLimits:
     uploads = settings.uploads
-    return UploadLimits(int(uploads.max_file_mb * MEGABYTE), int(uploads.max_thread_mb * MEGABYTE))
+    return UploadLimits(
+        file=int(uploads.max_file_mb * MEGABYTE),
+        thread=int(uploads.max_thread_mb * MEGABYTE),
+        message=int(uploads.max_message_mb * MEGABYTE),
+        person=int(uploads.max_person_mb_per_day * MEGABYTE),
+    )
 
 
 def _model_choices(settings: Settings) -> list[ModelChoice]:

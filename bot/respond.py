@@ -87,7 +87,7 @@ class Responder:
     async def take_buttons_off(self, event_id: int, reply_key: str, address: Address, reason: str) -> None:
         """Settle a pressed button and show the final reply that has it without any."""
         rows = await self._store.read(lambda tx: outbox.load(tx, reply_key))
-        if not rows or not rows[0].body:
+        if not rows or not (rows[0].final and rows[0].body):
             return await self.settle([event_id], reason)
         message = replace(OUTBOUND_MESSAGE.validate_json(rows[0].body), buttons=())
         await self.answer(event_id, address, rows[0].reply_to, message, reason=reason, reply_key=reply_key)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from bot.conversations.actor import Conversation
     from bot.patience import PatientStore
     from bot.runs.manager import RunManager
+    from bot.sandboxes import SandboxFacts
     from bot.store.rows import ConversationRow
     from bot.texts.catalogue import Texts
     from channels.base import Clock, Health
@@ -48,6 +49,7 @@ class StatusPage:
         health: Callable[[], Mapping[str, Health]],
         clock: Clock,
         waiting: Callable[[], int],
+        sandbox: Callable[[], SandboxFacts],
     ) -> None:
         self._version = version
         self._store = store
@@ -55,6 +57,7 @@ class StatusPage:
         self._health = health
         self._clock = clock
         self._waiting = waiting
+        self._sandbox = sandbox
         self._began = clock.monotonic()
 
     def connections(self) -> list[Connection]:
@@ -80,10 +83,14 @@ class StatusPage:
             "running": len(self._runs.active),
             "waiting": self._waiting(),
             "connections": [asdict(connection) for connection in connections],
+            "sandbox": str(self._sandbox()),
         }
 
-    async def for_chat(self, conversation: Conversation, row: ConversationRow, model: str, texts: Texts) -> str:
-        """Markdown for one conversation: its own connection in full, the others in a word each, why one is stopped."""
+    async def for_chat(
+        self, conversation: Conversation, row: ConversationRow, model: str, texts: Texts, *, is_admin: bool
+    ) -> str:
+        """Markdown for one conversation: its own connection in full, the others in a word each, why one is stopped; for
+        admins also what the sandbox lacks on this machine."""
         say = texts.status
         uptime = texts.duration(self._clock.monotonic() - self._began)
         lines = [say["title"].format(version=self._version, uptime=uptime)]
@@ -96,6 +103,7 @@ class StatusPage:
         lines.append(await self._thread_line(row, texts))
         lines.append(self._run_line(conversation, texts))
         lines.append(say["queue"].format(count=conversation.load))
+        lines += self._sandbox_lines(texts, in_full=is_admin)
         if others:
             lines.append(say["others"].format(states=", ".join(others)))
         return "\n".join([lines[0], "", *(f"- {line}" for line in lines[1:])])
@@ -107,6 +115,11 @@ class StatusPage:
         else:
             line = texts.status["connection"].format(state=state, age=texts.duration(own.silence))
         return [line + (f" ({own.detail})" if own.detail else "")]
+
+    def _sandbox_lines(self, texts: Texts, *, in_full: bool) -> list[str]:
+        facts = self._sandbox()
+        line = texts.status["sandbox"].format(provider=facts.provider, state=texts.sandbox_state[facts.state])
+        return [line, *(f"  {plain(shortfall)}" for shortfall in facts.shortfalls if in_full)]
 
     async def _thread_line(self, row: ConversationRow, texts: Texts) -> str:
         totals = await self._store.read(lambda tx: usage.thread_totals(tx, row.thread_id))

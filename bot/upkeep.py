@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection
 
+    from bot.runs.presented import Presented
     from bot.store import Store
     from channels.base import Clock
 
@@ -26,7 +27,7 @@ KEPT = timedelta(days=7)
 FENCE_SECONDS = 2.0
 
 
-async def prune(store: Store, clock: Clock, keep_runs: timedelta) -> None:
+async def prune(store: Store, clock: Clock, keep_runs: timedelta, presented: Presented) -> None:
     """Once an hour, for ever. keep_runs: how long runs, their events and effects are kept."""
     while True:
         now = clock.now()
@@ -34,6 +35,7 @@ async def prune(store: Store, clock: Clock, keep_runs: timedelta) -> None:
             for table in (inbox.prune, outbox.prune, decisions.prune, prompts.prune):
                 await _in_portions(store, table, now - KEPT)
             await _in_portions(store, runs.prune, now - keep_runs)
+            await presented.clear_left(store)
         except StoreError as error:
             log.warning("old rows were not removed: %s", error)
         await clock.sleep(INTERVAL_SECONDS)

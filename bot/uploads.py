@@ -11,6 +11,7 @@ import secrets
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, TypeVar
 
+from bot.quotas import Allowance, PersonBook, UploadLimits
 from channels.errors import AttachmentFailed, ChannelError, Temporary
 from harness.context import InputFile
 
@@ -18,8 +19,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from bot.quotas import Exceeded
     from channels.base import Channel, Clock
     from channels.message import Attachment
+    from sandbox.files.rights import Owner
 
 log = logging.getLogger(__name__)
 
@@ -29,16 +32,8 @@ MEGABYTE = 1_000_000
 NAME_BYTES = 160
 """File systems take 255 bytes; the random prefix needs a few."""
 
-Problem = Literal["too_large", "too_large_there", "gone", "quota", "failed"]
+Problem = Literal["too_large", "message_quota", "quota", "person_quota", "too_large_there", "gone", "failed"]
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class UploadLimits:
-    """In bytes: of one file, and of all files of one thread."""
-
-    file: int
-    thread: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,18 +49,27 @@ class Refused:
 
 
 class Uploads:
-    """One for the process: at most AT_ONCE downloads run at a time."""
+    """One for the process: at most AT_ONCE downloads run at a time. owner: of the files, where commands run as another
+    user than this process."""
 
-    def __init__(self, limits: UploadLimits, clock: Clock) -> None:
+    def __init__(self, limits: UploadLimits, clock: Clock, owner: Owner | None = None) -> None:
         self._limits = limits
         self._clock = clock
+        self._owner = owner
+        self._book = PersonBook(clock)
         self._slots = asyncio.Semaphore(AT_ONCE)
 
-    async def fetch(self, channel: Channel, attachment: Attachment, folder: Path) -> InputFile | Refused:
+    def allowance(self, person: str) -> Allowance:
+        """What a message of that person may bring; one for all its files."""
+        return Allowance(person, self._limits, self._book)
+
+    async def fetch(
+        self, channel: Channel, attachment: Attachment, folder: Path, allowance: Allowance
+    ) -> InputFile | Refused:
         """Store one attachment in `folder` (created, 0700). What is refused or cancelled leaves no file behind."""
         name = display_name(attachment)
         async with self._slots:
-            sink = _FileSink(folder, f"{secrets.token_hex(4)}-{name}", self._limits)
+            sink = _FileSink(folder, f"{secrets.token_hex(4)}-{name}", allowance, self._owner)
             kept = False
             try:
                 sink.check(attachment.size or 0)
@@ -87,13 +91,9 @@ class Uploads:
                 await _in_thread(sink.close, kept)
 
     def _refused(self, name: str, sink: _FileSink, error: AttachmentFailed) -> Refused:
-        match sink.exceeded:
-            case "too_large":
-                return Refused(name, "too_large", self._limits.file / MEGABYTE)
-            case "quota":
-                return Refused(name, "quota", self._limits.thread / MEGABYTE)
-            case _:
-                return Refused(name, "too_large_there" if error.reason == "too_large" else "gone")
+        if sink.exceeded is not None:
+            return Refused(name, sink.exceeded, sink.allowance.limit(sink.exceeded) / MEGABYTE)
+        return Refused(name, "too_large_there" if error.reason == "too_large" else "gone")
 
     async def _download(self, channel: Channel, attachment: Attachment, sink: _FileSink) -> None:
         for attempt in range(1, TRIES + 1):
@@ -113,35 +113,35 @@ class _FileSink:
     file's, leads nowhere. exceeded: the limit that was passed.
     """
 
-    def __init__(self, folder: Path, name: str, limits: UploadLimits) -> None:
+    def __init__(self, folder: Path, name: str, allowance: Allowance, owner: Owner | None) -> None:
         self.path = folder / name
         self.size = 0
-        self.exceeded: Problem | None = None
+        self.exceeded: Exceeded | None = None
         self.told: str | None = None
-        self._limits = limits
-        self._room = limits.thread
+        self.allowance = allowance
+        self._owner = owner
         self._folder: int | None = None
         self._fd: int | None = None
 
     def open(self) -> None:
         self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._folder = os.open(self.path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-        self._room = self._limits.thread - _used(self._folder)
+        self.allowance.thread = self.allowance.limits.thread - _used(self._folder)
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
         self._fd = os.open(self.path.name, flags, 0o600, dir_fd=self._folder)
+        if self._owner is not None:
+            os.fchown(self._fd, self._owner.uid, self._owner.gid)
 
     def check(self, size: int) -> None:
-        """Raise AttachmentFailed when that many bytes are too many."""
-        if size > self._limits.file:
-            self.exceeded = "too_large"
-        elif size > self._room:
-            self.exceeded = "quota"
+        """Raise AttachmentFailed when a file of that many bytes is too large."""
+        self.exceeded = self.allowance.exceeded(size, size - self.size)
         if self.exceeded is not None:
             raise AttachmentFailed("the file is larger than allowed", "too_large")
 
     async def write(self, chunk: bytes) -> None:
+        self.check(self.size + len(chunk))
         self.size += len(chunk)
-        self.check(self.size)
+        self.allowance.take(len(chunk))
         if self._fd is not None:
             await _in_thread(_write_all, self._fd, chunk)
 
@@ -157,10 +157,16 @@ class _FileSink:
         if self._fd is not None:
             os.ftruncate(self._fd, 0)
             os.lseek(self._fd, 0, os.SEEK_SET)
+        self._give_back()
+
+    def _give_back(self) -> None:
+        self.allowance.take(-self.size)
         self.size = 0
 
     def close(self, kept: bool) -> None:
         """Idempotent; without `kept` the file is removed."""
+        if not kept:
+            self._give_back()
         if self._fd is not None:
             os.close(self._fd)
             if not kept:
@@ -183,12 +189,17 @@ async def _in_thread(work: Callable[..., T], *args: object) -> T:
 
 def display_name(attachment: Attachment) -> str:
     """The declared name made harmless: no path, no control character, no leading dot or dash, at most NAME_BYTES."""
-    declared = (attachment.name or "").replace("\\", "/").rsplit("/", 1)[-1]
+    return harmless_name(attachment.name or "", attachment.kind)
+
+
+def harmless_name(declared: str, otherwise: str) -> str:
+    """As display_name; otherwise: where nothing is left of it."""
+    declared = declared.replace("\\", "/").rsplit("/", 1)[-1]
     name = re.sub(r"[^\w.()+ -]", "_", declared.split("\0", 1)[0]).strip(" .-_")
     stem, dot, suffix = name.rpartition(".")
     if dot and len(suffix.encode()) <= 10:
-        return (_cut(stem, NAME_BYTES - 11) or attachment.kind) + dot + suffix
-    return _cut(name, NAME_BYTES) or attachment.kind
+        return (_cut(stem, NAME_BYTES - 11) or otherwise) + dot + suffix
+    return _cut(name, NAME_BYTES) or otherwise
 
 
 def _cut(name: str, size: int) -> str:

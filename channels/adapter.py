@@ -8,7 +8,8 @@ from channels.base import Health, Part
 from channels.errors import Rejected
 
 if TYPE_CHECKING:
-    from channels.base import BotIdentity, ChannelPorts
+    from channels.base import BotIdentity, ChannelPorts, LiveReply
+    from channels.message import Address
 
 P = TypeVar("P", bound=Part)
 
@@ -33,6 +34,10 @@ class Adapter:
     @property
     def identity(self) -> BotIdentity | None:
         return self._identity
+
+    def resume_stream(self, address: Address, idem_key: str, reply_to: str | None, age: float) -> LiveReply | None:
+        """Most platforms have no streams, or messages that can be edited afterwards."""
+        return None
 
 
 def own(part: Part, kind: type[P]) -> P:

@@ -49,10 +49,13 @@ class Probe:
     """Where a message of ours, sent with unknown outcome, may be.
 
     after: a message id known to be older (what `newest` gave before, or the answered message), None if unknown.
+    age: an earlier process sent it at most so many seconds ago, and nothing else of ours answers the same message;
+    None where either is not known.
     """
 
     idem_key: str
     after: str | None
+    age: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -241,4 +244,12 @@ class Channel(Protocol):
         """Start an append-only stream. Only called where `capabilities.append_only_stream`.
 
         Raises Rejected where none begins now: then the reply is sent, and edited where that is possible.
+        """
+
+    def resume_stream(self, address: Address, idem_key: str, reply_to: str | None, age: float) -> LiveReply | None:
+        """The stream that an earlier process began with this key, at most `age` seconds ago; None where a stream ends
+        with its process. Makes no call.
+
+        Its `show` takes any text. That process may have ended it with the reply's final, and with nothing else: to
+        `finish` it with a final is success then. Both raise Permanent when that cannot be told, or it cannot go on.
         """

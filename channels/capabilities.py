@@ -30,6 +30,7 @@ class Capabilities:
     operator: only who controls this machine can write here (its terminal), so access lists do not apply.
     replies_to_message: an answer can only be given to a certain message, so `send` and `open_stream` are told it in a
     DM as well, where nothing is quoted otherwise.
+    smallest_file, largest_file: bytes of a file that it takes from a bot; None for no limit.
     """
 
     edits: bool
@@ -48,6 +49,8 @@ class Capabilities:
     preview_ttl: float = 20.0
     operator: bool = False
     replies_to_message: bool = False
+    smallest_file: int = 0
+    largest_file: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -173,12 +173,16 @@ class Button:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutboundFile:
-    """A file on this machine to deliver. name: shown to people; never the host path."""
+    """A file on this machine to deliver. name: shown to people; never the host path.
+
+    instead: Markdown to say where the platform does not take the file; "" to say nothing.
+    """
 
     path: Path
     name: str
     mime_type: str = "application/octet-stream"
     kind: AttachmentKind = "file"
+    instead: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -157,6 +157,7 @@ def policy_of(settings: Settings, account: str) -> AccountPolicy:
             members=access.groups.members,
             answer=access.groups.answer,
             group_control=talk.group_control,
+            admins_only=settings.sandbox.trusts_senders,
         ),
         turns=TurnRules(Busy(talk.busy), talk.debounce_seconds),
         group_scope=talk.group_scope,

@@ -76,7 +76,9 @@ class TalkCommands:
 
     async def _show_status(self, conversation: Conversation, call: Call) -> None:
         row = await conversation.row(call.message)
-        text = await self._status.for_chat(conversation, row, row.model or self._default_model, call.texts)
+        text = await self._status.for_chat(
+            conversation, row, row.model or self._default_model, call.texts, is_admin=call.is_admin
+        )
         await self._answers.say(call, text, "/status")
 
     async def _memory(self, conversation: Conversation, call: Call) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import deque
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -61,16 +62,21 @@ class Arrivals:
         """Wait for the last part, fetch the files."""
         await turn.quiet(self._ports.clock)
         channel = self._ports.channel(turn.first.account)
-        folder = thread_folder(self._ports.data_dir, (await self._record(turn.first)).thread_id) / "uploads"
-        for attachment in (found for part in turn.parts for found in part.message.attachments):
-            if channel is None:
-                turn.refused.append(Refused(display_name(attachment), "failed"))
-                continue
-            result = await self._ports.uploads.fetch(channel, attachment, folder)
-            if isinstance(result, InputFile):
-                turn.files.append(result)
-            else:
-                turn.refused.append(result)
+        thread_id = (await self._record(turn.first)).thread_id
+        folder = thread_folder(self._ports.data_dir, thread_id) / "uploads"
+        allowance = self._ports.uploads.allowance(turn.person)
+        taken: list[asyncio.Task[InputFile]] = []
+        async with asyncio.TaskGroup() as converting:  # beside the files that are still to be fetched
+            for attachment in (found for part in turn.parts for found in part.message.attachments):
+                if channel is None:
+                    turn.refused.append(Refused(display_name(attachment), "failed"))
+                    continue
+                result = await self._ports.uploads.fetch(channel, attachment, folder, allowance)
+                if isinstance(result, InputFile):
+                    taken.append(converting.create_task(_of(self._ports.with_text(thread_id, result))))
+                else:
+                    turn.refused.append(result)
+        turn.files = [task.result() for task in taken]
 
     def completed(self) -> Iterator[Turn]:
         """Take out the complete turns at the head; an earlier one that still arrives holds back the later."""
@@ -94,3 +100,7 @@ class Arrivals:
                     turn.parts[index] = replace(part, message=message)
                     return part.id, message
         return None
+
+
+async def _of(file: Awaitable[InputFile]) -> InputFile:
+    return await file

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from bot.conversations.queue import Tally
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
     from pathlib import Path
 
     from bot.admission import Background
@@ -19,17 +19,22 @@ if TYPE_CHECKING:
     from bot.tasks import Tasks
     from bot.uploads import Uploads
     from channels.base import Channel, Clock
+    from harness.context import InputFile
 
 
 @dataclass(frozen=True, slots=True)
 class ConversationPorts:
-    """queue_limit: messages that may wait in one of them; queue_total: in all together."""
+    """queue_limit: messages that may wait in one of them; queue_total: in all together.
+
+    with_text: given a thread's id and a file that came, the file with its text, where it has one.
+    """
 
     store: PatientStore
     runs: RunManager
     responder: Responder
     delivery: Delivery
     uploads: Uploads
+    with_text: Callable[[str, InputFile], Awaitable[InputFile]]
     background: Background
     clock: Clock
     tasks: Tasks

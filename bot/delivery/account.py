@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from bot.delivery.journal import Journal
     from bot.delivery.redaction import Redactor
     from bot.delivery.scheduler import ChatLine, Job
+    from bot.delivery.sender import Say
     from channels.base import Channel, Clock
     from channels.capabilities import Capabilities
     from channels.message import Address
@@ -60,6 +61,7 @@ class Surroundings:
     lease_valid: Callable[[], bool]
     moved: Callable[[str, str, str], None]
     progressed: Callable[[], None]
+    say: Say
 
 
 class Account:
@@ -96,7 +98,7 @@ class Account:
         channel.recall(self._known)
         self._channel = channel
         self._caps = channel.capabilities
-        self._sender = Sender(channel, around.journal, around.clock, around.redact, around.lease_valid)
+        self._sender = Sender(channel, around.journal, around.clock, around.redact, around.lease_valid, around.say)
         self._failures = Failures(channel, around.clock)
         self._scheduler = Scheduler(self.name, channel.rate, around.clock, self._perform, self._bug, self._allowed)
         self.stopped = ""

@@ -7,7 +7,6 @@ import random
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from bot.buttons import as_shown
 from bot.delivery.plan import Delete, Edit, Find, FinishStream, Preview, Send, ShowStream
 from bot.delivery.reply import Outcome
 from bot.markdown import plain
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
     from bot.delivery.scheduler import ChatLine
     from channels.base import Channel, Clock
     from channels.errors import ChannelError
-    from channels.message import OutboundMessage
+    from channels.message import OutboundFile, OutboundMessage
 
 log = logging.getLogger(__name__)
 
@@ -94,8 +93,14 @@ class Failures:
                 state.settle()
             case Delete(state):
                 state.deletes += 1
+            case Send(state) | Edit(state) if (file := self._file(reply, state.index - reply.sealed)) is not None:
+                log.warning("reply %s: a file was refused: %s", reply.key, error)
+                state.settle()
+                state.refused = True
+                if isinstance(step, Send):  # else it is there, only not to be changed
+                    self._leave_out(reply, file)
             case Send(state) | Edit(state) if reply.final:
-                simpler = self._simpler(reply, state.index - reply.sealed)
+                simpler = self._simpler(reply)
                 log.warning(
                     "reply %s was refused (%s): %s", reply.key, error, "trying it simpler" if simpler else "given up"
                 )
@@ -107,20 +112,29 @@ class Failures:
                 reply.refused = reply.view[0] if reply.view else None
         return True
 
-    def _simpler(self, reply: Reply, part: int) -> OutboundMessage | None:
+    def _file(self, reply: Reply, part: int) -> OutboundFile | None:
+        """The file of a final's part, None for its text. Files are the last parts of every layout."""
+        message = reply.wanted
+        if message is None or not message.final or reply.view is None or reply.view[0] is not message:
+            return None
+        number = part - (len(reply.view[1].parts) - len(message.files))
+        return message.files[number] if 0 <= number < len(message.files) else None
+
+    def _leave_out(self, reply: Reply, file: OutboundFile) -> None:
+        reply.degraded = Outcome.WITHOUT_FILES
+        reply.not_taken.append(file)
+
+    def _simpler(self, reply: Reply) -> OutboundMessage | None:
         """The final with less that a platform could refuse; None when nothing is left to leave out."""
         message = reply.wanted
         assert message is not None
-        textual = as_shown(replace(message, files=()), self._channel.capabilities)
-        if message.files and part >= len(self._channel.layout(textual)):
-            reply.degraded = Outcome.WITHOUT_FILES
-            return replace(message, files=())
         if not reply.plain and message.text:
             reply.plain = True
             if reply.degraded is Outcome.DELIVERED:
                 reply.degraded = Outcome.PLAIN
             return replace(message, text=plain(message.text))
         if message.files or message.buttons:
-            reply.degraded = Outcome.WITHOUT_FILES if message.files else reply.degraded
+            for file in message.files:
+                self._leave_out(reply, file)
             return replace(message, files=(), buttons=())
         return None

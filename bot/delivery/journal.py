@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import logging
+import math
 from typing import TYPE_CHECKING
 
-from bot.delivery.parts import idem_key
+from bot.delivery.parts import button_data, idem_key
 from bot.store import inbox, outbox
 from bot.store.encoding import to_json
 from bot.store.errors import StoreUnavailable
@@ -28,6 +29,10 @@ log = logging.getLogger(__name__)
 
 STORE_RETRY = 1.0
 """Seconds between two tries to record what has already happened on the platform."""
+NOTHING_SHOWN = -1
+"""The revision of a message that was only intended, or made and is empty: behind any other."""
+NO_PAGE = 0
+"""The revision of a message that shows something else than a page of a final, all of which have a later one."""
 KNOWN_IDS = 2000
 """How many of the newest messages that were received and sent a channel is told of at the start."""
 
@@ -43,6 +48,8 @@ class Journal:
         )
         self._left: set[tuple[str, int]] = set()
         """Parts that earlier processes intended and that they may or may not have sent."""
+        self._left_open: set[tuple[str, int]] = set()
+        """Parts in which earlier processes began a stream of which nothing says that it has ended."""
 
     def finalize(
         self,
@@ -65,6 +72,10 @@ class Journal:
         """At the start: what `undelivered` says is what earlier processes left. Raises StoreUnavailable."""
         replies = await self.undelivered()
         self._left = {(row.reply_key, row.part) for rows in replies.values() for row in rows if row.message_id is None}
+        # What has something below it was given up: it broke, or nothing more could be put into it.
+        newest = [rows[-1] for rows in replies.values()]
+        begun = [row for row in newest if row.message_id is not None and row.sent_rev == NOTHING_SHOWN]
+        self._left_open = {(row.reply_key, row.part) for row in begun}
         return replies
 
     async def undelivered(self) -> dict[str, list[OutboxRow]]:
@@ -74,8 +85,11 @@ class Journal:
             replies.setdefault(row.reply_key, []).append(row)
         return replies
 
-    async def intend(self, reply: Reply, state: PartState) -> None:
-        """Commit that the part is about to be sent. Raises StoreUnavailable: then it must not be."""
+    async def intend(self, reply: Reply, state: PartState, question: OutboundMessage | None = None) -> None:
+        """Commit that the part is about to be sent. Raises StoreUnavailable: then it must not be.
+
+        question: what the part asks, where the next process could not change it and should not ask it again.
+        """
         row = OutboxRow(
             reply_key=reply.key,
             part=state.index,
@@ -84,10 +98,9 @@ class Journal:
             reply_to=reply.reply_to,
             sent_after=state.sent_after,
             message_id=None,
-            body="",
+            body="" if question is None else to_json(OUTBOUND_MESSAGE, question),
             desired_rev=reply.rev,
-            # Behind any revision, so that a part that was only intended never counts as shown.
-            sent_rev=-1,
+            sent_rev=NOTHING_SHOWN,
             final=reply.final,
             created_at=self._clock.now(),
         )
@@ -102,6 +115,19 @@ class Journal:
         """The part's message was changed and shows that revision."""
         row = outbox.Shown(reply_key=reply.key, part=state.index, rev=rev)
         await self._insist(lambda: self._store.add(outbox.RECORD_SHOWN, [row]))
+
+    async def ends(self, reply: Reply, state: PartState) -> None:
+        """Commit that the part's stream is about to end, and not with the final. Raises StoreUnavailable: then it must
+        not: the next process takes an ended stream for one that shows the final."""
+        row = outbox.Shown(reply_key=reply.key, part=state.index, rev=NO_PAGE)
+        await self._store.add(outbox.RECORD_SHOWN, [row])
+
+    async def only_answer(self, reply: Reply) -> bool:
+        """Whether no other reply may have said anything to the message that this one answers. Raises as above."""
+        reply_to = reply.reply_to
+        if reply_to is None:
+            return False
+        return not await self._store.read(lambda tx: outbox.others_answer(tx, reply.key, reply.address, reply_to))
 
     async def clear(self, reply: Reply, state: PartState) -> None:
         """The part's message does not exist any more."""
@@ -132,6 +158,7 @@ class Journal:
     def restore(self, reply: Reply, rows: Sequence[OutboxRow]) -> None:
         """Give a fresh Reply what an earlier process, or an earlier reply under its key, left in the outbox."""
         reply.loaded = True
+        now, wall = self._clock.monotonic(), self._clock.now()
         for row in rows:
             state = reply.state(row.part)
             state.intended = True
@@ -139,6 +166,11 @@ class Journal:
             state.message_id = row.message_id
             state.final_shown = row.final and row.message_id is not None and row.sent_rev >= row.desired_rev
             state.crashed = row.message_id is None and (row.reply_key, row.part) in self._left
+            state.left_open = (row.reply_key, row.part) in self._left_open
+            age = (wall - row.created_at).total_seconds()
+            state.begun = now - age if age >= 0 else -math.inf  # the machine's clock was set back
+            if row.body and row.message_id is not None and not row.final:
+                state.asked = button_data(OUTBOUND_MESSAGE.validate_json(row.body))
             reply.rev = max(reply.rev, row.desired_rev)
             reply.reply_to = reply.reply_to or row.reply_to
         if reply.wanted is None and rows and rows[0].final and rows[0].body:

@@ -17,6 +17,11 @@ def idem_key(reply_key: str, part: int) -> str:
     return hashlib.sha256(f"{reply_key}|{part}".encode()).hexdigest()[:32]
 
 
+def button_data(message: OutboundMessage) -> tuple[str, ...]:
+    """Of its buttons, in their order: by which one question is told from another."""
+    return tuple(button.data for row in message.buttons for button in row)
+
+
 @dataclass(slots=True, kw_only=True)
 class PartState:
     """What is known of one platform message of a reply.
@@ -28,7 +33,10 @@ class PartState:
     looks: how often that could not tell. unsure: a draft that was looked for enough, until there is a final.
     crashed: an earlier process may have sent it.
     lost_finals: sends of final content that may have been applied. assumed: counts as shown, after too many of them.
+    refused: the platform did not take the file, or no change of it: it stays as it is.
     final_shown: an earlier process recorded the final content. deletes: failed tries to delete it.
+    left_open: an earlier process began a stream here, and nothing says that it has ended. begun: not before that was
+    its message sent, on the clock; -inf when not known. asked: the data of the buttons that an earlier process showed.
     """
 
     index: int
@@ -45,8 +53,12 @@ class PartState:
     crashed: bool = False
     lost_finals: int = 0
     assumed: bool = False
+    refused: bool = False
     final_shown: bool = False
     deletes: int = 0
+    left_open: bool = False
+    begun: float = -math.inf
+    asked: tuple[str, ...] = ()
 
     def gone(self) -> None:
         """Its message is no more. The next one needs another key, or the platform would take it for this one."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from bot.delivery.parts import button_data
+
 if TYPE_CHECKING:
     from bot.delivery.parts import Live, PartState
     from bot.delivery.reply import Reply
@@ -130,7 +132,7 @@ def _stream_step(live: Live, view: View, now: float) -> Step | None:
 def _next_part(reply: Reply, caps: Capabilities, view: View) -> Step | None:
     for number, part in enumerate(view.parts):
         state = reply.state(reply.sealed + number)
-        if state.assumed or state.shown == part or (view.message.final and state.final_shown):
+        if state.assumed or state.refused or state.shown == part or _by_earlier_process(state, view.message):
             continue
         if state.message_id is not None:
             return Edit(state, part, reply.rev, view.message.final) if caps.edits else Seal(state)
@@ -141,6 +143,13 @@ def _next_part(reply: Reply, caps: Capabilities, view: View) -> Step | None:
             return None
         return Send(state, part, reply.rev, view.message.final, live)
     return None
+
+
+def _by_earlier_process(state: PartState, message: OutboundMessage) -> bool:
+    """It shows what it should, as an earlier process has recorded: of a question the buttons tell which it is."""
+    if message.final:
+        return state.final_shown
+    return bool(state.asked) and state.asked == button_data(message)
 
 
 def _surplus(reply: Reply, caps: Capabilities, view: View) -> Step | None:

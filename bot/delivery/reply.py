@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from bot.delivery.plan import Step, View
     from channels.base import Part
     from channels.capabilities import Capabilities
-    from channels.message import Address, Button, OutboundMessage
+    from channels.message import Address, Button, OutboundFile, OutboundMessage
 
     Buttons = tuple[tuple[Button, ...], ...]
 
@@ -68,6 +68,8 @@ class Reply:
         self.outcome = Outcome.PENDING
         self.degraded = Outcome.DELIVERED
         """How the final will have been shown, after what the platform refused of it."""
+        self.not_taken: list[OutboundFile] = []
+        """Files that the platform refused."""
         self.plain = False
         self.unanchored = False
         """The message that it answers is gone: it is sent without pointing there."""
@@ -193,13 +195,12 @@ class Reply:
             state.sent_after = None
 
     def seal(self, *, broken: bool) -> None:
-        """Leave the first open part as it is; what follows goes below. broken: it does not count, all is said anew."""
+        """Leave the first open part as it is; what follows goes below. broken: it does not count, all is said anew, but
+        for what an earlier process has said below it."""
         self.sealed += 1
         self.view = None
         if broken:
             self.growing.restart()
-            for state in self.states:
-                state.final_shown = False
         else:
             self.growing.cut()
 
@@ -213,6 +214,12 @@ class Reply:
             self.live_over = True
         elif part is None:
             self.seal(broken=False)
+
+    def resume_stream(self, live: Live) -> None:
+        """A stream of an earlier process goes on; what stands above it was left there."""
+        self.live = live
+        self.sealed = live.part.index
+        self.view = None
 
     def refuse_stream(self) -> None:
         """The platform begins none here: its messages are sent and edited, or sent once it is final."""

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from bot.buttons import as_shown
+from bot.delivery.journal import NO_PAGE, NOTHING_SHOWN
 from bot.delivery.parts import Live
 from bot.delivery.plan import Delete, Edit, Find, FinishStream, Preview, Seal, Send, ShowStream, View, next_step
 from bot.delivery.redaction import redact_message
@@ -15,9 +16,10 @@ from bot.delivery.reply import TYPING_INTERVAL
 from bot.delivery.scheduler import Made
 from channels.base import Probe
 from channels.errors import OutcomeUnknown
+from channels.message import OutboundMessage
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
 
     from bot.delivery.journal import Journal
     from bot.delivery.parts import PartState
@@ -25,11 +27,12 @@ if TYPE_CHECKING:
     from bot.delivery.redaction import Redactor
     from bot.delivery.reply import Reply
     from channels.base import Channel, Clock, Part
+    from channels.message import Address
+
+    Say = Callable[[str, Address, str | None, OutboundMessage], Awaitable[object]]
 
 log = logging.getLogger(__name__)
 
-NOTHING_SHOWN = -1
-"""The revision of a message that was made and is empty: behind any other."""
 STREAM_SHARE = 0.9
 """We end a stream ourselves when this share of the time that the platform gives it has passed."""
 LEASE_RETRY = 1.0
@@ -42,10 +45,16 @@ LOST_FINALS = 2
 
 
 class Sender:
-    """For one account. lease_valid: whether this process may act outside at all."""
+    """For one account. lease_valid: whether this process may act outside at all. say: makes a reply of its own."""
 
     def __init__(
-        self, channel: Channel, journal: Journal, clock: Clock, redact: Redactor, lease_valid: Callable[[], bool]
+        self,
+        channel: Channel,
+        journal: Journal,
+        clock: Clock,
+        redact: Redactor,
+        lease_valid: Callable[[], bool],
+        say: Say,
     ) -> None:
         self._channel = channel
         self._caps = channel.capabilities
@@ -53,6 +62,7 @@ class Sender:
         self._clock = clock
         self._redact = redact
         self._lease_valid = lease_valid
+        self._say = say
 
     async def advance(self, reply: Reply, previews: bool) -> Made:
         """Make the reply's next call; returns which.
@@ -61,6 +71,7 @@ class Sender:
         """
         if not reply.loaded:
             self._journal.restore(reply, await self._journal.load(reply.key))
+        self._resume(reply)
         step = self._plan(reply, previews)
         if step is None:
             await self._up_to_date(reply)
@@ -80,6 +91,22 @@ class Sender:
         else:
             reply.dirty = True
         return Made.EDIT if isinstance(step, Edit) else Made.CALL
+
+    def _resume(self, reply: Reply) -> None:
+        """Go on with the stream that an earlier process left, where the platform still takes it."""
+        for state in [state for state in reply.states if state.left_open]:
+            state.left_open = False
+            now, ends = self._clock.monotonic(), self._ends(state.begun)
+            if ends > now and reply.live is None and not reply.live_over:
+                answered, age = self._answered(reply), now - state.begun
+                stream = self._channel.resume_stream(reply.address, state.idem_key, answered, age)
+                if stream is not None:
+                    reply.resume_stream(Live(stream, state, ends))
+
+    def _ends(self, begun: float) -> float:
+        """When a stream that began at that time must be finished."""
+        ttl = self._caps.stream_ttl
+        return math.inf if ttl is None else begun + ttl * STREAM_SHARE
 
     def _plan(self, reply: Reply, previews: bool) -> Step | None:
         """The next step that is a call; messages that must stay as they are get sealed on the way."""
@@ -109,11 +136,20 @@ class Sender:
         reply.asked = shown.buttons if shown is not None else ()
         reply.told = shown is not None and bool(shown.text)
         if reply.final and not reply.settled:
+            await self._tell_not_taken(reply)
             await self._journal.delivered(reply)
             if reply.wanted is shown:
                 reply.settle(reply.degraded)
             else:  # a newer final came meanwhile
                 reply.dirty = True
+
+    async def _tell_not_taken(self, reply: Reply) -> None:
+        """In a message of its own: what stands above may not be changeable any more. Before the reply counts as
+        delivered, so that a crash loses no sentence; the same key says it once."""
+        sentences = dict.fromkeys(file.instead for file in reply.not_taken if file.instead)
+        if sentences:
+            message = OutboundMessage(text="\n\n".join(sentences), final=True)
+            await self._say(f"{reply.key}:files", reply.address, reply.reply_to, message)
 
     def _may_call(self, reply: Reply, step: Step) -> bool:
         now = self._clock.monotonic()
@@ -160,10 +196,10 @@ class Sender:
         return True
 
     async def _send(self, reply: Reply, step: Send) -> bool:
-        state = step.state
+        state, page = step.state, self._page(reply, step.rev)
         if not state.intended:
             state.sent_after = self._channel.newest(reply.address)
-            await self._journal.intend(reply, state)
+            await self._journal.intend(reply, state, self._question(reply))
             state.intended = True
             if not self._lease_valid():
                 reply.retry_at = self._clock.monotonic() + LEASE_RETRY
@@ -178,34 +214,45 @@ class Sender:
                 # The platform knew the key: what it gave back shows what it was first sent with.
                 await self._sent(reply, state, message_id, None, NOTHING_SHOWN)
             else:
-                await self._sent(reply, state, message_id, step.part, step.rev)
+                await self._sent(reply, state, message_id, step.part, page)
         return True
+
+    def _page(self, reply: Reply, rev: int) -> int:
+        """The revision to record for a part of the present view: a later process divides the whole text into parts."""
+        return rev if self._view(reply).whole else NO_PAGE
+
+    def _question(self, reply: Reply) -> OutboundMessage | None:
+        """What has to be remembered of the present view: a question that cannot be changed any more."""
+        message, unchangeable = self._view(reply).message, self._caps.buttons and not self._caps.edits
+        return message if message.buttons and not message.final and unchangeable else None
 
     async def _open_stream(self, reply: Reply, state: PartState, answered: str | None) -> None:
         stream = await self._channel.open_stream(reply.address, state.idem_key, answered)
-        ttl = self._caps.stream_ttl
-        ends = math.inf if ttl is None else self._clock.monotonic() + ttl * STREAM_SHARE
-        reply.live = Live(stream, state, ends)
+        reply.live = Live(stream, state, self._ends(self._clock.monotonic()))
         await self._sent(reply, state, stream.message_id, None, NOTHING_SHOWN)
 
     async def _finish_stream(self, reply: Reply, step: FinishStream) -> None:
         rev, whole, state = reply.rev, self._view(reply).whole, step.live.part
+        if not step.message.final:
+            await self._journal.ends(reply, state)
         await step.live.stream.finish(as_shown(step.message, self._caps))
         reply.end_stream(step.part, self._caps.edits)
         if step.message.final and whole:
             await self._journal.shown(reply, state, rev)
 
     async def _find(self, reply: Reply, state: PartState, part: Part) -> None:
-        rev = reply.rev
+        page = self._page(reply, reply.rev)
         before = reply.reply_to if self._begins(reply, state) else reply.states[state.index - 1].message_id
-        probe = Probe(idem_key=state.idem_key, after=state.sent_after or before)
+        alone = state.crashed and math.isfinite(state.begun) and await self._journal.only_answer(reply)
+        age = self._clock.monotonic() - state.begun if alone else None
+        probe = Probe(idem_key=state.idem_key, after=state.sent_after or before, age=age)
         try:
             found = await self._channel.find(reply.address, part, probe)
         except OutcomeUnknown as error:
             self._not_told(reply, state, error)
             return
         if found is not None:
-            await self._sent(reply, state, found, part, rev)
+            await self._sent(reply, state, found, part, page)
         elif self._clock.monotonic() < state.lost_at + LOST_PAUSE:
             reply.retry_at = state.lost_at + LOST_PAUSE
         else:

@@ -70,6 +70,7 @@ class Delivery:
             lease_valid=lease_valid,
             moved=on_moved,
             progressed=self._progressed,
+            say=self.say,
         )
         self._accounts: dict[str, Account] = {}
         self._tasks = Tasks("delivery")

@@ -23,6 +23,7 @@ from bot.store.rows import RunState
 from bot.texts import texts_for
 from channels.message import OutboundMessage
 from harness.context import RUN_CONTEXT, RUN_INPUT
+from harness.events import Finished
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
     from bot.delivery import Delivery, Reply
     from bot.patience import PatientStore
+    from bot.runs.presented import Presented
     from bot.store.rows import RunRow
     from bot.texts.catalogue import Texts
     from channels.base import Clock
@@ -78,6 +80,7 @@ class RunManager:
         harness: Callable[[], Awaitable[Harness]],
         clock: Clock,
         limits: RunLimits,
+        presented: Presented,
         on_dead_letter: Callable[[RunRow], None],
     ) -> None:
         self._store = store
@@ -85,6 +88,7 @@ class RunManager:
         self._harness = harness
         self._clock = clock
         self._limits = limits
+        self._presented = presented
         self._slots = asyncio.Semaphore(limits.concurrent)
         self._on_dead_letter = on_dead_letter
         self._suspending = False
@@ -253,7 +257,11 @@ class RunManager:
                 active.record.add(event)
                 active.bridge.publish(event)
                 last = event
-        return endings.told(active.row.run_id, active.context.model, last, active.view, active.texts)
+        files = last.files if isinstance(last, Finished) else ()
+        outgoing = self._presented.outgoing(files, active.row.address.account, active.texts)
+        active.view.notices += outgoing.sentences
+        ending = endings.told(active.row.run_id, active.context.model, last, active.view, active.texts)
+        return replace(ending, message=replace(ending.message, files=outgoing.files))
 
     async def _pause(self, active: ActiveRun, reply: Reply) -> None:
         reply.show(OutboundMessage(text=active.view.text, status=active.texts.paused))
@@ -295,4 +303,6 @@ class RunManager:
                 prompts.ensure(tx, [retry_question(row, now)])
 
         await self._store.write(unit)
-        self._delivery.finished(row.reply_key, row.address, row.reply_to, message)
+        reply = self._delivery.finished(row.reply_key, row.address, row.reply_to, message)
+        if message.files:
+            self._presented.clear_after(row.run_id, reply)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from bot.store import run_events, usage
 from bot.store.encoding import to_json
-from harness.events import RUN_EVENT, TextDelta, Usage
+from harness.events import RUN_EVENT, TextDelta, ToolProgress, Usage
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -27,6 +27,8 @@ class EventRecord:
     _folding: TextDelta | None = None
 
     def add(self, event: AnyRunEvent) -> None:
+        if isinstance(event, ToolProgress):
+            return  # worth showing, not worth keeping
         if isinstance(event, TextDelta):
             previous = self._folding
             if previous and previous.message_id == event.message_id:

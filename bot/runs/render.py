@@ -18,6 +18,7 @@ from harness.events import (
     TextDelta,
     TextReset,
     ToolEnded,
+    ToolProgress,
     ToolStarted,
     Usage,
 )
@@ -31,6 +32,21 @@ _MARKDOWN = MarkdownIt("commonmark", {"html": False})
 
 
 @dataclass(slots=True)
+class RunningTool:
+    """A tool call that is under way, for so many seconds; None while it has not told of any."""
+
+    tool: str
+    summary: str
+    seconds: int | None = None
+
+    def told(self, texts: Texts) -> str:
+        if self.seconds is None:
+            return texts.tool_running.format(tool=self.tool, summary=self.summary)
+        age = texts.duration(self.seconds)
+        return texts.tool_running_for.format(tool=self.tool, summary=self.summary, age=age)
+
+
+@dataclass(slots=True)
 class RunView:
     """The state of one run, folded from its events; every reader that fell behind goes on from here."""
 
@@ -39,7 +55,7 @@ class RunView:
     status: str = ""
     notices: list[str] = field(default_factory=list)
     model_calls: int = 0
-    tools: dict[str, str] = field(default_factory=dict)
+    tools: dict[str, RunningTool] = field(default_factory=dict)
 
     def apply(self, event: AnyRunEvent, texts: Texts) -> None:
         match event:
@@ -48,11 +64,14 @@ class RunView:
             case TextReset():
                 self.text = "" if event.message_id == self.message_id else self.text
             case ToolStarted():
-                self.tools[event.call_id] = texts.tool_running.format(tool=event.tool, summary=event.summary)
-                self._show_tools()
+                self.tools[event.call_id] = RunningTool(event.tool, event.summary)
+                self._show_tools(texts)
+            case ToolProgress() if event.call_id in self.tools:
+                self.tools[event.call_id].seconds = event.seconds
+                self._show_tools(texts)
             case ToolEnded():
                 self.tools.pop(event.call_id, None)
-                self._show_tools()
+                self._show_tools(texts)
             case ModelRetrying():
                 self.status = texts.retrying.format(seconds=max(1, round(event.delay)))
             case Resumed():
@@ -70,8 +89,8 @@ class RunView:
         self.text += event.text
         self.status = ""
 
-    def _show_tools(self) -> None:
-        self.status = " · ".join(self.tools.values())
+    def _show_tools(self, texts: Texts) -> None:
+        self.status = " · ".join(tool.told(texts) for tool in self.tools.values())
 
     def draft(self, texts: Texts) -> OutboundMessage:
         """What the chat shows while the run goes on."""

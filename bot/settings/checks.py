@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 from bot.settings.identities import ACCOUNT_ID, ANYBODY
 from bot.settings.problems import Finding, did_you_mean
 from channels.registry import PLATFORMS, config_class
+from sandbox.config import PROVIDERS
 
 if TYPE_CHECKING:
     from bot.settings.problems import Path
@@ -26,7 +27,17 @@ _CLASS_PATH = re.compile(r"([A-Za-z_]\w*)(?:\.[A-Za-z_]\w*)*:[A-Za-z_]\w*", re.A
 
 def check_tree(values: Mapping[str, Any]) -> list[Finding]:
     """Everything that is wrong with the tree and that its schema cannot tell."""
-    checks = (_placeholders, _base_urls, _accounts, _same_secrets, _strange_accounts, _models, _history, _files)
+    checks = (
+        _placeholders,
+        _base_urls,
+        _accounts,
+        _same_secrets,
+        _strange_accounts,
+        _models,
+        _history,
+        _files,
+        _sandbox,
+    )
     return list(chain.from_iterable(check(values) for check in checks))
 
 
@@ -159,6 +170,21 @@ def _files(values: Mapping[str, Any]) -> Iterator[Finding]:
     ca_file = _section(values, "network").get("ca_file")
     if isinstance(ca_file, str) and (fault := _no_certificates(FilePath(ca_file).expanduser())):
         yield Finding(("network", "ca_file"), fault)
+
+
+def _sandbox(values: Mapping[str, Any]) -> Iterator[Finding]:
+    section = _section(values, "sandbox")
+    use = section.get("use", PROVIDERS[0])
+    form = _CLASS_PATH.fullmatch(use) if isinstance(use, str) else None
+    if isinstance(use, str) and ":" not in use and use not in PROVIDERS:
+        yield Finding(("sandbox", "use"), "names no provider", did_you_mean(use, (*PROVIDERS, "module:Class")))
+    elif form is not None and find_spec(form[1]) is None:
+        yield Finding(("sandbox", "use"), "its Python package is not installed")
+    mounts = section.get("mounts")
+    for index, mount in enumerate(mounts if isinstance(mounts, list) else ()):
+        host = _section({"mount": mount}, "mount").get("host")
+        if isinstance(host, str) and host.startswith("/") and not FilePath(host).is_dir():
+            yield Finding(("sandbox", "mounts", index, "host"), "is no folder of this machine")
 
 
 def _unwritable(folder: FilePath) -> str | None:

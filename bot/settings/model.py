@@ -34,6 +34,7 @@ from bot.settings.sections import (
 )
 from channels.registry import PLATFORMS, config_class, names_group
 from harness.config import LlmSettings, ModelSettings, Section, SummarizationSettings
+from sandbox.config import SandboxSettings
 
 AccountId = Annotated[str, StringConstraints(pattern=ACCOUNT_ID)]
 Locale = Literal["auto", "en", "zh"]
@@ -100,6 +101,7 @@ class Settings(BaseSettings):
     limits: LimitSettings = LimitSettings()
     summarization: SummarizationSettings = SummarizationSettings()
     llm: LlmSettings = LlmSettings()
+    sandbox: SandboxSettings = SandboxSettings()
     uploads: UploadSettings = UploadSettings()
     data: DataSettings = DataSettings()
 

@@ -105,10 +105,14 @@ class LimitSettings(Section):
 
 
 class UploadSettings(Section):
-    """Caps on the files that people send, in megabytes."""
+    """Caps on the files that people send, in megabytes: of one file, of all files of one message or album, of one
+    thread, and of one person within 24 hours. convert: documents also become text, in the sandbox."""
 
     max_file_mb: float = Field(default=20, gt=0)
+    max_message_mb: float = Field(default=50, gt=0)
     max_thread_mb: float = Field(default=200, gt=0)
+    max_person_mb_per_day: float = Field(default=500, gt=0)
+    convert: bool = True
 
 
 class DataSettings(Section):

@@ -140,6 +140,12 @@ def undelivered(tx: Connection) -> list[OutboxRow]:
     return sorted(rows, key=lambda row: (begun[row.reply_key], row.reply_key, row.part))
 
 
+def open_keys(tx: Connection) -> set[str]:
+    """The keys of the replies that are neither delivered nor abandoned."""
+    unfinished = select(outbox.c.reply_key).where(outbox.c.delivered_at.is_(None), outbox.c.abandoned.is_(None))
+    return set(tx.scalars(unfinished))
+
+
 def delivered(tx: Connection, reply_key: str, now: datetime, rev: int | None = None) -> None:
     """The whole reply is on the platform in its last state; nothing when that is newer than `rev`, which is shown."""
     if rev is None:
@@ -177,6 +183,13 @@ def reply_of(tx: Connection, account: str, chat: str, message_id: str) -> str | 
     """The reply that a platform message of ours belongs to."""
     ours = (outbox.c.account == account) & (outbox.c.chat == chat) & (outbox.c.message_id == message_id)
     return tx.scalar(select(outbox.c.reply_key).where(ours).limit(1))
+
+
+def others_answer(tx: Connection, reply_key: str, address: Address, reply_to: str) -> bool:
+    """Whether a message of another reply answers, or may answer, the same message."""
+    place = (outbox.c.account == address.account) & (outbox.c.chat == address.chat)
+    others = select(outbox.c.part).where(place, outbox.c.reply_to == reply_to, outbox.c.reply_key != reply_key)
+    return tx.scalar(others.limit(1)) is not None
 
 
 def is_sending(tx: Connection, account: str, chat: str) -> bool:

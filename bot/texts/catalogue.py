@@ -18,6 +18,7 @@ class Texts:
     # A run as it goes on: status lines, plain text.
     working: str
     tool_running: str  # {tool} {summary}
+    tool_running_for: str  # {tool} {summary} {age}
     retrying: str  # {seconds}
     resumed: str
     paused: str
@@ -44,7 +45,9 @@ class Texts:
     cut_short: str
     calls_used_up: str  # {limit}
     images_not_seen: str  # {model}
-    file_problem: Mapping[str, str]  # {name} {limit}; keys: too_large, too_large_there, gone, quota, failed
+    file_problem: Mapping[str, str]  # {name} {limit}; keys: bot.uploads.Problem
+
+    file_not_sent: Mapping[str, str]  # {name} {size} {limit}; keys: too_large, too_small, no_files, refused
 
     # Access: what strangers and unknown groups read.
     unknown_sender: str  # {person}
@@ -136,6 +139,7 @@ class Texts:
     button_retry: str
     pressed: Mapping[str, str]  # answers of buttons; keys: now, drop, retry, over, begun, not_yours, not_yours_to_stop
     status: Mapping[str, str]
+    sandbox_state: Mapping[str, str]  # keys: bot.sandboxes.State
 
     # Units.
     second: str  # {n}

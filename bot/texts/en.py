@@ -8,6 +8,7 @@ from harness.events import FailureKind
 EN = Texts(
     working="Working…",
     tool_running="{tool}: {summary}",
+    tool_running_for="{tool}: {summary} ({age})",
     retrying="The model is busy, trying again in {seconds} s…",
     resumed="Resumed after a restart…",
     paused="Paused for a restart; I continue right after it…",
@@ -63,7 +64,17 @@ EN = Texts(
         "too_large_there": "⚠️ {name} was not taken: it is larger than bots may fetch here.",
         "gone": "⚠️ {name} could not be fetched: it is no longer there.",
         "quota": "⚠️ {name} was not taken: the files of this thread already fill {limit} MB. /new starts an empty one.",
+        "message_quota": (
+            "⚠️ {name} was not taken: the files of one message may have {limit} MB together. Send it by itself."
+        ),
+        "person_quota": "⚠️ {name} was not taken: you have sent {limit} MB within a day. Try again tomorrow.",
         "failed": "⚠️ {name} could not be fetched. Please send it again.",
+    },
+    file_not_sent={
+        "too_large": "⚠️ {name} ({size} MB) was not sent: this platform takes files of at most {limit} MB from a bot.",
+        "too_small": "⚠️ {name} was not sent: this platform takes no empty files.",
+        "no_files": "⚠️ {name} was not sent: no files can be sent here.",
+        "refused": "⚠️ {name} was not sent: this platform did not take it.",
     },
     unknown_sender=(
         "I answer only people I was told to. Your id is `{person}`; "
@@ -259,6 +270,16 @@ EN = Texts(
         "connecting": "connecting",
         "retrying": "reconnecting",
         "stopped": "stopped",
+        "sandbox": "Sandbox: {provider}, {state}",
+    },
+    sandbox_state={
+        "starting": "still starting",
+        "off": "so I have no files and run no commands",
+        "failed": "which does not work here: I have no files and run no commands",
+        "files": "which does not work here: I have files, but run no commands",
+        "none": "commands are not isolated",
+        "restricted": "commands are held, restricted",
+        "full": "commands run isolated",
     },
     second="{n} s",
     minute="{n} min",

@@ -220,6 +220,9 @@ class ConsoleChannel:
     async def open_stream(self, address: Address, idem_key: str, reply_to: str | None) -> LiveReply:
         raise ChannelError("the console edits its messages and has no append-only stream")
 
+    def resume_stream(self, address: Address, idem_key: str, reply_to: str | None, age: float) -> LiveReply | None:
+        return None
+
     async def _put(self, address: Address, message_id: str, part: Part) -> None:
         match part:
             case TextPart(text=text, status=status, final=final):

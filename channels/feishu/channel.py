@@ -21,6 +21,7 @@ from channels.feishu.receipts import Receipts
 from channels.feishu.receiving import Receiver, Toasts
 from channels.feishu.sending import Messenger
 from channels.feishu.socket import Socket
+from channels.feishu.uploads import MAX_FILE
 from channels.files import capped
 from channels.supervision import Supervisor
 
@@ -53,6 +54,8 @@ class FeishuChannel(Adapter):
             stream_ttl=None,
             buttons=True,
             files=True,
+            smallest_file=1,
+            largest_file=MAX_FILE,
             typing=bool(self._config.receipt),
             text_unit=TextUnit.JSON_BYTES,
             max_unit=outbound.PAGE_UNITS,

@@ -171,6 +171,16 @@ class MemoryChannel:
         ttl = self.mode.stream_ttl
         return MemoryStream(self, address, bubble, None if ttl is None else bubble.sent_at + ttl)
 
+    def resume_stream(self, address: Address, idem_key: str, reply_to: str | None, age: float) -> LiveReply | None:
+        if not self.mode.resumes:
+            return None
+        bubble = self._taken.get((address.chat, idem_key))
+        if bubble is None:
+            return None
+        ttl = self.mode.stream_ttl
+        bubble.resumed = True
+        return MemoryStream(self, address, bubble, None if ttl is None else bubble.sent_at + ttl)
+
     def monotonic(self) -> float:
         return self._ports.clock.monotonic()
 
@@ -179,9 +189,10 @@ class MemoryChannel:
         fault = await self._begin(method, address)
         parts = self.layout(replace(message, status=""))
         part = own(parts[0], MemoryPart) if parts else MemoryPart(0, "")
-        if not part.text.startswith(bubble.text):
+        if not (bubble.resumed or part.text.startswith(bubble.text)):
             raise Rejected(f"the stream shows {bubble.text!r} and cannot become {part.text!r}")
         self._show(bubble, part)
+        bubble.resumed = False
         _lose_answer(fault)
 
     async def _begin(self, method: str, address: Address) -> Fault | None:
@@ -245,12 +256,18 @@ class MemoryStream:
         await self._channel.grow(self._address, self._bubble, message, "stream")
 
     async def finish(self, message: OutboundMessage) -> None:
+        if self._bubble.resumed and message.final and not self._bubble.streaming and not self._is_late:
+            return  # the process that began it has done that
         self._must_be_open()
         await self._channel.grow(self._address, self._bubble, message, "finish")
         self._bubble.streaming = False
 
+    @property
+    def _is_late(self) -> bool:
+        return self._ends is not None and self._channel.monotonic() >= self._ends
+
     def _must_be_open(self) -> None:
-        if not self._bubble.streaming or (self._ends is not None and self._channel.monotonic() >= self._ends):
+        if not self._bubble.streaming or self._is_late:
             self._bubble.streaming = False
             raise MessageGone("the stream has ended")
 

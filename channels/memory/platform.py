@@ -23,6 +23,7 @@ class MemoryMode:
 
     findable: `find` can tell where a lost send went; adopts: it is also asked for drafts of an earlier process.
     replies: an answer can only be given to a certain message. buttons: without them a message's are left out.
+    resumes: an open stream does not end with its process.
     """
 
     edits: bool = True
@@ -33,6 +34,7 @@ class MemoryMode:
     previews: bool = False
     buttons: bool = True
     replies: bool = False
+    resumes: bool = False
     typing: bool = True
     stream_ttl: float | None = None
     max_unit: int = 4000
@@ -63,6 +65,8 @@ SEARCHED = MemoryMode(idempotent=False)
 """A send cannot be repeated, but looked for."""
 NO_BUTTONS = MemoryMode(buttons=False)
 REPLIES = MemoryMode(replies=True)
+RESUMED = MemoryMode(edits=False, append_only=True, idempotent=False, findable=False, replies=True, resumes=True)
+"""As APPEND_ONLY, and an open stream outlives its process."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +80,10 @@ class MemoryPart(Part):
 
 @dataclass(slots=True, kw_only=True)
 class Bubble:
-    """A message as a person sees it. history: everything that it ever showed, oldest first. sent_at: monotonic."""
+    """A message as a person sees it. history: everything that it ever showed, oldest first. sent_at: monotonic.
+
+    resumed: a stream that another process goes on with, for which what it shows does not count.
+    """
 
     message_id: str
     idem_key: str
@@ -85,6 +92,7 @@ class Bubble:
     sent_at: float
     history: deque[str] = field(default_factory=lambda: deque(maxlen=KEPT))
     streaming: bool = False
+    resumed: bool = False
 
     @property
     def text(self) -> str:

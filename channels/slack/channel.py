@@ -24,7 +24,7 @@ from channels.slack.intake import Intake
 from channels.slack.preflight import who_am_i
 from channels.slack.sightings import Sightings
 from channels.slack.tasks import together
-from channels.slack.uploads import Uploads, is_file
+from channels.slack.uploads import MAX_UPLOAD, Uploads, is_file
 from channels.supervision import Supervisor
 
 if TYPE_CHECKING:
@@ -62,6 +62,8 @@ class SlackChannel(Adapter):
             stream_ttl=streams.STREAM_SECONDS if streaming else None,
             buttons=True,
             files=True,
+            smallest_file=1,
+            largest_file=MAX_UPLOAD,
             typing=True,
             text_unit=TextUnit.CHARACTERS,
             max_unit=outbound.PAGE_CHARACTERS,

@@ -52,6 +52,8 @@ class TelegramChannel(Adapter):
             stream_ttl=None,
             buttons=True,
             files=True,
+            smallest_file=1,
+            largest_file=payload.MAX_UPLOAD,
             typing=True,
             text_unit=TextUnit.UTF16,
             max_unit=4096,

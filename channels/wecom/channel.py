@@ -15,15 +15,16 @@ from channels.wecom.answers import Answers
 from channels.wecom.api import WecomApi
 from channels.wecom.cards import Card
 from channels.wecom.connection import Timing
-from channels.wecom.failures import StreamOver
+from channels.wecom.failures import Conflict, StreamOver
 from channels.wecom.link import Link
 from channels.wecom.media import Downloads
 from channels.wecom.network import Network
 from channels.wecom.receiving import Receiver
 from channels.wecom.stream import WecomStream
+from channels.wecom.upload import LARGEST, SMALLEST
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Iterable, Sequence
+    from collections.abc import Awaitable, Callable, Iterable, Sequence
 
     from channels.base import ChannelPorts, Command, Hello, LiveReply, Part, Probe, Sink
     from channels.message import Address, Attachment, ButtonPressed, OutboundMessage
@@ -57,6 +58,8 @@ class WecomChannel(Adapter):
             stream_ttl=STREAM_SECONDS,
             buttons=True,
             files=True,
+            smallest_file=SMALLEST,
+            largest_file=LARGEST,
             typing=False,
             text_unit=TextUnit.UTF8_BYTES,
             max_unit=outbound.MESSAGE_BYTES,
@@ -92,8 +95,8 @@ class WecomChannel(Adapter):
         await self._receiver.run(self._link.start())
 
     async def close(self) -> None:
-        await self._receiver.close()
         await self._link.close()
+        await self._receiver.close()
 
     async def _welcome(self, req_id: str) -> None:
         await self._politely("welcome", self._api.welcome(req_id, self._config.welcome))
@@ -169,15 +172,23 @@ class WecomChannel(Adapter):
         """WeCom removes no messages of robots."""
 
     async def find(self, address: Address, part: Part, probe: Probe) -> str | None:
-        """Repeat an answer under its req_id, which makes it or leaves it as it is; a push cannot be looked for."""
+        """Repeat an answer under its req_id, which makes it or leaves it as it is; a push cannot be looked for.
+
+        An earlier process can only have ended its stream with it: it is there if that stream is over too early for its
+        time to be over. Nothing says so where something else may have been the answer under that req_id.
+        """
         shown = own(part, outbound.WecomPart)
         req_id = self._answers.lost_under(probe.idem_key) or ids.req_id_of(probe.after)
         if not shown.text or req_id is None or not self._answers.takes(req_id, probe.idem_key):
             raise OutcomeUnknown("WeCom does not tell what it has sent")
         try:
             await self._answer(req_id, probe.idem_key, shown.text)
-        except Rejected as error:
+        except Conflict as error:
             raise OutcomeUnknown(f"it cannot be told whether it was answered: {error}") from error
+        except Rejected as error:
+            if not (isinstance(error, StreamOver) and probe.age is not None and probe.age < STREAM_SECONDS):
+                self._answers.spent(req_id)
+                raise OutcomeUnknown(f"it cannot be told whether it was answered: {error}") from error
         return probe.idem_key
 
     def newest(self, address: Address) -> str | None:
@@ -225,4 +236,20 @@ class WecomChannel(Adapter):
         except Rejected:
             self._answers.spent(req_id)
             raise
-        return WecomStream(self._api, address, req_id, idem_key, lambda part: self._seen(idem_key, part))
+        return self._stream(address, req_id, idem_key)
+
+    def resume_stream(self, address: Address, idem_key: str, reply_to: str | None, age: float) -> LiveReply | None:
+        """Its frames go on under its req_id, as long as the platform knows that: after a reconnect it may not."""
+        req_id, clock = ids.req_id_of(reply_to), self._ports.clock
+        if req_id is None or age >= STREAM_SECONDS or not self._answers.takes(req_id, idem_key):
+            return None
+        self._answers.sent(req_id, idem_key)
+        until = clock.monotonic() + STREAM_SECONDS - age
+        return self._stream(address, req_id, idem_key, lambda: clock.monotonic() < until)
+
+    def _stream(
+        self, address: Address, req_id: str, stream_id: str, ended_before: Callable[[], bool] | None = None
+    ) -> WecomStream:
+        return WecomStream(
+            self._api, address, req_id, stream_id, lambda part: self._seen(stream_id, part), ended_before
+        )

@@ -103,14 +103,17 @@ class Connection:
             subscribed()
             pinging = asyncio.create_task(self._ping(), name=f"wecom {account} pings")
             try:
-                await reading
+                await asyncio.wait([reading])
+                reading.result()
             finally:
                 pinging.cancel()
                 await asyncio.wait([pinging])
         finally:
-            reading.cancel()
-            await asyncio.wait([reading])
+            # What comes before the other side has closed as well is read: nothing of it would come again.
             await self._close()
+            await asyncio.wait([reading])
+            if not reading.cancelled():
+                reading.exception()  # where it matters it was raised above
 
     async def _subscribe_or_say_why(self, config: WecomConfig, account: str, reading: asyncio.Task[None]) -> None:
         try:

@@ -17,7 +17,7 @@ INVALID_REQ_ID = 846605
 STREAM_OVER = 846608
 NOT_SUBSCRIBED = 846609
 
-_BUSY = frozenset({-1, CONFLICT, 846601, 846602})
+_BUSY = frozenset({-1, 846601, 846602})
 _LIMITED = {846607: 10.0, 45009: 60.0}
 """Too many messages in one conversation, or calls of one kind -> seconds to wait; the platform names none."""
 _NOT_THERE = frozenset({93001, 93006, 93008})
@@ -30,6 +30,10 @@ class StaleRequest(Rejected):
 
 class StreamOver(Rejected):
     """The stream was finished, or its ten minutes are over."""
+
+
+class Conflict(Temporary):
+    """The frame came out of its order, or what it changes is changing."""
 
 
 class NotSubscribed(Temporary):
@@ -50,6 +54,8 @@ def failure(ack: Ack, cmd: str) -> ChannelError:
     if ack.errcode in _NOT_THERE:
         return ChatGone(text)
     match ack.errcode:
+        case 6000:
+            return Conflict(text)
         case 846605:
             return StaleRequest(text)
         case 846608:

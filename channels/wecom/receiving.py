@@ -1,7 +1,8 @@
 """Takes callbacks from the connection and hands them to the gateway in their order. Made and run by channel.py.
 
 WeCom neither waits for an ack nor sends anything twice: what was read is kept here until it is committed, and what is
-still here when the process is killed is lost.
+still here when the process is killed is lost. So as long as the connection is open for sending, what comes by it is
+handed over too, also when receiving has ended.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ WAITING = 5000
 """Events that may wait for the gateway; further ones are refused, which the log says."""
 BATCH = 200
 LAST_SECONDS = 5.0
-"""How long what has been read may still be handed over when receiving ends."""
+"""How long what has been read may still be handed over when the connection is closed."""
 
 
 class Receiver:
@@ -50,21 +51,23 @@ class Receiver:
         self._reader = Reader(account, config.bot_name)
         self._waiting: deque[InboundEvent] = deque()
         self._arrived = asyncio.Event()
-        self._over = False
+        self._leaving = False
+        self._closed = False
+        self._handing_over: asyncio.Task[None] | None = None
         self._welcomes: set[asyncio.Task[None]] = set()
         self._backoff = Backoff()
 
     def take(self, callback: Callback) -> None:
         """A callback came in. Never waits, so that the acks behind it are read."""
         if callback.event_type == "enter_chat":
-            if self._greets and not self._over:
+            if self._greets and not self._leaving:
                 self._greet(callback.req_id)
             return
         event = self._reader.read(callback, self._ports.clock.now())
         if event is None:
             self._ports.log.info("%s: nothing to do for %s", self._account, callback.event_type or callback.cmd)
-        elif self._over or len(self._waiting) >= WAITING:
-            why = "this process is stopping" if self._over else f"{WAITING} others wait"
+        elif self._closed or len(self._waiting) >= WAITING:
+            why = "the channel is closed" if self._closed else f"{WAITING} others wait"
             self._ports.log.error("%s: a message is lost, since %s", self._account, why)
         else:
             self._waiting.append(event)
@@ -76,19 +79,17 @@ class Receiver:
         task.add_done_callback(self._welcomes.discard)
 
     async def run(self, link: asyncio.Task[None]) -> None:
-        """Hand over what comes until cancelled, or until the link ends: closed, or with an error, which is raised."""
-        self._over = False
-        handing_over = asyncio.create_task(self._hand_over(), name=f"wecom {self._account} publishes")
+        """Have what comes handed over, until `close`. Ends when cancelled, or with the link, whose error is raised."""
+        self._leaving = False
+        if self._handing_over is None or self._handing_over.done():
+            self._handing_over = asyncio.create_task(self._hand_over(), name=f"wecom {self._account} publishes")
         try:
-            await asyncio.wait({handing_over, link}, return_when=asyncio.FIRST_COMPLETED)
-            for ended in (handing_over, link):
+            await asyncio.wait({self._handing_over, link}, return_when=asyncio.FIRST_COMPLETED)
+            for ended in (self._handing_over, link):
                 if ended.done() and not ended.cancelled():
                     ended.result()
         finally:
-            self._over = True
-            handing_over.cancel()
-            await asyncio.wait([handing_over])
-            await self._last()
+            self._leaving = True
 
     async def _hand_over(self) -> None:
         while True:
@@ -122,7 +123,12 @@ class Receiver:
         self._waiting.clear()
 
     async def close(self) -> None:
-        """End what is under way."""
+        """End what is under way, and hand over what was read; the connection is closed. Idempotent."""
+        self._closed = True
+        if self._handing_over is not None:
+            self._handing_over.cancel()
+            await asyncio.wait([self._handing_over])
+            await self._last()
         for task in self._welcomes:
             task.cancel()
         if self._welcomes:

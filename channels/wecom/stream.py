@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from channels.errors import OutcomeUnknown, Rejected
 from channels.wecom.cards import ONLY_BUTTONS
-from channels.wecom.failures import StreamOver
+from channels.wecom.failures import Conflict, StreamOver
 from channels.wecom.outbound import layout, stream_text
 
 if TYPE_CHECKING:
@@ -18,19 +18,32 @@ if TYPE_CHECKING:
     from channels.wecom.outbound import WecomPart
 
 _NO_WORDS = "…"
+CONFLICTS = 3
+"""So often a stream of an earlier process may be in conflict; perhaps that is how the platform says that it is over."""
 
 
 class WecomStream:
-    """LiveReply port. Frames are whole snapshots, so that a lost one needs nothing but the next. seen: told of each."""
+    """LiveReply port. Frames are whole snapshots, so that a lost one needs nothing but the next. seen: told of each.
+
+    ended_before: an earlier process began it, and may have ended it: for it cannot be over for any other reason yet.
+    """
 
     def __init__(
-        self, api: WecomApi, address: Address, req_id: str, stream_id: str, seen: Callable[[WecomPart | None], None]
+        self,
+        api: WecomApi,
+        address: Address,
+        req_id: str,
+        stream_id: str,
+        seen: Callable[[WecomPart | None], None],
+        ended_before: Callable[[], bool] | None = None,
     ) -> None:
         self._api = api
         self._address = address
         self._req_id = req_id
         self._stream_id = stream_id
         self._seen = seen
+        self._ended_before = ended_before
+        self._conflicts = 0
         self._ending_unsure = False
         self._ended = False
         self._below_unsure = False
@@ -41,6 +54,7 @@ class WecomStream:
 
     async def show(self, message: OutboundMessage) -> None:
         await self._api.stream(self._req_id, self._stream_id, stream_text(message), finish=False)
+        self._ended_before = None
         self._seen(None)
 
     async def finish(self, message: OutboundMessage) -> None:
@@ -48,20 +62,27 @@ class WecomStream:
         parts = layout(message)
         first = parts[0] if parts else None
         if not self._ended:
-            await self._end(_last_words(message, first))
+            await self._end(_last_words(message, first), final=message.final)
         if first is not None and not first.text:
             await self._send_below(first)
 
-    async def _end(self, text: str) -> None:
+    async def _end(self, text: str, *, final: bool) -> None:
         try:
             await self._api.stream(self._req_id, self._stream_id, text, finish=True)
         except OutcomeUnknown:
             self._ending_unsure = True
             raise
+        except Conflict as error:
+            self._conflicts += 1
+            if self._ended_before is not None and self._conflicts >= CONFLICTS:
+                raise Rejected(f"the stream of an earlier process cannot be ended: {error}") from error
+            raise
         except StreamOver:
-            if not self._ending_unsure:
+            if final and self._ended_before is not None and self._ended_before():
+                self._below_unsure = True
+            elif not self._ending_unsure:
                 raise
-            # Over because the frame whose ack is missing has ended it.
+            # Over because the frame whose ack is missing has ended it, or the process that was killed.
         self._ended = True
         self._seen(None)
 

@@ -21,14 +21,17 @@ from bot.conversations.ports import ConversationPorts
 from bot.delivery import Delivery
 from bot.manager import ChannelManager
 from bot.patience import PatientStore
+from bot.quotas import UploadLimits
 from bot.redaction import Redactor
 from bot.respond import Responder
 from bot.runs.manager import RunLimits, RunManager
+from bot.runs.presented import Presented
+from bot.sandboxes import SandboxFacts
 from bot.status import StatusPage
 from bot.store import access, decisions
 from bot.store.errors import StoreUnavailable
 from bot.tasks import Tasks
-from bot.uploads import UploadLimits, Uploads
+from bot.uploads import Uploads
 from channels.base import ChannelPorts, Route
 from channels.capabilities import Rate
 from channels.memory import FULL, MemoryChannel, MemoryMode
@@ -44,6 +47,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection
 
+    from bot.quotas import Allowance
     from bot.store.bulk import Bulk
     from bot.store.rows import RunRow
     from channels.base import BotIdentity, Channel
@@ -52,6 +56,8 @@ if TYPE_CHECKING:
 
 SECRET = "sk-0123456789abcdef"
 UNHURRIED = Rate(per_second=1e6, per_chat_per_second=1e6, per_group_per_minute=1e6)
+UPLOADS = UploadLimits(file=1000, thread=3000, message=3000, person=1_000_000)
+SANDBOX = SandboxFacts(provider="memory", state="full", shortfalls=("it is only a test",))
 ANN, BOB, EVE = "1", "2", "666"
 
 
@@ -103,12 +109,17 @@ class WatchedUploads(Uploads):
         finally:
             self.at_work += 1
 
-    async def fetch(self, channel: Channel, attachment: Attachment, folder: Path) -> Any:
+    async def fetch(self, channel: Channel, attachment: Attachment, folder: Path, allowance: Allowance) -> Any:
         self.at_work += 1
         try:
-            return await super().fetch(channel, attachment, folder)
+            return await super().fetch(channel, attachment, folder, allowance)
         finally:
             self.at_work -= 1
+
+
+async def as_it_is(thread_id: str, file: InputFile) -> InputFile:
+    """No document is converted here."""
+    return file
 
 
 class GatedChannel(MemoryChannel):
@@ -169,6 +180,7 @@ class Core:
     channels: dict[str, GatedChannel] = field(default_factory=dict)
     dead: list[RunRow] = field(default_factory=list)
     numbers: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
+    sandbox: SandboxFacts = SANDBOX
     store: FlakyStore = field(init=False)
 
     async def start(self) -> None:
@@ -198,6 +210,7 @@ class Core:
             harness=self._harness,
             clock=self.clock,
             limits=self.limits,
+            presented=Presented(self.folder / "spool", self.tasks, lambda name: self.channels[name].capabilities),
             on_dead_letter=self.dead.append,
         )
         self.status = StatusPage(
@@ -207,6 +220,7 @@ class Core:
             health=lambda: {account: channel.health for account, channel in self.channels.items()},
             clock=self.clock,
             waiting=lambda: self.manager.waiting,
+            sandbox=lambda: self.sandbox,
         )
         self.uploads = WatchedUploads(self.upload_limits, self.clock)
         self.manager = ChannelManager(
@@ -216,6 +230,7 @@ class Core:
                 responder=self.responder,
                 delivery=self.delivery,
                 uploads=self.uploads,
+                with_text=as_it_is,
                 background=Background(),
                 clock=self.clock,
                 tasks=self.actors,
@@ -414,7 +429,7 @@ async def core(
     concurrent: int = 100,
     queue_limit: int = 20,
     queue_total: int = 2000,
-    uploads: UploadLimits = UploadLimits(1000, 3000),  # noqa: B008  # frozen
+    uploads: UploadLimits = UPLOADS,
     accounts: tuple[str, ...] = ("memory",),
     mode: MemoryMode = FULL,
     **policy: Any,

@@ -12,9 +12,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from bot.admission import AccessRules
+from bot.quotas import UploadLimits
 from bot.runs.manager import RunLimits
 from bot.store.errors import StoreError
-from bot.uploads import UploadLimits
 from channels.errors import (
     AttachmentFailed,
     ChannelError,
@@ -411,7 +411,7 @@ def new_play(folder: Path, mode: MemoryMode, policy: AccountPolicy) -> Play:
         agent,
         RunLimits(100, 1800),
         queue_limit=3,
-        upload_limits=UploadLimits(1000, 3000),
+        upload_limits=UploadLimits(file=1000, thread=3000, message=3000, person=1_000_000),
         accounts=("memory",),
         mode=mode,
         rate=RATE,

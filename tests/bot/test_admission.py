@@ -15,6 +15,9 @@ from channels.message import Address, Message, Sender
 from tests.clock import VirtualClock
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
+HOST = AccessRules(
+    allow=frozenset({"tg:1234"}), admins=frozenset({"tg:9"}), groups=frozenset({"tg:-100"}), admins_only=True
+)
 LISTED = AccessRules(allow=frozenset({"tg:1234"}), admins=frozenset({"tg:9"}), groups=frozenset({"tg:-100"}))
 ADMIT, GREET, INTRODUCE, CONTEXT, DROP = Verdict
 
@@ -56,6 +59,8 @@ def message(
         (message("T2/U1"), AccessRules(allow=frozenset({"tg:T1/U1"})), GREET),
         (message("5"), AccessRules(allow=frozenset({"*"})), ADMIT),
         (message("5"), AccessRules(open_dm=True), ADMIT),
+        (message("9"), HOST, ADMIT),
+        (message("1234"), HOST, GREET),
         # Bots never, not even a listed one; a name never.
         (message("1234", sender="bot"), LISTED, DROP),
         (message("1234", sender="bot"), AccessRules(open_dm=True), DROP),

@@ -9,8 +9,11 @@ import pytest
 
 from bot.agent import Agent
 from bot.patience import PatientStore
+from bot.sandboxes import Sandboxes
 from bot.store import Store
 from harness.errors import ModelSetupError
+from harness.ports import MemoryAuditLog
+from sandbox.config import SandboxSettings
 from tests.bot.settings_files import settings_of
 from tests.clock import VirtualClock
 
@@ -36,8 +39,13 @@ def configured(folder: Path, models: str = "") -> Settings:
     return settings.model_copy(update={"data_dir": folder})
 
 
+def agent_of(settings: Settings, store: PatientStore) -> Agent:
+    sandboxes = Sandboxes(SandboxSettings(use="memory"), settings.data_dir)
+    return Agent(settings, store, store.clock, sandboxes, MemoryAuditLog(), settings.data_dir / "spool")
+
+
 async def test_who_came_earlier_gets_it(tmp_path: Path, store: PatientStore) -> None:
-    agent = Agent(configured(tmp_path), store, store.clock)
+    agent = agent_of(configured(tmp_path), store)
     early = asyncio.create_task(agent.harness())
     given_up = asyncio.create_task(agent.harness())
     await asyncio.sleep(0)
@@ -50,7 +58,7 @@ async def test_who_came_earlier_gets_it(tmp_path: Path, store: PatientStore) -> 
 
 async def test_without_its_model_everybody_hears_why(tmp_path: Path, store: PatientStore) -> None:
     models = "models: [{name: m, use: 'json:JSONDecoder', model: x}]\n"
-    agent, why = Agent(configured(tmp_path, models), store, store.clock), "is not a LangChain chat model"
+    agent, why = agent_of(configured(tmp_path, models), store), "is not a LangChain chat model"
     early = asyncio.create_task(agent.harness())
     assert why in (await agent.build() or "")
     with pytest.raises(ModelSetupError, match=why):
@@ -61,7 +69,7 @@ async def test_without_its_model_everybody_hears_why(tmp_path: Path, store: Pati
 async def test_whatever_keeps_it_from_being_built_is_heard_too(tmp_path: Path, store: PatientStore) -> None:
     settings = configured(tmp_path)
     (tmp_path / "checkpoints.db").mkdir()
-    agent = Agent(settings, store, store.clock)
+    agent = agent_of(settings, store)
     early = asyncio.create_task(agent.harness())
     assert await agent.build() == "the agent cannot be built"
     with pytest.raises(OSError, match="directory"):

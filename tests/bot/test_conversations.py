@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from bot.quotas import UploadLimits
 from bot.store import inbox, runs
 from bot.store.rows import InboxState, RunState
-from bot.uploads import UploadLimits
 from channels.message import Attachment
 from tests.bot.core import ANN, BOB, Core, core
 
@@ -203,7 +203,9 @@ async def test_new_stops_what_runs_and_drops_what_waits_or_arrives(tmp_path: Pat
 
 
 async def test_a_refused_file_is_told_and_the_rest_is_answered(tmp_path: Path) -> None:
-    async with core(tmp_path, uploads=UploadLimits(1_500_000, 9_000_000)) as c:
+    async with core(
+        tmp_path, uploads=UploadLimits(file=1_500_000, thread=9_000_000, message=9_000_000, person=90_000_000)
+    ) as c:
         c.channel.files = {"ok.txt": b"fine", "big.bin": bytes(1_500_001)}
         await c.say("compare", attachments=(file("ok.txt"), file("big.bin"), file("lost.txt")))
         await c.answered()

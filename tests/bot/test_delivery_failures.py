@@ -264,6 +264,38 @@ async def test_a_refused_file_does_not_take_the_text_with_it(tmp_path: Path) -> 
         assert reply.outcome is Outcome.WITHOUT_FILES
 
 
+async def test_a_refused_file_is_named_and_the_others_are_sent(tmp_path: Path) -> None:
+    async with world(tmp_path) as w:
+        files = tuple(
+            OutboundFile(path=tmp_path / name, name=name, instead=f"{name} was not sent") for name in ("a", "b", "c")
+        )
+        draft = await w.delivery.open("r1", dm(), None)
+        draft.show(OutboundMessage(text="Three"))
+        await w.clock.settle()
+        w.channel.fail("send", Rejected("this kind is not taken"))
+        reply = await w.delivery.say("r1", dm(), None, OutboundMessage(text="Three files", files=files, final=True))
+        await w.drained()
+        assert reply.outcome is Outcome.WITHOUT_FILES
+        assert w.texts == ["Three files", "b", "c", "a was not sent"]
+
+
+async def test_a_crash_after_a_refusal_sends_nothing_twice(tmp_path: Path) -> None:
+    async with world(tmp_path) as w:
+        files = tuple(OutboundFile(path=tmp_path / name, name=name, instead=f"no {name}") for name in ("a", "b"))
+        message = OutboundMessage(text="Two files", files=files, final=True)
+        draft = await w.delivery.open("r1", dm(), None)
+        draft.show(OutboundMessage(text="Two"))
+        await w.clock.settle()
+        w.channel.fail("send", Rejected("not taken"), Fatal("401", "a new token"))
+        await w.delivery.say("r1", dm(), None, message)
+        await w.clock.advance(60)
+        assert w.texts == ["Two files"]
+        await w.restart()
+        w.channel.fail("send", Rejected("not taken"))
+        await w.drained()
+        assert w.texts == ["Two files", "b", "no a"]
+
+
 async def test_what_is_refused_in_every_form_is_given_up_with_a_reason(tmp_path: Path) -> None:
     async with world(tmp_path) as w:
         w.channel.fail("send", *[Rejected("spam")] * 5)

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from bot.admission import AccountPolicy
 from bot.conversations.policies import Busy, TurnRules
-from channels.memory import APPEND_ONLY, FULL, NO_EDIT, NO_IDEMPOTENCY, MemoryMode
+from channels.memory import APPEND_ONLY, FULL, NO_EDIT, NO_IDEMPOTENCY, RESUMED, MemoryMode
 from tests.bot import gateway_promises as promises
 from tests.bot.core import ANN, BOB, EVE
 from tests.bot.gateway_play import FAULTS, RULES, Step, new_play
@@ -113,7 +113,9 @@ async def check(mode: MemoryMode, policy: AccountPolicy, plan: Sequence[Step]) -
 
 
 @pytest.mark.parametrize(
-    "mode", [FULL, NO_EDIT, APPEND_ONLY, NO_IDEMPOTENCY], ids=["full", "no-edit", "append-only", "no-idempotency"]
+    "mode",
+    [FULL, NO_EDIT, APPEND_ONLY, RESUMED, NO_IDEMPOTENCY],
+    ids=["full", "no-edit", "append-only", "resumed", "no-idempotency"],
 )
 @given(policy=policies, plan=plans)
 @settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))

@@ -25,6 +25,7 @@ from harness.events import (
     TextDelta,
     TextReset,
     ToolEnded,
+    ToolProgress,
     ToolStarted,
     Usage,
 )
@@ -57,6 +58,10 @@ def shown(*events: Any) -> tuple[str, str]:
     return draft.text, draft.status
 
 
+def progress(call_id: str, seconds: int) -> ToolProgress:
+    return ToolProgress(run_id="r", seq=2, call_id=call_id, tool="bash", seconds=seconds, line="42 passed")
+
+
 def test_before_anything_happens_it_is_working() -> None:
     assert shown() == ("", EN.working)
 
@@ -77,6 +82,20 @@ def test_tools_that_run_are_named_until_they_end() -> None:
     assert shown(started("1"), started("2")) == ("", "bash: ls 1 · bash: ls 2")
     assert shown(delta("Looking."), started("1"), started("2"), ended("1")) == ("Looking.", "bash: ls 2")
     assert shown(started("1"), ended("1"), ended("unknown")) == ("", EN.working)
+
+
+def test_a_tool_that_takes_longer_tells_how_long_already() -> None:
+    running = fold(started("1"), started("2"), progress("1", 12))
+    assert running.status == "bash: ls 1 (12 s) · bash: ls 2"
+    assert fold(started("1"), progress("1", 12), progress("1", 90)).status == "bash: ls 1 (2 min)"
+    assert fold(progress("1", 12)).status == "", "what has ended, or never began, does not come back"
+
+
+def test_how_long_a_tool_takes_is_not_kept() -> None:
+    record = EventRecord()
+    for event in (started("1"), progress("1", 12)):
+        record.add(event)
+    assert [kind for _, kind, _ in record.rows] == ["tool_started"]
 
 
 def test_waiting_and_resuming_are_told() -> None:

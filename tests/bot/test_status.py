@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from channels.base import ConnectionState
-from tests.bot.core import ANN, core
+from tests.bot.core import ANN, BOB, core
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -54,6 +54,18 @@ async def test_a_chat_is_told_its_own_connection_in_full_and_the_others_in_a_wor
         for line in ("- Model: `main`", "- Thread: Plans (`", "- Running: nothing", "- Waiting: 0"):
             assert line in text
         assert text.endswith("- Other connections: other reconnecting")
+
+
+async def test_what_the_sandbox_lacks_is_for_admins(tmp_path: Path) -> None:
+    async with core(tmp_path) as c:
+        for person in (ANN, BOB):
+            await c.say("/status", person)
+        await c.answered()
+        (admin,), (other,) = c.texts(ANN), c.texts(BOB)
+        for text in (admin, other):
+            assert "- Sandbox: memory, commands run isolated" in text
+        assert ("it is only a test" in admin, "it is only a test" in other) == (True, False)
+        assert c.status.machine()["sandbox"] == "memory: commands run isolated; it is only a test"
 
 
 async def test_tokens_age_and_step_of_a_run_are_told(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import stat
 import sys
 import threading
@@ -12,12 +13,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.uploads import NAME_BYTES, Refused, UploadLimits, Uploads, display_name
+from bot.quotas import UploadLimits
+from bot.uploads import NAME_BYTES, Refused, Uploads, display_name
 from channels.base import ChannelPorts, Route
 from channels.errors import AttachmentFailed, ChannelError, Temporary
 from channels.memory import MemoryChannel
 from channels.message import Attachment
 from harness.context import InputFile
+from sandbox.files.rights import Owner
 from tests.clock import VirtualClock
 
 if TYPE_CHECKING:
@@ -25,7 +28,7 @@ if TYPE_CHECKING:
 
     from channels.base import Sink
 
-LIMITS = UploadLimits(file=1_000_000, thread=2_500_000)
+LIMITS = UploadLimits(file=1_000_000, thread=2_500_000, message=1_800_000, person=4_000_000)
 
 
 class Wire(MemoryChannel):
@@ -63,13 +66,19 @@ def uploads() -> Uploads:
     return Uploads(LIMITS, Patient())
 
 
+async def fetched(wire: Wire, attachment: Attachment, folder: Path) -> InputFile | Refused:
+    """The only file of its message."""
+    files = uploads()
+    return await files.fetch(wire, attachment, folder, files.allowance("telegram:1"))
+
+
 def left(folder: Path) -> list[str]:
     return sorted(entry.name for entry in folder.iterdir()) if folder.exists() else []
 
 
 async def test_a_file_arrives_whole_and_private(tmp_path: Path) -> None:
     folder = tmp_path / "user-data" / "uploads"
-    taken = await uploads().fetch(Wire(b"ab", b"", b"cd"), attachment("report.pdf", 4), folder)
+    taken = await fetched(Wire(b"ab", b"", b"cd"), attachment("report.pdf", 4), folder)
     assert isinstance(taken, InputFile)
     assert (taken.name, taken.size, taken.mime_type) == ("report.pdf", 4, "application/octet-stream")
     assert taken.path.read_bytes() == b"abcd"
@@ -81,26 +90,26 @@ async def test_a_file_arrives_whole_and_private(tmp_path: Path) -> None:
 @pytest.mark.parametrize("declared", [None, 0, 1000])
 async def test_a_lie_about_the_size_stops_at_the_cap(tmp_path: Path, declared: int | None) -> None:
     wire = Wire(*[bytes(600_000)] * 10_000)
-    refused = await uploads().fetch(wire, attachment("5gb.iso", declared), tmp_path)
+    refused = await fetched(wire, attachment("5gb.iso", declared), tmp_path)
     assert refused == Refused("5gb.iso", "too_large", 1.0)
     assert left(tmp_path) == []
 
 
 async def test_what_says_that_it_is_too_large_is_not_even_fetched(tmp_path: Path) -> None:
     wire = Wire(b"x")
-    assert await uploads().fetch(wire, attachment(size=1_000_001), tmp_path / "u") == Refused("a.bin", "too_large", 1.0)
+    assert await fetched(wire, attachment(size=1_000_001), tmp_path / "u") == Refused("a.bin", "too_large", 1.0)
     assert wire.fetched == 0
     assert left(tmp_path) == []
 
 
 async def test_the_quota_counts_what_is_there(tmp_path: Path) -> None:
     for _ in range(2):
-        assert isinstance(await uploads().fetch(Wire(bytes(1_000_000)), attachment(), tmp_path), InputFile)
+        assert isinstance(await fetched(Wire(bytes(1_000_000)), attachment(), tmp_path), InputFile)
     for declared in (None, 600_000):
-        refused = await uploads().fetch(Wire(bytes(600_000)), attachment(size=declared), tmp_path)
+        refused = await fetched(Wire(bytes(600_000)), attachment(size=declared), tmp_path)
         assert refused == Refused("a.bin", "quota", 2.5)
     assert len(left(tmp_path)) == 2
-    assert isinstance(await uploads().fetch(Wire(bytes(400_000)), attachment(), tmp_path), InputFile)
+    assert isinstance(await fetched(Wire(bytes(400_000)), attachment(), tmp_path), InputFile)
 
 
 @pytest.mark.parametrize(
@@ -113,18 +122,71 @@ async def test_the_quota_counts_what_is_there(tmp_path: Path) -> None:
 )
 async def test_each_failure_is_named_and_leaves_nothing(tmp_path: Path, error: ChannelError, problem: Any) -> None:
     wire = Wire(b"half", b"rest", errors=(error,))
-    assert await uploads().fetch(wire, attachment(), tmp_path) == Refused("a.bin", problem)
+    assert await fetched(wire, attachment(), tmp_path) == Refused("a.bin", problem)
     assert wire.fetched == 1
     assert left(tmp_path) == []
 
 
+async def test_the_files_of_one_message_are_counted_together(tmp_path: Path) -> None:
+    files = uploads()
+    allowance = files.allowance("telegram:1")
+    assert isinstance(await files.fetch(Wire(bytes(1_000_000)), attachment(), tmp_path, allowance), InputFile)
+    for declared in (None, 900_000):
+        refused = await files.fetch(Wire(bytes(900_000)), attachment(size=declared), tmp_path, allowance)
+        assert refused == Refused("a.bin", "message_quota", 1.8)
+    assert isinstance(await files.fetch(Wire(bytes(800_000)), attachment(), tmp_path, allowance), InputFile)
+    assert len(left(tmp_path)) == 2
+
+
+async def test_what_a_person_sends_within_a_day_is_counted_over_all_threads(tmp_path: Path) -> None:
+    clock = Patient()
+    files = Uploads(LIMITS, clock)
+
+    async def sent(person: str, number: int, size: int = 1_000_000) -> InputFile | Refused:
+        return await files.fetch(Wire(bytes(size)), attachment(), tmp_path / f"{number}", files.allowance(person))
+
+    for number in range(4):
+        assert isinstance(await sent("telegram:1", number), InputFile)
+    assert await sent("telegram:1", 5, 1) == Refused("a.bin", "person_quota", 4.0)
+    assert isinstance(await sent("telegram:2", 6), InputFile)
+    await clock.sleep(23 * 3600)
+    assert await sent("telegram:1", 7, 1) == Refused("a.bin", "person_quota", 4.0)
+    await clock.sleep(3600)
+    assert isinstance(await sent("telegram:1", 8), InputFile)
+
+
+async def test_what_was_refused_in_mid_stream_counts_for_nothing(tmp_path: Path) -> None:
+    files = uploads()
+    for _ in range(5):
+        allowance = files.allowance("telegram:1")
+        wire = Wire(bytes(900_000), b"x", errors=(AttachmentFailed("expired", "gone"),))
+        assert await files.fetch(wire, attachment(), tmp_path, allowance) == Refused("a.bin", "gone")
+        assert allowance.message == LIMITS.message
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file to somebody")
+async def test_a_file_belongs_to_who_commands_run_as_from_the_first_byte(tmp_path: Path) -> None:
+    owners: list[int] = []
+
+    class Watched(Wire):
+        async def fetch(self, attachment: Attachment, sink: Sink) -> None:
+            owners.extend(entry.stat().st_uid for entry in os.scandir(tmp_path))
+            await super().fetch(attachment, sink)
+
+    files = Uploads(LIMITS, Patient(), Owner(60_700, 60_701))
+    taken = await files.fetch(Watched(b"x"), attachment(), tmp_path, files.allowance("telegram:1"))
+    assert isinstance(taken, InputFile)
+    assert owners == [60_700]
+    assert (taken.path.stat().st_uid, taken.path.stat().st_gid) == (60_700, 60_701)
+
+
 async def test_a_broken_transfer_begins_anew_and_is_counted_anew(tmp_path: Path) -> None:
     wire = Wire(bytes(400_000), b"end", errors=(Temporary("reset"), Temporary("reset")))
-    taken = await uploads().fetch(wire, attachment(), tmp_path)
+    taken = await fetched(wire, attachment(), tmp_path)
     assert isinstance(taken, InputFile)
     assert taken.size == taken.path.stat().st_size == 400_003
     wire = Wire(b"x", b"y", errors=(Temporary("reset"),) * 3)
-    assert await uploads().fetch(wire, attachment(), tmp_path) == Refused("a.bin", "failed")
+    assert await fetched(wire, attachment(), tmp_path) == Refused("a.bin", "failed")
     assert len(left(tmp_path)) == 1
 
 
@@ -132,7 +194,7 @@ async def test_a_link_in_the_folders_place_leads_nowhere(tmp_path: Path) -> None
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     (tmp_path / "uploads").symlink_to(elsewhere)
-    assert await uploads().fetch(Wire(b"x"), attachment(), tmp_path / "uploads") == Refused("a.bin", "failed")
+    assert await fetched(Wire(b"x"), attachment(), tmp_path / "uploads") == Refused("a.bin", "failed")
     assert left(elsewhere) == []
 
 
@@ -142,13 +204,13 @@ async def test_a_link_among_the_files_is_not_followed(tmp_path: Path) -> None:
     folder = tmp_path / "uploads"
     folder.mkdir()
     (folder / "link").symlink_to(secret)
-    assert isinstance(await uploads().fetch(Wire(bytes(900_000)), attachment(), folder), InputFile)
+    assert isinstance(await fetched(Wire(bytes(900_000)), attachment(), folder), InputFile)
     assert secret.stat().st_size == 2_000_000
 
 
 async def test_a_file_where_the_folder_should_be(tmp_path: Path) -> None:
     (tmp_path / "uploads").write_text("")
-    assert await uploads().fetch(Wire(b"x"), attachment(), tmp_path / "uploads") == Refused("a.bin", "failed")
+    assert await fetched(Wire(b"x"), attachment(), tmp_path / "uploads") == Refused("a.bin", "failed")
 
 
 async def test_a_cancelled_transfer_leaves_nothing(tmp_path: Path) -> None:
@@ -160,7 +222,7 @@ async def test_a_cancelled_transfer_leaves_nothing(tmp_path: Path) -> None:
             started.set()
             await asyncio.Future()
 
-    fetching = asyncio.create_task(uploads().fetch(Slow(), attachment(), tmp_path))
+    fetching = asyncio.create_task(fetched(Slow(), attachment(), tmp_path))
     await asyncio.wait_for(started.wait(), 5)
     fetching.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -182,8 +244,8 @@ async def test_writing_does_not_block_the_loop(tmp_path: Path) -> None:
             seen.append((event, threading.current_thread().name))
 
     sys.addaudithook(audit)
-    await uploads().fetch(Wire(b"x"), attachment(), tmp_path / "u")
-    await uploads().fetch(Wire(b"x", b"y", errors=(ChannelError("x"),)), attachment(), tmp_path / "u")
+    await fetched(Wire(b"x"), attachment(), tmp_path / "u")
+    await fetched(Wire(b"x", b"y", errors=(ChannelError("x"),)), attachment(), tmp_path / "u")
     watching = False
     assert {event for event, _ in seen} == {"open", "os.remove", "os.mkdir"}
     assert all(thread != threading.main_thread().name for _, thread in seen)

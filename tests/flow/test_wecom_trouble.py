@@ -71,8 +71,40 @@ async def test_a_long_stream_keeps_within_what_the_platform_allows(wecom_world: 
         assert (await wecom.status()).refused == 0
 
 
-async def test_kill_in_mid_answer_pushes_the_answer_once(wecom_world: WecomWorld) -> None:
+async def test_after_a_kill_in_mid_answer_it_goes_on_in_its_stream(wecom_world: WecomWorld) -> None:
     wecom = wecom_world.wecom
+    async with wecom_world:
+        await wecom.says(ASKED)
+        begun = await wecom.wait_for_text(ALICE, BEGUN)
+        await wecom_world.kill()
+        await wecom_world.start()
+        await wecom_world.model.release("half")
+        answer = await wecom.wait_finished(ALICE, WHOLE)
+        assert answer.stream_id == begun.stream_id
+        await wecom.wait_idle(ALICE)
+        assert len(await wecom.texts(ALICE)) == 1
+
+
+async def test_a_waiting_message_is_acknowledged_once_whatever_dies(wecom_world: WecomWorld) -> None:
+    wecom = wecom_world.wecom
+    async with wecom_world:
+        await wecom.says(ASKED)
+        await wecom.wait_for_text(ALICE, BEGUN)
+        await wecom.says("and this one waits")
+        card = await wecom.wait_for_message(ALICE, lambda message: bool(message.buttons))
+        await wecom.wait_idle(ALICE, streams=True)
+        await wecom_world.kill()
+        await wecom_world.start()
+        await wecom_world.model.release("half")
+        await wecom.wait_finished(ALICE, "You said: and this one waits")
+        await wecom.wait_idle(ALICE)
+        cards = [message for message in await wecom.bot_messages(ALICE) if message.buttons]
+        assert [one.task_id for one in cards] == [card.task_id]
+
+
+async def test_a_kill_in_mid_answer_pushes_the_answer_once_where_the_question_is_stale(wecom_world: WecomWorld) -> None:
+    wecom = wecom_world.wecom
+    await wecom.configure(forget_req_ids=True)
     async with wecom_world:
         await wecom.says(ASKED)
         await wecom.wait_for_text(ALICE, BEGUN)

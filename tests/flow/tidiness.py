@@ -45,7 +45,8 @@ def check_data(folder: Path) -> None:
 def _given_to_runs(database: Path) -> set[str]:
     with contextlib.closing(sqlite3.connect(f"file:{database}?immutable=1", uri=True)) as connection:
         inputs = [json.loads(text) for (text,) in connection.execute("select input from runs")]
-    return {file["path"] for run_input in inputs for file in run_input["files"]}
+    files = [file for run_input in inputs for file in run_input["files"]]
+    return {path for file in files for path in (file["path"], file.get("text_path")) if path is not None}
 
 
 async def all_closed(open_connections: Callable[[], Awaitable[int]]) -> None:

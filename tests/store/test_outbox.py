@@ -107,6 +107,16 @@ async def test_a_clock_that_was_set_back_does_not_make_the_newest_messages_old(u
     assert newest == [("7", "after")]
 
 
+async def test_open_are_the_replies_that_are_neither_delivered_nor_given_up(store: Store) -> None:
+    await store.write(
+        lambda tx: outbox.intend(tx, [outbox_row("a"), outbox_row("b"), outbox_row("b", 1), outbox_row("c")])
+    )
+    await store.write(lambda tx: outbox.delivered(tx, "a", LATER))
+    await store.write(lambda tx: outbox.abandon(tx, "c", "the chat is gone"))
+
+    assert await store.read(outbox.open_keys) == {"b"}
+
+
 async def test_prune_keeps_what_is_not_settled(store: Store) -> None:
     await store.write(lambda tx: outbox.intend(tx, [outbox_row("a"), outbox_row("a", 1), outbox_row("b")]))
     await store.write(lambda tx: outbox.delivered(tx, "a", LATER))

@@ -103,8 +103,10 @@ async def _take_over(campaign: Campaign, first: TortureWorld, second: TortureWor
         # Frozen in mid transaction it keeps the lease's row locked, until the server ends its connection.
         while not await campaign.start():
             # It may still be asking for the lease: another one beside it would only find its data folder in use.
-            if second.alive and await second.polls():
-                break
+            if second.alive:
+                if await second.polls():
+                    break
+                await campaign.dead()
             campaign.say("the second process was refused, as the first one holds a lock; starting it again")
         campaign.disturbed = False
         await campaign.live(1.0)

@@ -11,7 +11,7 @@ import pytest
 
 from channels.errors import AttachmentFailed, Temporary
 from channels.message import Attachment, Message, OutboundMessage
-from tests.channels.wecom.support import Bytes, address
+from tests.channels.wecom.support import Bytes, address, only
 from tests.simulators.wecom.seen import ALICE, BOB, TEAM, FileSpec
 
 if TYPE_CHECKING:
@@ -67,6 +67,40 @@ async def test_what_was_read_before_the_end_is_handed_over(bench: Bench) -> None
         task.cancel()
         bench.gateway.gate.set()
         await frames_read
+
+
+async def test_what_is_said_while_the_process_stops_is_handed_over(bench: Bench) -> None:
+    async with bench.running() as task:
+        task.cancel()
+        await asyncio.wait([task])
+        await bench.wecom.says("Before the last words")
+        await bench.channel.send(address(), only(bench, "Last words"), "k1")
+        assert (await message(bench)).text == "Before the last words"
+
+
+async def test_what_reaches_the_process_while_it_closes_its_connection_is_handed_over(bench: Bench) -> None:
+    async with bench.running():
+        saying = [asyncio.create_task(bench.wecom.says(f"{number}")) for number in range(30)]
+        await bench.gateway.event(2)
+        await bench.channel.close()
+        said = await asyncio.gather(*saying)
+        reached = {str(number) for number, one in enumerate(said) if one.delivered}
+        assert {event.text for event in bench.gateway.events if isinstance(event, Message)} == reached
+
+
+async def test_what_was_read_is_handed_over_behind_the_end_of_the_connection(bench: Bench) -> None:
+    async with bench.running() as task:
+        bench.gateway.gate.clear()
+        said = [await bench.wecom.says(f"{number}") for number in range(3)]
+        assert all(one.delivered for one in said)
+        task.cancel()
+        await asyncio.wait([task])
+        closing = asyncio.create_task(bench.channel.close())
+        await bench.wecom.wait_disconnected()
+        bench.gateway.gate.set()
+        await closing
+        texts = [event.text for event in bench.gateway.events if isinstance(event, Message)]
+        assert texts == ["0", "1", "2"]
 
 
 async def test_two_robots_in_one_process_do_not_meet(make_bench: Callable[..., Bench]) -> None:

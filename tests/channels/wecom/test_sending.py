@@ -10,6 +10,7 @@ import pytest
 from channels.base import Probe
 from channels.errors import ChatGone, OutcomeUnknown, RateLimited, Rejected, Temporary
 from channels.message import Button, ButtonPressed, OutboundFile, OutboundMessage
+from channels.wecom.failures import Conflict
 from tests.channels.wecom.support import QUICK, address, asked, only
 from tests.simulators.wecom import faults
 from tests.simulators.wecom.seen import ALICE, BOB, TEAM
@@ -201,7 +202,7 @@ async def test_a_lost_step_of_an_upload_changes_nothing(make_bench: Callable[...
 
 @pytest.mark.parametrize(
     ("code", "error"),
-    [(6000, Temporary), (846602, Temporary), (846607, RateLimited), (45009, RateLimited), (40058, Rejected)],
+    [(6000, Conflict), (846602, Temporary), (846607, RateLimited), (45009, RateLimited), (40058, Rejected)],
 )
 async def test_refusals_say_what_to_do_next(bench: Bench, code: int, error: type[Exception]) -> None:
     async with bench.running():

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
 from channels.base import Probe
-from channels.errors import OutcomeUnknown, Rejected
+from channels.errors import OutcomeUnknown, Rejected, Temporary
 from channels.message import Button, ButtonPressed, OutboundFile, OutboundMessage
+from channels.wecom.channel import STREAM_SECONDS
 from tests.channels.wecom.support import QUICK, address, asked, only
 from tests.simulators.wecom import faults
 from tests.simulators.wecom.seen import ALICE
@@ -181,3 +183,125 @@ async def test_frames_of_one_stream_wait_for_each_other(bench: Bench) -> None:
         frames = await bench.wecom.records("aibot_respond_msg")
         assert {frame.outcome for frame in frames} == {"applied"}
         assert len(frames) == 9
+
+
+async def test_a_stream_that_an_earlier_process_left_goes_on(make_bench: Callable[..., Bench]) -> None:
+    before, after = make_bench(), make_bench()
+    async with before.running():
+        question = await asked(before)
+        stream = await before.channel.open_stream(address(), "k1", question)
+        await stream.show(OutboundMessage(text="It is half", status="writing"))
+    await before.channel.close()
+    async with after.running():
+        resumed = after.channel.resume_stream(address(), "k1", question, 5)
+        assert resumed is not None
+        await resumed.show(OutboundMessage(text="It"))
+        await resumed.finish(OutboundMessage(text="It is whole", final=True))
+        (seen,) = await after.wecom.bot_messages(ALICE)
+        assert (seen.text, seen.state) == ("It is whole", "finished")
+
+
+async def test_a_stream_that_an_earlier_process_has_ended_shows_the_answer(make_bench: Callable[..., Bench]) -> None:
+    before, after = make_bench(), make_bench()
+    whole = OutboundMessage(text="Whole", final=True)
+    async with before.running():
+        question = await asked(before)
+        stream = await before.channel.open_stream(address(), "k1", question)
+        await stream.finish(whole)
+    await before.channel.close()
+    async with after.running():
+        resumed = after.channel.resume_stream(address(), "k1", question, 5)
+        assert resumed is not None
+        with pytest.raises(Rejected, match="846608"):
+            await resumed.finish(replace(whole, final=False))
+        await resumed.finish(whole)
+        assert await after.wecom.texts(ALICE) == ["Whole"]
+
+
+async def test_that_a_stream_is_over_says_nothing_once_its_time_may_be(make_bench: Callable[..., Bench]) -> None:
+    before, after = make_bench(), make_bench()
+    async with before.running():
+        question = await asked(before)
+        await before.channel.open_stream(address(), "k1", question)
+    await before.channel.close()
+    await before.wecom.advance(601)
+    async with after.running():
+        assert after.channel.resume_stream(address(), "k1", question, STREAM_SECONDS) is None
+        resumed = after.channel.resume_stream(address(), "k1", question, STREAM_SECONDS - 1e-9)
+        assert resumed is not None
+        with pytest.raises(Rejected, match="846608"):
+            await resumed.finish(OutboundMessage(text="Whole", final=True))
+
+
+async def test_a_stream_that_took_a_frame_was_not_ended_before(bench: Bench) -> None:
+    async with bench.running():
+        question = await asked(bench)
+        await bench.channel.open_stream(address(), "k1", question)
+        resumed = bench.channel.resume_stream(address(), "k1", question, 5)
+        assert resumed is not None
+        await resumed.show(OutboundMessage(text="Half"))
+        await bench.wecom.advance(601)
+        with pytest.raises(Rejected, match="846608"):
+            await resumed.finish(OutboundMessage(text="Whole", final=True))
+
+
+async def test_a_stream_of_a_forgotten_question_is_refused(make_bench: Callable[..., Bench]) -> None:
+    before, after = make_bench(), make_bench()
+    await before.wecom.configure(forget_req_ids=True)
+    async with before.running():
+        question = await asked(before)
+        await before.channel.open_stream(address(), "k1", question)
+    await before.channel.close()
+    async with after.running():
+        resumed = after.channel.resume_stream(address(), "k1", question, 5)
+        assert resumed is not None
+        with pytest.raises(Rejected, match="846605"):
+            await resumed.finish(OutboundMessage(text="Whole", final=True))
+
+
+async def test_a_stream_of_an_earlier_process_is_not_in_conflict_for_ever(bench: Bench) -> None:
+    async with bench.running():
+        question = await asked(bench)
+        await bench.channel.open_stream(address(), "k1", question)
+        resumed = bench.channel.resume_stream(address(), "k1", question, 5)
+        assert resumed is not None
+        await bench.wecom.fail("aibot_respond_msg", faults.conflict(), times=3)
+        for error in (Temporary, Temporary, Rejected):
+            with pytest.raises(error, match="6000"):
+                await resumed.finish(OutboundMessage(text="Whole", final=True))
+
+
+async def test_the_buttons_below_a_stream_that_an_earlier_process_has_ended_are_there_once(
+    make_bench: Callable[..., Bench],
+) -> None:
+    before, after = make_bench(), make_bench()
+    failed = OutboundMessage(text="It failed.", buttons=BUTTONS, final=True)
+    async with before.running():
+        question = await asked(before)
+        stream = await before.channel.open_stream(address(), "k1", question)
+        await stream.finish(failed)
+    await before.channel.close()
+    async with after.running():
+        resumed = after.channel.resume_stream(address(), "k1", question, 5)
+        assert resumed is not None
+        await resumed.finish(failed)
+        kinds = [message.kind for message in await after.wecom.bot_messages(ALICE)]
+        assert kinds == ["stream", "card"]
+
+
+async def test_an_answer_of_an_earlier_process_is_found_where_nothing_else_can_be_under_its_req_id(
+    make_bench: Callable[..., Bench],
+) -> None:
+    before, after = make_bench(), make_bench()
+    async with before.running():
+        question = await asked(before)
+        await before.channel.send(address(), only(before, "Once"), "k1", question)
+    await before.channel.close()
+    async with after.running():
+        part = only(after, "Once")
+        found = await after.channel.find(address(), part, Probe(idem_key="k1", after=question, age=5))
+        assert found == "k1"
+        for age in (None, STREAM_SECONDS):
+            with pytest.raises(OutcomeUnknown):
+                await after.channel.find(address(), part, Probe(idem_key="k1", after=question, age=age))
+        assert await after.wecom.texts(ALICE) == ["Once"]

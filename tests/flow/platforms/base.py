@@ -101,6 +101,9 @@ class Platform(Protocol):
     async def seen(self, place: Place) -> list[Seen]:
         """All messages of the bot."""
 
+    async def files(self, person: Person) -> list[tuple[str, str]]:
+        """Name and SHA-256 of each file that the bot sent somebody, in order."""
+
     async def until(self, place: Place, fits: Callable[[Seen], bool]) -> Seen:
         """The first message of the bot that fits, as soon as there is one."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -71,6 +72,11 @@ class Feishu:
 
     async def seen(self, place: Place) -> list[Seen]:
         return [_seen(message) for message in await self.simulator.bot_messages(_place(place))]
+
+    async def files(self, person: Person) -> list[tuple[str, str]]:
+        messages = await self.simulator.bot_messages(_place(person))
+        files = [await self.simulator.upload(key) for message in messages for key in message.resources]
+        return [(file["name"], hashlib.sha256(file["content"]).hexdigest()) for file in files]
 
     async def until(self, place: Place, fits: Callable[[Seen], bool]) -> Seen:
         return _seen(await self.simulator.wait_for_message(_place(place), lambda m: fits(_seen(m)), SECONDS))

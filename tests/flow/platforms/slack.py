@@ -73,6 +73,11 @@ class Slack:
     async def seen(self, place: Place) -> list[Seen]:
         return [_seen(message) for message in await self.simulator.bot_messages(_place(place))]
 
+    async def files(self, person: Person) -> list[tuple[str, str]]:
+        messages = await self.simulator.bot_messages(_place(person))
+        shown = [file for message in messages for file in message.files]
+        return [(file["name"], (await self.simulator.file(file["id"]))["sha256"]) for file in shown]
+
     async def until(self, place: Place, fits: Callable[[Seen], bool]) -> Seen:
         return _seen(await self.simulator.wait_for_message(_place(place), lambda m: fits(_seen(m)), SECONDS))
 

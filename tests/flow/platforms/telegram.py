@@ -80,6 +80,10 @@ class Telegram:
     async def seen(self, place: Place) -> list[Seen]:
         return [_seen(message) for message in await self.simulator.bot_messages(_chat(place))]
 
+    async def files(self, person: Person) -> list[tuple[str, str]]:
+        messages = await self.simulator.bot_messages(_chat(person))
+        return [(file["name"], file["sha256"]) for message in messages for file in message.files]
+
     async def until(self, place: Place, fits: Callable[[Seen], bool]) -> Seen:
         return _seen(await self.simulator.wait_for_message(_chat(place), lambda m: fits(_seen(m)), SECONDS))
 

@@ -65,6 +65,10 @@ class Wecom:
     async def seen(self, place: Place) -> list[Seen]:
         return [_seen(message) for message in await self.simulator.bot_messages(_place(place))]
 
+    async def files(self, person: Person) -> list[tuple[str, str]]:
+        messages = await self.simulator.bot_messages(_place(person))
+        return [(message.file["name"], message.file["sha256"]) for message in messages if message.file]
+
     async def until(self, place: Place, fits: Callable[[Seen], bool]) -> Seen:
         return _seen(await self.simulator.wait_for_message(_place(place), lambda m: fits(_seen(m)), SECONDS))
 

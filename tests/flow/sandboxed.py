@@ -1,0 +1,56 @@
+"""What the flow tests of the sandbox share: the need for bubblewrap, and a look at this machine's processes."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+MISSING = "" if shutil.which("bwrap", path="/usr/bin:/bin") else "bubblewrap is not installed"
+
+
+def require_bubblewrap() -> None:
+    """Skip the module where it is missing; a CI has to have it."""
+    if MISSING and not os.environ.get("CI"):
+        pytest.skip(MISSING, allow_module_level=True)
+    assert not MISSING
+
+
+def call(tool: str, **arguments: object) -> str:
+    """A line that makes the simulated model call a tool."""
+    return f"!tool {tool} {json.dumps(arguments)}"
+
+
+def bash(command: str, **more: object) -> str:
+    return call("bash", command=command, **more)
+
+
+def running(mark: str) -> list[int]:
+    """The processes of this machine that have the mark in their command lines."""
+    found = []
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdigit():
+            try:
+                line = (folder / "cmdline").read_bytes()
+            except OSError:  # it has just ended
+                continue
+            if mark.encode() in line:
+                found.append(int(folder.name))
+    return found
+
+
+async def until_running(mark: str, seconds: float = 20.0) -> None:
+    async with asyncio.timeout(seconds):
+        while not await asyncio.to_thread(running, mark):
+            pass
+
+
+async def until_gone(mark: str, seconds: float) -> None:
+    """Raises TimeoutError when a process with the mark is left after that time."""
+    async with asyncio.timeout(seconds):
+        while await asyncio.to_thread(running, mark):
+            pass

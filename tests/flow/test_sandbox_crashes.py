@@ -1,0 +1,106 @@
+"""A gateway that dies, stops or never had a sandbox: no command outlives it, and every answer says what happened."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.flow.sandboxed import bash, call, require_bubblewrap, until_gone, until_running
+from tests.simulators.telegram import faults
+from tests.simulators.telegram.seen import ALICE, FileSpec
+
+if TYPE_CHECKING:
+    from tests.flow.gateway import World
+
+require_bubblewrap()
+
+MARK = "60.55517392"
+PRESENT = call("present_files", paths=["/mnt/user-data/outputs/report.txt"])
+
+
+async def test_kill_in_mid_command_leaves_none_running_and_the_model_is_told(world: World) -> None:
+    await world.start()
+    await world.telegram.user_says(bash(f"touch begun; setsid sleep {MARK} & sleep {MARK}"))
+    await until_running(MARK)
+    await world.kill()
+    await until_gone(MARK, 5.0)
+    async with world:
+        answer = await world.telegram.wait_for_text(ALICE, "interrupted")
+        assert "it may have happened, wholly, in part or not at all" in answer.text
+        assert len(await world.telegram.bot_messages(ALICE)) == 1
+        await world.telegram.user_says(bash("ls"))
+        await world.telegram.wait_for_text(ALICE, "begun")
+
+
+async def test_a_planned_stop_ends_the_command_and_the_run_goes_on(world: World) -> None:
+    await world.start()
+    await world.telegram.user_says(bash(f"sleep {MARK}"))
+    await until_running(MARK)
+    assert await world.stop() == 0
+    await until_gone(MARK, 0.5)
+    async with world:
+        await world.telegram.wait_for_text(ALICE, "interrupted")
+
+
+async def test_a_file_that_was_not_delivered_is_after_a_restart(world: World) -> None:
+    await world.start()
+    await world.telegram.fail("sendDocument", faults.bad_gateway(), times=3)
+    await world.telegram.user_says(
+        "\n".join([bash("echo figures > /mnt/user-data/outputs/report.txt"), PRESENT, "!say the report"])
+    )
+    await world.telegram.wait_for_text(ALICE, "the report")
+    await world.telegram.wait_for_record(lambda record: record.method == "sendDocument" and record.status == 502)
+    await world.kill()
+    async with world:
+        message = await world.telegram.wait_for_message(ALICE, lambda message: bool(message.files))
+        assert message.files[0]["sha256"] == hashlib.sha256(b"figures\n").hexdigest()
+        await world.telegram.wait_idle(ALICE)
+        assert len(await world.telegram.bot_messages(ALICE)) == 2
+
+
+async def test_what_a_crash_left_in_the_spool_is_cleared_away(world: World) -> None:
+    lost = world.data_dir / "spool" / "0123456789abcdef"
+    lost.mkdir(parents=True)
+    (lost / "copy").write_bytes(b"nobody waits for it")
+    async with world:
+        await world.telegram.user_says("hello")
+        await world.telegram.wait_for_text(ALICE, "You said")
+    assert not lost.exists()
+
+
+async def test_without_bubblewrap_files_stay_and_commands_are_refused(world: World) -> None:
+    world.settings = {"sandbox": {"use": "tests.flow.broken_provider:BrokenProvider"}}
+    async with world:
+        table = FileSpec(name="sales.csv", mime="text/csv", content=b"month,sum\n")
+        await world.telegram.user_says("\n".join([bash("id"), "!say after"]), file=table)
+        await world.telegram.wait_for_text(ALICE, "after")
+        await world.telegram.user_says(call("glob", pattern="*.csv", path="/mnt/user-data/uploads"))
+        await world.telegram.wait_for_text(ALICE, "sales.csv")
+        await world.telegram.user_says("/status")
+        await world.telegram.wait_for_text(ALICE, "I have files, but run no commands")
+        assert "commands are refused: it is not installed (install it)" in world.log
+        tools = {tool["function"]["name"] for tool in (await world.model.completions())[0].body["tools"]}
+        assert "bash" not in tools
+        assert "read_file" in tools
+
+
+async def test_switched_off_there_is_nothing(world: World) -> None:
+    world.settings = {"sandbox": {"use": "off"}}
+    async with world:
+        await world.telegram.user_says("hello")
+        await world.telegram.wait_for_text(ALICE, "You said")
+        assert "tools" not in (await world.model.completions())[0].body
+        await world.telegram.user_says("/status")
+        await world.telegram.wait_for_text(ALICE, "Sandbox: off")
+
+
+@pytest.mark.skipif(shutil.which("unshare") is None, reason="unshare is not installed")
+async def test_where_nothing_may_be_isolated_check_config_says_so(world: World) -> None:
+    world.settings = {"sandbox": {"use": "tests.flow.broken_provider:BrokenProvider"}}
+    world.write_config()
+    code, output = await world.command("check-config")
+    assert code == 0
+    assert "the agent has files but runs no commands; commands are refused: it is not installed (install it)" in output

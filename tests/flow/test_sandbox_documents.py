@@ -1,0 +1,85 @@
+"""Documents that people send become text for the agent, made inside the sandbox and within its limits."""
+
+from __future__ import annotations
+
+import io
+import os
+import zipfile
+from typing import TYPE_CHECKING
+
+import pytest
+import pytest_asyncio
+
+from sandbox.runtime import DEFAULT_FOLDER, complete
+from tests.flow.sandboxed import bash, require_bubblewrap
+from tests.simulators.telegram.seen import FileSpec, Person
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from tests.flow.gateway import World
+
+require_bubblewrap()
+if complete(DEFAULT_FOLDER) is None and not os.environ.get("CI"):
+    pytest.skip("the runtime for the agent's code is not built: make sandbox-runtime", allow_module_level=True)
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+READ = bash("cat /mnt/user-data/uploads/*.md")
+WORDS = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def gateway(public_world: World) -> AsyncIterator[World]:
+    public_world.settings = public_world.settings | {"sandbox": {"limits": {"memory_mb": 500}}}
+    async with public_world:
+        yield public_world
+
+
+def document(body: bytes, times: int = 1) -> bytes:
+    """A Word file with that body, repeated."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        types = (
+            '<Types xmlns="http://schemas.openxmlformats.org/package/2006/content-types"><Default Extension="rels" '
+            'ContentType="application/vnd.openxmlformats-package.relationships+xml"/><Override '
+            'PartName="/word/document.xml" ContentType="application/vnd.openxmlformats-officedocument.'
+            'wordprocessingml.document.main+xml"/></Types>'
+        )
+        relations = (
+            '<Relationships xmlns="http://schemas.openxmlformats.org/package/2006/relationships"><Relationship '
+            'Id="r" Type="http://schemas.openxmlformats.org/officeDocument/2006/relationships/officeDocument" '
+            'Target="word/document.xml"/></Relationships>'
+        )
+        archive.writestr("[Content_Types].xml", types)
+        archive.writestr("_rels/.rels", relations)
+        with archive.open("word/document.xml", "w") as part:
+            part.write(f'<w:document xmlns:w="{WORDS}"><w:body>'.encode())
+            for _ in range(times):
+                part.write(body)
+            part.write(b"</w:body></w:document>")
+    return buffer.getvalue()
+
+
+async def told(gateway: World, person: Person) -> str:
+    """What the model read of the person's message."""
+    requests = await gateway.model.completions()
+    return next(r.last_user_text for r in requests if person.first_name in str(r.body["messages"]))
+
+
+async def test_a_document_is_read_by_the_agent(gateway: World, person: Person) -> None:
+    word = document(b"<w:p><w:r><w:t>The word is zebra.</w:t></w:r></w:p>")
+    await gateway.telegram.user_says(READ, user=person, file=FileSpec(name="memo.docx", content=word))
+    answer = await gateway.telegram.wait_for_text(person, "Tool result", timeout=40)
+    assert "The word is zebra." in answer.text
+    assert "-memo.docx.md" in await told(gateway, person)
+
+
+async def test_a_bomb_costs_nothing_but_its_text(gateway: World, person: Person) -> None:
+    bomb = document(b"<w:p><w:r><w:t>zebra</w:t></w:r></w:p>" * 1000, 4000)
+    assert len(bomb) < 2_000_000
+    await gateway.telegram.user_says("what is in it?", user=person, file=FileSpec(name="bomb.docx", content=bomb))
+    await gateway.telegram.wait_for_text(person, "what is in it?", timeout=60)
+    text = await told(gateway, person)
+    assert "-bomb.docx" in text
+    assert ".docx.md" not in text
+    assert "a document was not converted" in gateway.log
