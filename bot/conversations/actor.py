@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from bot.conversations.ports import ConversationPorts
     from bot.conversations.queue import Waiting
-    from bot.runs.manager import ActiveRun
+    from bot.runs.active import ActiveRun
     from bot.store.rows import ConversationRow, RunRow
     from bot.texts.catalogue import Texts
     from channels.message import Message

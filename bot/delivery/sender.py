@@ -13,6 +13,7 @@ from bot.delivery.parts import Live
 from bot.delivery.plan import Delete, Edit, Find, FinishStream, Preview, Seal, Send, ShowStream, View, next_step
 from bot.delivery.redaction import redact_message
 from bot.delivery.reply import TYPING_INTERVAL
+from bot.delivery.resuming import resume, stream_ends
 from bot.delivery.scheduler import Made
 from channels.base import Probe
 from channels.errors import OutcomeUnknown
@@ -33,8 +34,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-STREAM_SHARE = 0.9
-"""We end a stream ourselves when this share of the time that the platform gives it has passed."""
 LEASE_RETRY = 1.0
 LOST_PAUSE = 3.0
 """Seconds after a lost send before it is repeated, since it may still be under way; between two looks as well."""
@@ -71,7 +70,7 @@ class Sender:
         """
         if not reply.loaded:
             self._journal.restore(reply, await self._journal.load(reply.key))
-        self._resume(reply)
+        resume(reply, self._channel, self._answered(reply), self._clock.monotonic())
         step = self._plan(reply, previews)
         if step is None:
             await self._up_to_date(reply)
@@ -91,22 +90,6 @@ class Sender:
         else:
             reply.dirty = True
         return Made.EDIT if isinstance(step, Edit) else Made.CALL
-
-    def _resume(self, reply: Reply) -> None:
-        """Go on with the stream that an earlier process left, where the platform still takes it."""
-        for state in [state for state in reply.states if state.left_open]:
-            state.left_open = False
-            now, ends = self._clock.monotonic(), self._ends(state.begun)
-            if ends > now and reply.live is None and not reply.live_over:
-                answered, age = self._answered(reply), now - state.begun
-                stream = self._channel.resume_stream(reply.address, state.idem_key, answered, age)
-                if stream is not None:
-                    reply.resume_stream(Live(stream, state, ends))
-
-    def _ends(self, begun: float) -> float:
-        """When a stream that began at that time must be finished."""
-        ttl = self._caps.stream_ttl
-        return math.inf if ttl is None else begun + ttl * STREAM_SHARE
 
     def _plan(self, reply: Reply, previews: bool) -> Step | None:
         """The next step that is a call; messages that must stay as they are get sealed on the way."""
@@ -228,7 +211,7 @@ class Sender:
 
     async def _open_stream(self, reply: Reply, state: PartState, answered: str | None) -> None:
         stream = await self._channel.open_stream(reply.address, state.idem_key, answered)
-        reply.live = Live(stream, state, self._ends(self._clock.monotonic()))
+        reply.live = Live(stream, state, stream_ends(self._channel, self._clock.monotonic()))
         await self._sent(reply, state, stream.message_id, None, NOTHING_SHOWN)
 
     async def _finish_stream(self, reply: Reply, step: FinishStream) -> None:

@@ -8,15 +8,14 @@ from __future__ import annotations
 import asyncio
 import logging
 from contextlib import aclosing
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from bot.buttons import retry_buttons, retry_question
 from bot.runs import endings
+from bot.runs.active import ActiveRun
 from bot.runs.endings import Ending, StopReason
 from bot.runs.record import EventRecord
-from bot.runs.render import RunView
-from bot.runs.stream import StreamBridge
 from bot.store import prompts, run_events, runs
 from bot.store.errors import StoreError
 from bot.store.rows import RunState
@@ -32,41 +31,16 @@ if TYPE_CHECKING:
 
     from bot.delivery import Delivery, Reply
     from bot.patience import PatientStore
+    from bot.runs.active import RunLimits
     from bot.runs.presented import Presented
     from bot.store.rows import RunRow
-    from bot.texts.catalogue import Texts
     from channels.base import Clock
-    from harness.context import RunContext
     from harness.ports import AnyRunEvent, Harness
 
 log = logging.getLogger(__name__)
 
 ATTEMPTS = 3
 """Starts without progress after which a run is a dead letter."""
-
-
-@dataclass(frozen=True, slots=True)
-class RunLimits:
-    """concurrent: runs that work at once; seconds: the longest that one may take."""
-
-    concurrent: int
-    seconds: float
-
-
-@dataclass(slots=True)
-class ActiveRun:
-    """A run that this process works on. `view` is what /status reads. reply: None until it is opened."""
-
-    row: RunRow
-    context: RunContext
-    texts: Texts
-    began: float
-    reply: Reply | None = None
-    view: RunView = field(default_factory=RunView)
-    record: EventRecord = field(default_factory=EventRecord)
-    bridge: StreamBridge = field(default_factory=StreamBridge)
-    stop_reason: StopReason | None = None
-    worker: asyncio.Task[Ending] | None = None
 
 
 class RunManager:

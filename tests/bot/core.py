@@ -24,7 +24,8 @@ from bot.patience import PatientStore
 from bot.quotas import UploadLimits
 from bot.redaction import Redactor
 from bot.respond import Responder
-from bot.runs.manager import RunLimits, RunManager
+from bot.runs.active import RunLimits
+from bot.runs.manager import RunManager
 from bot.runs.presented import Presented
 from bot.sandboxes import SandboxFacts
 from bot.status import StatusPage

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from bot.admission import AccessRules
 from bot.quotas import UploadLimits
-from bot.runs.manager import RunLimits
+from bot.runs.active import RunLimits
 from bot.store.errors import StoreError
 from channels.errors import (
     AttachmentFailed,
