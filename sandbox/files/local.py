@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 from sandbox.base import (
     WORKSPACE,
     Entries,
+    Entry,
     FileInfo,
     FileText,
     Hits,
@@ -30,7 +31,7 @@ from sandbox.paths import shown
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
 
-    from sandbox.base import Entry, Hit
+    from sandbox.base import Hit
     from sandbox.files.rights import Owner
     from sandbox.files.room import Disk, Share
     from sandbox.files.threads import FileThreads, PathLocks
@@ -118,8 +119,15 @@ class LocalFiles:
         return await self._with_room(path, work)
 
     async def list_dir(self, path: str, *, depth: int = 2, most: int = 1000) -> Entries | Problem:
+        try:
+            start = self.layout.absolute(path)
+        except Refused as refused:
+            return self._problem(path, refused)
+
         def work(top: Folder, place: Place, bounds: Bounds, most: int) -> list[Entry]:
-            return searching.listed(top, place, bounds, depth, most)
+            # Listed from above, a root is an entry itself.
+            itself = [Entry(path=place.virtual, kind="dir", size=0)] if place.below_start(start) else []
+            return (itself + searching.listed(top, place, bounds, depth, most))[: max(0, most)]
 
         return await self._entries(path, work, most)
 

@@ -115,7 +115,11 @@ class Drive:
         return place.virtual in self.folders
 
     def listed(self, path: str, depth: int, most: int) -> list[Entry]:
-        return list(islice((entry for _, _, level, entry in self._below(path) if level <= depth), most))
+        start = absolute(path, self.roots)
+        above = [place.virtual for place in locate_all(path, self.roots) if place.below_start(start)]
+        found = [Entry(path=root, kind="dir", size=0) for root in above]
+        found += islice((entry for _, _, level, entry in self._below(path) if level <= depth), most)
+        return sorted(found, key=lambda entry: entry.path)[:most]
 
     def glob(self, pattern: Glob, path: str, most: int) -> list[Entry]:
         files = ((relative, entry) for _, relative, _, entry in self._below(path) if entry.kind == "file")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from sandbox.base import NEW, OUTPUTS, WORKSPACE, Entries, FileInfo, Hits, Problem, ProblemCode, Updated
+from sandbox.base import NEW, OUTPUTS, UPLOADS, WORKSPACE, Entries, FileInfo, Hits, Problem, ProblemCode, Updated
 from tests.contracts.sandbox_answers import PNG, code, found, paths, read, write
 
 if TYPE_CHECKING:
@@ -127,6 +127,11 @@ async def test_the_folders_above_the_roots_can_be_looked_at(tree: Sandbox) -> No
     found = await tree.glob("**/*.md", "/mnt/user-data")
     assert paths(found) == [f"{OUTPUTS}/report.md", "README.md"]
     assert paths(await tree.glob("outputs/*", "/mnt/user-data")) == [f"{OUTPUTS}/report.md"]
+    listed = await tree.list_dir("/mnt/user-data", depth=1)
+    assert isinstance(listed, Entries)
+    seen = {entry.path: entry.kind for entry in listed.entries}
+    assert {seen[WORKSPACE], seen[UPLOADS], seen[OUTPUTS]} == {"dir"}
+    assert seen[f"{OUTPUTS}/report.md"] == "file"
 
 
 async def test_globs(tree: Sandbox) -> None:

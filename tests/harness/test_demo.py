@@ -80,7 +80,7 @@ async def test_it_says_what_is_missing(bench: Bench) -> None:
         assert "there is no sandbox here" in (await ask(bench, text, text.replace(" ", "-"))).text
     in_memory(bench, bash=False)
     assert "this machine's sandbox holds none" in (await ask(bench, "run ls", "r8")).text
-    assert "/mnt/user-data is empty" in (await ask(bench, "list files", "r9")).text
+    assert "/mnt/user-data/workspace/" in (await ask(bench, "list files", "r9")).text
 
 
 async def test_other_requests_call_no_tool(bench: Bench) -> None:
