@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from sandbox.workspace import Workspaces
 
 TEMPORARY = "/tmp"
-COMPLAINT = "bwrap: "
 _UNBOUNDED = {
     "memory": "the memory of each process is limited, not that of a thread's processes together",
     "cpu": "a thread's commands can use all processors",
@@ -45,11 +44,10 @@ _NO_GROUPS = "; for that Antler needs control groups: root, or `Delegate=yes` in
 class CagedSandbox:
     """One thread's. Its file half is LocalFiles', whose methods it has as its own."""
 
-    def __init__(self, thread_id: str, files: LocalFiles, commands: Commands, *, has_own_paths: bool) -> None:
+    def __init__(self, thread_id: str, files: LocalFiles, commands: Commands) -> None:
         self._id = sandbox_id(thread_id)
         self._commands = commands
         self._layout = files.layout
-        self._has_own_paths = has_own_paths
         self.read_file = files.read_file
         self.fetch = files.fetch
         self.write_file = files.write_file
@@ -65,26 +63,18 @@ class CagedSandbox:
     async def execute_command(
         self, command: str, *, timeout: float, on_output: Callable[[str], None] | None = None
     ) -> CommandResult:
+        # Even where commands have paths of their own, the kernel's table of mounts tells the host's.
         masking = self._layout.masking()
-        masks = False
 
         def tell(piece: str) -> None:
-            nonlocal masks
-            masks = masks or self._must_mask(piece)
-            if on_output is not None and (shown := masking.feed(piece) if masks else piece):
+            if on_output is not None and (shown := masking.feed(piece)):
                 on_output(shown)
 
         result = await self._commands.execute(command, timeout=timeout, on_output=tell if on_output else None)
         if on_output is not None and (rest := masking.end()):
             on_output(rest)
-        if not self._must_mask(result.output):
-            return result
         first, last = (self._layout.mask(each) for each in (result.output[: result.gap], result.output[result.gap :]))
         return replace(result, output=first + last, gap=len(first))
-
-    def _must_mask(self, output: str) -> bool:
-        """Whether host paths may be in it: where commands see them, or where what starts them complains."""
-        return not self._has_own_paths or output.startswith(COMPLAINT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +167,7 @@ class CagedProvider:
         group = await asyncio.to_thread(self._groups.group, sandbox_id(thread_id), self._limits)
         disk = DiskShare(user_data, lambda: self._workspaces.usage(thread_id), self._limits)
         commands = Commands(self._cage, self._launcher, tuple(binds), disk, group, self._proxy)
-        sandbox = CagedSandbox(thread_id, files, commands, has_own_paths=self._cage.has_own_paths)
+        sandbox = CagedSandbox(thread_id, files, commands)
         return _Held(sandbox, commands, group, temporary)
 
     def get(self, thread_id: str) -> CagedSandbox | None:

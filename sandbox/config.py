@@ -105,7 +105,7 @@ def _host_name(host: str) -> str:
     name = host.lower()
     labels = name.removeprefix("*.").split(".")
     if len(name) > 253 or len(labels) < 2 or not all(map(_LABEL.fullmatch, labels)) or labels[-1].isdigit():
-        raise ValueError("should be host names such as pypi.org or *.example.org")
+        raise ValueError("should be host names such as api.example.com or *.example.org")
     return name
 
 

@@ -28,11 +28,11 @@ def test_it_can_be_written_shortly() -> None:
     settings = SandboxSettings.model_validate(
         {
             "use": "my.company.sandbox:Provider",
-            "network": {"mode": "egress", "allow": ["PyPI.org", "*.example.org"]},
+            "network": {"mode": "egress", "allow": ["Api.net", "*.example.org"]},
             "environment": {"LANG": "C.UTF-8"},
         }
     )
-    assert settings.network.allow == ("pypi.org", "*.example.org")
+    assert settings.network.allow == ("api.net", "*.example.org")
     assert SandboxSettings.model_validate({"network": "none"}).network == NetworkSettings()
 
 
@@ -43,7 +43,7 @@ def test_it_can_be_written_shortly() -> None:
         {"use": "os;system"},
         {"unknown": 1},
         {"network": "egress"},
-        {"network": {"mode": "none", "allow": ["pypi.org"]}},
+        {"network": {"mode": "none", "allow": ["api.net"]}},
         *({"network": {"mode": "egress", "allow": [host]}} for host in HOSTS),
         *({"mounts": [{"path": path, "host": "/srv"}]} for path in PATHS),
         *({"mounts": [{"path": "/mnt/docs", "host": host}]} for host in ("/", "srv", "/srv/../etc")),

@@ -68,10 +68,10 @@ def test_what_is_no_host_name(host: str) -> None:
 
 
 def test_the_list_means_what_it_says() -> None:
-    allow = ("pypi.org", "*.example.org")
-    assert is_listed("pypi.org", allow)
+    allow = ("api.net", "*.example.org")
+    assert is_listed("api.net", allow)
     assert is_listed("a.b.example.org", allow)
-    for host in ("evilpypi.org", "a.pypi.org", "example.org", "evilexample.org", "pypi.org.evil.net"):
+    for host in ("evilapi.net", "a.api.net", "example.org", "evilexample.org", "api.net.evil.net"):
         assert not is_listed(host, allow)
 
 

@@ -109,6 +109,13 @@ def test_a_sandbox_names_itself_and_nobody_of_the_host(driver: Driver, mode: Mod
     ]
 
 
+def test_the_table_of_mounts_does_not_tell_where_the_threads_are(open_folder: Path, driver: Driver) -> None:
+    (table,) = printed(driver, "cat /proc/self/mountinfo; echo $PWD")
+    assert "/mnt/user-data/workspace" in table
+    assert str(open_folder) not in table
+    assert "threads" not in table
+
+
 def test_landlock_translates_paths_where_they_stand_alone(tmp_path: Path) -> None:
     binds = (
         Bind(source=tmp_path / "w", target="/mnt/user-data/workspace", read_only=False),

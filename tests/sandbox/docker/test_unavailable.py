@@ -69,7 +69,7 @@ async def test_an_image_without_a_shell(gateway: Gateway) -> None:
 
 
 async def test_no_network(gateway: Gateway) -> None:
-    egress = {"network": {"mode": "egress", "allow": ["pypi.org"]}}
+    egress = {"network": {"mode": "egress", "allow": ["api.example.com"]}}
     with pytest.raises(SandboxUnavailable, match="no network for commands"):
         gateway.make(egress)
     provider = gateway.make(egress, network="nowhere")

@@ -85,7 +85,7 @@ def test_who_may_write_has_to_be_trusted() -> None:
 
 def test_a_network_that_nobody_would_hold_is_refused(tmp_path: Path) -> None:
     with pytest.raises(SandboxUnavailable, match="hosts"):
-        made(tmp_path, host={"allow_host_bash": True}, network={"mode": "egress", "allow": ["pypi.org"]})
+        made(tmp_path, host={"allow_host_bash": True}, network={"mode": "egress", "allow": ["api.example.com"]})
 
 
 def test_what_it_does_not_enforce_is_told(driver: Driver) -> None:
