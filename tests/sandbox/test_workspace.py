@@ -8,7 +8,18 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from sandbox.base import OUTPUTS, SKILLS, UPLOADS, Entries, FileInfo, FileText, Problem, ProblemCode, SandboxUnavailable
+from sandbox.base import (
+    OUTPUTS,
+    SKILLS,
+    UPLOADS,
+    WORKSPACE,
+    Entries,
+    FileInfo,
+    FileText,
+    Problem,
+    ProblemCode,
+    SandboxUnavailable,
+)
 from sandbox.config import MountSettings, SandboxLimits, SandboxSettings
 from sandbox.files.rights import Owner, acting_as
 from sandbox.files.trees import Usage
@@ -180,10 +191,16 @@ async def test_mounts_are_seen_as_they_are_set(made: Callable[..., Workspaces], 
     listed = await files.list_dir("/mnt", depth=1)
     assert isinstance(listed, Entries)
     assert [entry.path for entry in listed.entries] == [
+        "/mnt/docs",
         "/mnt/docs/a.txt",
+        "/mnt/shared",
         "/mnt/shared/a.txt",
         "/mnt/shared/new",
+        SKILLS,
         f"{SKILLS}/x",
+        OUTPUTS,
+        UPLOADS,
+        WORKSPACE,
     ]
     assert files.layout.mask(f"{tmp_path}/docs/a.txt") == "/mnt/docs/a.txt"
     assert str(tmp_path) not in files.layout.mask(f"{tmp_path}/threads/t/user-data/outputs and {tmp_path}/threads/t")
