@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import shutil
@@ -44,9 +45,18 @@ def running(mark: str) -> list[int]:
 
 
 async def until_running(mark: str, seconds: float = 20.0) -> None:
+    """Until a process has the mark as an argument of its own: a shell has it from its start, inside its script."""
     async with asyncio.timeout(seconds):
-        while not await asyncio.to_thread(running, mark):
+        while not await asyncio.to_thread(_started, mark):
             pass
+
+
+def _started(mark: str) -> bool:
+    for pid in running(mark):
+        with contextlib.suppress(OSError):  # it has just ended
+            if mark.encode() in Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0"):
+                return True
+    return False
 
 
 async def until_gone(mark: str, seconds: float) -> None:
