@@ -8,10 +8,14 @@ import ssl
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
+from channels.base import Route
+from tests.simulators.process import SimulatorProcess
+from tests.simulators.proxy.authority import PrivateAuthority
+from tests.simulators.proxy.client import ProxySimulator
+
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
-
-    from tests.simulators.proxy.authority import PrivateAuthority
+    from pathlib import Path
 
 
 def _as_it_is(chunk: bytes) -> bytes:
@@ -45,3 +49,18 @@ async def tls_front(
         yield server.sockets[0].getsockname()[1]
     finally:
         server.close()
+
+
+@asynccontextmanager
+async def proxied(
+    folder: Path, host: str, port: int, rewrite: Callable[[bytes], bytes] = _as_it_is
+) -> AsyncIterator[tuple[ProxySimulator, Route]]:
+    """A proxy to which `host` is what listens at `port`, behind TLS; and the route through it that trusts that TLS."""
+    authority = PrivateAuthority.create(folder)
+    async with (
+        SimulatorProcess("tests.simulators.proxy") as process,
+        ProxySimulator(process.port) as proxy,
+        tls_front(authority, host, port, rewrite) as front,
+    ):
+        await proxy.route(f"{host}:443", front)
+        yield proxy, Route(proxy=proxy.url, ca_file=authority.cert)

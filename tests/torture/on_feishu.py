@@ -64,27 +64,12 @@ class OnFeishu:
         await self.simulator.redeliver(spoken.again)
 
     async def bubbles(self, place: Place) -> list[Bubble]:
-        return [
-            Bubble(
-                message_id=message.message_id,
-                text=message.text,
-                order=order,
-                posted_at=message.posted_at,
-                changed_at=message.changed_at,
-            )
-            for order, message in enumerate(await self.simulator.bot_messages(place.room))
-        ]
+        messages = await self.simulator.bot_messages(place.room)
+        return [Bubble.of(message, message.message_id, message.text, order) for order, message in enumerate(messages)]
 
     async def calls(self) -> list[Call]:
         return [
-            Call(
-                chat=record.chat_id or "",
-                message_id=record.message_id or "",
-                arrived=record.arrived,
-                finished=record.finished,
-                applied=record.applied,
-                answered=record.code == 0 and record.outcome == "applied",
-            )
+            Call.of(record, record.chat_id, record.message_id, accepted=record.code == 0)
             for record in await self.simulator.records()
             if record.method in VISIBLE
         ]

@@ -63,27 +63,11 @@ class OnSlack:
 
     async def bubbles(self, place: Place) -> list[Bubble]:
         messages = sorted(await self.simulator.bot_messages(place.room), key=lambda message: message.ts)
-        return [
-            Bubble(
-                message_id=message.ts,
-                text=message.shown,
-                order=order,
-                posted_at=message.posted_at,
-                changed_at=message.changed_at,
-            )
-            for order, message in enumerate(messages)
-        ]
+        return [Bubble.of(message, message.ts, message.shown, order) for order, message in enumerate(messages)]
 
     async def calls(self) -> list[Call]:
         return [
-            Call(
-                chat=record.channel or "",
-                message_id=record.ts or "",
-                arrived=record.arrived,
-                finished=record.finished,
-                applied=record.applied,
-                answered=record.status == 200 and record.outcome == "applied",
-            )
+            Call.of(record, record.channel, record.ts, accepted=record.status == 200)
             for record in await self.simulator.records()
             if record.method in VISIBLE
         ]

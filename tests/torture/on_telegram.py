@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from tests.simulators.telegram.client import TelegramSimulator
 
 BOT_NAME = "antler_bot"
-VISIBLE = frozenset({"sendmessage", "editmessagetext"})
+VISIBLE = frozenset({"sendmessage", "editmessagetext", "senddocument"})
 
 
 @dataclass(frozen=True)
@@ -64,25 +64,17 @@ class OnTelegram:
 
     async def bubbles(self, place: Place) -> list[Bubble]:
         return [
-            Bubble(
-                message_id=str(message.message_id),
-                text=message.text,
-                order=message.message_id,
-                posted_at=message.posted_at,
-                changed_at=message.changed_at,
-            )
+            Bubble.of(message, str(message.message_id), message.text, order=message.message_id)
             for message in await self.simulator.bot_messages(place.room)
         ]
 
     async def calls(self) -> list[Call]:
         return [
-            Call(
-                chat=str(record.chat_id),
-                message_id="" if record.message_id is None else str(record.message_id),
-                arrived=record.arrived,
-                finished=record.finished,
-                applied=record.applied,
-                answered=record.status == 200 and record.outcome == "applied",
+            Call.of(
+                record,
+                str(record.chat_id),
+                None if record.message_id is None else str(record.message_id),
+                accepted=record.status == 200,
             )
             for record in await self.simulator.records()
             if record.method.lower() in VISIBLE

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Sequence
 
+    from tests.simulators.seen import SeenCall
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Promises:
@@ -50,6 +52,15 @@ class Spoken:
     again: Any = None
 
 
+class Timed(Protocol):
+    """What the clients' messages of most platforms tell in the same way."""
+
+    @property
+    def posted_at(self) -> float: ...
+    @property
+    def changed_at(self) -> float: ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bubble:
     """A message of the bot as a person sees it now. order: its place in the chat. Times are monotonic seconds.
@@ -63,6 +74,17 @@ class Bubble:
     posted_at: float
     changed_at: float
     unfinished: bool = False
+
+    @classmethod
+    def of(cls, message: Timed, message_id: str, text: str, order: int) -> Bubble:
+        """From a message as a simulator's client sees it."""
+        return cls(
+            message_id=message_id,
+            text=text,
+            order=order,
+            posted_at=message.posted_at,
+            changed_at=message.changed_at,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,6 +100,18 @@ class Call:
     finished: float | None
     applied: bool
     answered: bool
+
+    @classmethod
+    def of(cls, record: SeenCall, chat: str | None, message_id: str | None, *, accepted: bool) -> Call:
+        """From an HTTP request. accepted: the answer, if there was one, tells of no failure."""
+        return cls(
+            chat=chat or "",
+            message_id=message_id or "",
+            arrived=record.arrived,
+            finished=record.finished,
+            applied=record.applied,
+            answered=accepted and record.outcome == "applied",
+        )
 
 
 class Platform(Protocol):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -34,19 +35,6 @@ async def feishu(feishu_process: SimulatorProcess) -> AsyncIterator[FeishuSimula
 
 
 @pytest.fixture
-async def make_bench(feishu: FeishuSimulator) -> AsyncIterator[Callable[..., Bench]]:
-    """Channels to the fresh app, with settings; closed at the end."""
-    made: list[Bench] = []
-
-    def make(**settings: Any) -> Bench:
-        made.append(bench_for(feishu, **settings))
-        return made[-1]
-
-    yield make
-    for bench in made:
-        await bench.channel.close()
-
-
-@pytest.fixture
-async def bench(make_bench: Callable[..., Bench]) -> Bench:
-    return make_bench()
+def new_bench(feishu: FeishuSimulator) -> Callable[..., Bench]:
+    """A channel to the fresh app, with settings."""
+    return partial(bench_for, feishu)

@@ -58,7 +58,7 @@ class TestConnection:
         bench.gateway.clock.stopped = True
         await bench.feishu.fail("ws.connect", faults.refused_connection(514, 1000040350, "too many connections"))
         running = asyncio.create_task(bench.channel.run(bench.gateway.hello))
-        await bench.gateway.clock.sleeping.wait()
+        await bench.gateway.clock.slept_often(1)
         assert bench.channel.health.state.value == "retrying"
         assert "too many connections (514 1000040350)" in bench.channel.health.detail
         running.cancel()

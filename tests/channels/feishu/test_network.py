@@ -6,16 +6,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from channels.base import ChannelPorts, Route
+from channels.base import Route
 from channels.errors import Fatal, Temporary
 from channels.feishu.channel import FeishuChannel
 from channels.feishu.network import Network
-from tests.channels.feishu.support import Bench, Gateway, bench_for, config_for
-from tests.channels.tls import tls_front
+from tests.channels.feishu.support import Bench, bench_for, config_for
+from tests.channels.gateway import ListeningGateway
+from tests.channels.tls import proxied
 from tests.simulators.feishu.seen import ALICE
 from tests.simulators.process import SimulatorProcess
-from tests.simulators.proxy.authority import PrivateAuthority
-from tests.simulators.proxy.client import ProxySimulator
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -26,15 +25,14 @@ HOST = "feishu.invalid"
 ROOT = f"https://{HOST}"
 
 
-def through(feishu: FeishuSimulator, gateway: Gateway, route: Route) -> Bench:
-    ports = ChannelPorts(publish=gateway.publish, clock=gateway.clock, route=lambda url: route)
-    return Bench(feishu, gateway, FeishuChannel("feishu", config_for(feishu, domain=ROOT), ports))
+def through(feishu: FeishuSimulator, route: Route) -> Bench:
+    gateway = ListeningGateway()
+    return Bench(feishu, gateway, FeishuChannel("feishu", config_for(feishu, domain=ROOT), gateway.ports(route)))
 
 
 async def test_calls_and_socket_go_through_the_proxy_and_trust_the_private_ca(
     feishu: FeishuSimulator, feishu_process: SimulatorProcess, tmp_path: Path
 ) -> None:
-    authority = PrivateAuthority.create(tmp_path)
     plain, secure = f"ws://127.0.0.1:{feishu_process.port}".encode(), f"wss://{HOST}".encode()
     assert len(plain) == len(secure)  # so that lengths that were announced stay right
 
@@ -42,20 +40,15 @@ async def test_calls_and_socket_go_through_the_proxy_and_trust_the_private_ca(
         """The socket's URL, which the simulator tells, leads to the front too."""
         return chunk.replace(plain, secure)
 
-    async with (
-        SimulatorProcess("tests.simulators.proxy") as process,
-        ProxySimulator(process.port) as proxy,
-        tls_front(authority, HOST, feishu_process.port, to_the_front) as port,
-    ):
-        await proxy.route(f"{HOST}:443", port)
-        bench = through(feishu, Gateway(), Route(proxy=proxy.url, ca_file=authority.cert))
+    async with proxied(tmp_path, HOST, feishu_process.port, to_the_front) as (proxy, route):
+        bench = through(feishu, route)
         async with bench.running():
             await bench.channel.send(bench.dm, bench.part("through the proxy"), "k1")
             assert [message.text for message in await feishu.bot_messages(ALICE)] == ["through the proxy"]
             await feishu.user_says("and back")
             await bench.gateway.event()
         await bench.channel.close()
-        stranger = through(feishu, Gateway(), Route(proxy=proxy.url))
+        stranger = through(feishu, Route(proxy=proxy.url))
         with pytest.raises(Temporary, match="ClientConnectorCertificateError"):
             await stranger.channel.send(bench.dm, bench.part("x"), "k2")
         await stranger.channel.close()
@@ -64,7 +57,7 @@ async def test_calls_and_socket_go_through_the_proxy_and_trust_the_private_ca(
 
 async def test_a_proxy_that_refuses_means_nothing_was_sent(feishu: FeishuSimulator) -> None:
     async with SimulatorProcess("tests.simulators.proxy") as process:
-        bench = through(feishu, Gateway(), Route(proxy=f"http://127.0.0.1:{process.port}"))
+        bench = through(feishu, Route(proxy=f"http://127.0.0.1:{process.port}"))
         with pytest.raises(Temporary, match="ClientHttpProxyError"):
             await bench.channel.send(bench.dm, bench.part("x"), "k1")
         await bench.channel.close()

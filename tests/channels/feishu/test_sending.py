@@ -106,7 +106,7 @@ class TestPlaces:
             message_id=topic.message_id,
             sent_at=bench.gateway.clock.now(),
         )
-        bench.gateway.newest.append(newest)
+        bench.gateway.stored.append(newest)
         async with bench.running():
             place = Address(account="feishu", chat=TOPICS.id, topic=topic.thread_id, kind="group")
             await bench.channel.send(place, bench.part("Later"), "k1")

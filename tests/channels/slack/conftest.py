@@ -36,21 +36,11 @@ async def slack(simulator_process: SimulatorProcess) -> AsyncIterator[SlackSimul
 
 
 @pytest.fixture
-async def make_bench(slack: SlackSimulator) -> AsyncIterator[Callable[..., Bench]]:
-    """Channels to the fresh app, with settings; closed at the end."""
-    made: list[SlackChannel] = []
+def new_bench(slack: SlackSimulator) -> Callable[..., Bench]:
+    """A channel to the fresh app, with settings."""
 
     def make(**settings: Any) -> Bench:
         gateway = Gateway()
-        channel = SlackChannel("slack", config_for(slack, **settings), gateway.ports())
-        made.append(channel)
-        return Bench(slack, gateway, channel)
+        return Bench(slack, gateway, SlackChannel("slack", config_for(slack, **settings), gateway.ports()))
 
-    yield make
-    for channel in made:
-        await channel.close()
-
-
-@pytest.fixture
-async def bench(make_bench: Callable[..., Bench]) -> Bench:
-    return make_bench()
+    return make

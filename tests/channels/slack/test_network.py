@@ -15,10 +15,8 @@ from channels.slack.api import SlackApi
 from channels.slack.network import Network
 from channels.slack.socket import Socket
 from tests.channels.slack.support import config_for
-from tests.channels.tls import tls_front
+from tests.channels.tls import proxied
 from tests.simulators.process import SimulatorProcess
-from tests.simulators.proxy.authority import PrivateAuthority
-from tests.simulators.proxy.client import ProxySimulator
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
@@ -43,23 +41,17 @@ async def opened(slack: SlackSimulator, root: str, route: Route) -> AsyncIterato
 async def test_everything_goes_through_the_proxy_and_trusts_the_private_ca(
     slack: SlackSimulator, simulator_process: SimulatorProcess, tmp_path: Path
 ) -> None:
-    authority = PrivateAuthority.create(tmp_path)
     taken: asyncio.Queue[Mapping[str, Any]] = asyncio.Queue()
 
     async def take(kind: str, payload: Mapping[str, Any]) -> bool:
         taken.put_nowait(payload)
         return True
 
-    async with (
-        SimulatorProcess("tests.simulators.proxy") as process,
-        ProxySimulator(process.port) as proxy,
-        tls_front(authority, HOST, simulator_process.port) as port,
-    ):
-        await proxy.route(f"{HOST}:443", port)
-        async with opened(slack, ROOT, Route(proxy=proxy.url, ca_file=authority.cert)) as api:
+    async with proxied(tmp_path, HOST, simulator_process.port) as (proxy, route):
+        async with opened(slack, ROOT, route) as api:
             assert (await api.call("auth.test", {}))["user_id"] == slack.bot_user_id
             url = (await api.open_connection()).replace(f"ws://127.0.0.1:{simulator_process.port}", f"wss://{HOST}")
-            socket = Socket(api.client, url, api.network.proxy(url), take, lambda: None, ping=1.0)
+            socket = Socket(api.client, url, api.network.proxy(url), take, lambda: None, ping=10.0)
             await socket.open()
             said = await slack.user_says("through the proxy")
             await slack.wait_acked(said.event_ids[0])

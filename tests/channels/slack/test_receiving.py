@@ -46,7 +46,7 @@ async def test_a_message_is_acked_only_after_it_was_stored(bench: Bench) -> None
 
 async def test_a_failed_commit_brings_the_event_again(bench: Bench) -> None:
     bench.gateway.refuse = 1
-    await bench.slack.set_timing(ack_timeout=0.3)
+    await bench.slack.set_timing(ack_timeout=2.0)
     async with bench.running():
         said = await bench.slack.user_says("hello")
         envelope = await bench.slack.wait_acked(said.event_ids[0])
@@ -169,7 +169,10 @@ async def test_a_refused_upgrade_gets_a_fresh_ticket(bench: Bench) -> None:
         assert bench.gateway.clock.slept[:2]
 
 
-async def test_a_half_open_connection_is_noticed_and_replaced(bench: Bench, caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_half_open_connection_is_noticed_and_replaced(
+    make_bench: Callable[..., Bench], caplog: pytest.LogCaptureFixture
+) -> None:
+    bench = make_bench(ping_interval=0.5)
     async with bench.running():
         (old,) = await bench.slack.sockets()
         await bench.slack.silence()

@@ -31,21 +31,11 @@ async def telegram(simulator_process: SimulatorProcess) -> AsyncIterator[Telegra
 
 
 @pytest.fixture
-async def make_bench(telegram: TelegramSimulator) -> AsyncIterator[Callable[..., Bench]]:
-    """Channels to the fresh bot, with settings; closed at the end."""
-    made: list[TelegramChannel] = []
+def new_bench(telegram: TelegramSimulator) -> Callable[..., Bench]:
+    """A channel to the fresh bot, with settings."""
 
     def make(**settings: Any) -> Bench:
         gateway = Gateway()
-        channel = TelegramChannel("telegram", config_for(telegram, **settings), gateway.ports())
-        made.append(channel)
-        return Bench(telegram, gateway, channel)
+        return Bench(telegram, gateway, TelegramChannel("telegram", config_for(telegram, **settings), gateway.ports()))
 
-    yield make
-    for channel in made:
-        await channel.close()
-
-
-@pytest.fixture
-async def bench(make_bench: Callable[..., Bench]) -> Bench:
-    return make_bench()
+    return make

@@ -1,27 +1,23 @@
-"""What the adapter's tests share: a clock that never really waits, a gateway that only listens, a channel to a bot."""
+"""What the adapter's tests share: a gateway that only listens, a channel to a bot."""
 
 from __future__ import annotations
 
 import asyncio
 import itertools
-import logging
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from channels.base import BotIdentity, ChannelPorts, Route
 from channels.telegram.config import TelegramConfig
+from tests.channels.gateway import ListeningGateway
 from tests.simulators.telegram.seen import Room
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Sequence
+    from collections.abc import AsyncIterator, Sequence
 
-    from channels.message import ButtonPressed, ChatMigrated, MembershipChanged, Message, MessageEdited, Unparsed
+    from channels.message import InboundEvent
     from channels.telegram.channel import TelegramChannel
     from tests.simulators.telegram.client import TelegramSimulator
-
-    Found = Message | MessageEdited | ButtonPressed | ChatMigrated | MembershipChanged | Unparsed
 
 _numbers = itertools.count(1)
 
@@ -38,71 +34,16 @@ def new_group(*, is_forum: bool = False) -> Room:
 
 
 @dataclass
-class QuickClock:
-    """Sleeps pass at once and are remembered."""
+class Gateway(ListeningGateway):
+    """Remembers each batch too, from when it is offered on."""
 
-    slept: list[float] = field(default_factory=list)
+    batches: list[Sequence[InboundEvent]] = field(default_factory=list)
 
-    def now(self) -> datetime:
-        return datetime.now(UTC)
-
-    def monotonic(self) -> float:
-        return asyncio.get_running_loop().time()
-
-    async def sleep(self, seconds: float) -> None:
-        self.slept.append(seconds)
-        await asyncio.sleep(0)
-
-
-@dataclass
-class Gateway:
-    """The other side of the ports: keeps what is published, and can refuse or hold it."""
-
-    clock: QuickClock = field(default_factory=QuickClock)
-    events: list[Found] = field(default_factory=list)
-    batches: list[list[Found]] = field(default_factory=list)
-    refuse: int = 0
-    refused: int = 0
-    gate: asyncio.Event = field(default_factory=asyncio.Event)
-    changed: asyncio.Condition = field(default_factory=asyncio.Condition)
-    greeted: list[BotIdentity] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        self.gate.set()
-
-    async def publish(self, events: Sequence[Found]) -> None:
+    async def publish(self, events: Sequence[InboundEvent]) -> None:
         async with self.changed:
-            self.batches.append(list(events))
+            self.batches.append(events)
             self.changed.notify_all()
-        await self.gate.wait()
-        async with self.changed:
-            if self.refuse > 0:
-                self.refuse -= 1
-                self.refused += 1
-                raise RuntimeError("database is locked")
-            self.events.extend(events)
-            self.changed.notify_all()
-
-    async def hello(self, identity: BotIdentity) -> None:
-        self.greeted.append(identity)
-
-    async def until(self, condition: Callable[[], bool]) -> None:
-        """Wait for something that publishing changes; fails after ten seconds."""
-        async with asyncio.timeout(10), self.changed:
-            await self.changed.wait_for(condition)
-
-    async def event(self, number: int = 0) -> Found:
-        """The event with this number, from 0, as soon as it is committed."""
-        await self.until(lambda: len(self.events) > number)
-        return self.events[number]
-
-    def ports(self) -> ChannelPorts:
-        return ChannelPorts(
-            publish=self.publish,
-            clock=self.clock,
-            route=lambda url: Route(),
-            log=logging.getLogger("channels.test"),
-        )
+        await super().publish(events)
 
 
 @dataclass

@@ -13,10 +13,8 @@ from channels.telegram.api import TelegramApi
 from channels.telegram.network import Network
 from tests.channels.telegram.support import config_for
 from tests.channels.telegram.test_fetching import CountingSink
-from tests.channels.tls import tls_front
+from tests.channels.tls import proxied
 from tests.simulators.process import SimulatorProcess
-from tests.simulators.proxy.authority import PrivateAuthority
-from tests.simulators.proxy.client import ProxySimulator
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -40,14 +38,8 @@ async def opened(telegram: TelegramSimulator, root: str, route: Route) -> AsyncI
 async def test_everything_goes_through_the_proxy_and_trusts_the_private_ca(
     telegram: TelegramSimulator, simulator_process: SimulatorProcess, tmp_path: Path
 ) -> None:
-    authority = PrivateAuthority.create(tmp_path)
-    async with (
-        SimulatorProcess("tests.simulators.proxy") as process,
-        ProxySimulator(process.port) as proxy,
-        tls_front(authority, HOST, simulator_process.port) as port,
-    ):
-        await proxy.route(f"{HOST}:443", port)
-        async with opened(telegram, ROOT, Route(proxy=proxy.url, ca_file=authority.cert)) as api:
+    async with proxied(tmp_path, HOST, simulator_process.port) as (proxy, route):
+        async with opened(telegram, ROOT, route) as api:
             assert (await api.call("getMe", {}))["id"] == telegram.bot_id
             await telegram.user_says("x")
             assert len(await api.poll(None, 0, ["message"], 5.0)) == 1

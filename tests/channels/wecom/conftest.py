@@ -32,21 +32,11 @@ async def wecom(wecom_process: SimulatorProcess) -> AsyncIterator[WecomSimulator
 
 
 @pytest.fixture
-async def make_bench(wecom: WecomSimulator) -> AsyncIterator[Callable[..., Bench]]:
-    """Channels to the fresh robot, with settings; closed at the end."""
-    made: list[WecomChannel] = []
+def new_bench(wecom: WecomSimulator) -> Callable[..., Bench]:
+    """A channel to the fresh robot, with settings."""
 
     def make(timing: Timing | None = None, **settings: Any) -> Bench:
         gateway = Gateway()
-        channel = WecomChannel(ACCOUNT, config_for(wecom, **settings), gateway.ports(), timing)
-        made.append(channel)
-        return Bench(wecom, gateway, channel)
+        return Bench(wecom, gateway, WecomChannel(ACCOUNT, config_for(wecom, **settings), gateway.ports(), timing))
 
-    yield make
-    for channel in made:
-        await channel.close()
-
-
-@pytest.fixture
-async def bench(make_bench: Callable[..., Bench]) -> Bench:
-    return make_bench()
+    return make

@@ -1,25 +1,25 @@
 """The test client of the Feishu simulator: apps to test with, and waiting for what they do."""
 
 import uuid
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from typing import Any
 
 import httpx
 
-from tests.simulators.client import WaitTimeoutError, ask, control_connection, first_found
+from tests.simulators.client import WaitTimeoutError, ask, control_connection
 from tests.simulators.feishu.acting import place_json
 from tests.simulators.feishu.disturbing import DisturbingClient
 from tests.simulators.feishu.seen import (
     Json,
     Place,
-    Predicate,
     RecordedCall,
     SeenMessage,
     render_transcript,
     seen_message,
 )
 from tests.simulators.process import SimulatorProcess
+from tests.simulators.watching import ChatWatcher
 
 MODULE = "tests.simulators.feishu"
 DEFAULT_NAME = "antler"
@@ -51,7 +51,7 @@ async def _fresh(
     return FeishuSimulator(root, http, app)
 
 
-class FeishuSimulator(DisturbingClient):
+class FeishuSimulator(DisturbingClient, ChatWatcher[Place, SeenMessage]):
     """One app's view of the simulator.
 
     For the app under test: `domain`, `app_id`, `app_secret`, `bot_open_id`, `open_id(person)`, `chat_id(place)`.
@@ -104,32 +104,17 @@ class FeishuSimulator(DisturbingClient):
 
     async def bot_messages(self, chat: Place, *, thread: str | None = None) -> list[SeenMessage]:
         """This app's messages that are still there, with all their states; optionally of one topic (thread_id)."""
-        return [
-            message
-            for message in await self.messages(chat)
-            if message.sender == self.app_id and not message.deleted and (thread is None or message.thread_id == thread)
-        ]
+        view = await self.chat_view(chat, history=True)
+        return [message for message in self.own_messages(view) if thread is None or message.thread_id == thread]
 
-    async def wait_for_message(
-        self, chat: Place, predicate: Predicate = lambda message: True, timeout: float = 10.0
-    ) -> SeenMessage:
-        """The first message of this app in a chat that fits, as soon as it does; `messages` has its history."""
+    def own_messages(self, view: Json) -> Iterator[SeenMessage]:
+        shown = map(seen_message, view["messages"])
+        return (message for message in shown if message.sender == self.app_id and not message.deleted)
 
-        def find(view: Json) -> SeenMessage | None:
-            shown = map(seen_message, view["messages"])
-            return next((m for m in shown if m.sender == self.app_id and not m.deleted and predicate(m)), None)
-
-        async def look(revision: int, wait: float) -> Json:
-            return await self.chat_view(chat, revision=revision, wait=wait)
-
-        return await first_found(look, find, timeout, lambda: self.transcript(chat))
-
-    async def wait_for_text(self, chat: Place, text: str, timeout: float = 10.0) -> SeenMessage:
-        """The first message of this app that shows a text."""
-        return await self.wait_for_message(chat, lambda message: text in message.text, timeout)
+    def shown_text(self, message: SeenMessage) -> str:
+        return message.text
 
     async def transcript(self, chat: Place) -> str:
-        """The chat as text for people."""
         return render_transcript(await self.messages(chat))
 
     async def wait_idle(self, chat: Place | None = None, *, quiet: float = 0.3, timeout: float = 10.0) -> None:

@@ -2,7 +2,6 @@
 
 import base64
 import json
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -207,9 +206,6 @@ class RecordedCall(SeenCall):
             return json.loads(str(text))
         except ValueError:
             return text
-
-
-Predicate = Callable[[SeenMessage], bool]
 
 
 def seen_message(view: Json) -> SeenMessage:

@@ -1,13 +1,13 @@
 """The test client of the Slack simulator: apps to test with, and waiting for what they do."""
 
 import uuid
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from typing import Any
 
 import httpx
 
-from tests.simulators.client import WaitTimeoutError, ask, control_connection, first_found
+from tests.simulators.client import WaitTimeoutError, ask, control_connection
 from tests.simulators.process import SimulatorProcess
 from tests.simulators.slack.acting import place_json
 from tests.simulators.slack.disturbing import DisturbingClient
@@ -17,12 +17,12 @@ from tests.simulators.slack.seen import (
     Json,
     Person,
     Place,
-    Predicate,
     RecordedCall,
     SeenMessage,
     render_transcript,
     seen_message,
 )
+from tests.simulators.watching import ChatWatcher
 
 MODULE = "tests.simulators.slack"
 DEFAULT_NAME = "antler"
@@ -60,7 +60,7 @@ async def _installed(http: httpx.AsyncClient, root: str, app: Json, team_id: str
     return SlackSimulator(root, http, {**app, **bot, **tokens, "team_id": team_id})
 
 
-class SlackSimulator(DisturbingClient):
+class SlackSimulator(DisturbingClient, ChatWatcher[Place, SeenMessage]):
     """One installation's view of the simulator: an app in a workspace, with both its tokens."""
 
     @property
@@ -118,41 +118,28 @@ class SlackSimulator(DisturbingClient):
 
     async def bot_messages(self, chat: Place, *, thread: str | None = None) -> list[SeenMessage]:
         """This app's messages that are still there for everybody, with history; optionally of one thread."""
+        view = await self.chat_view(chat, history=True)
         return [
             message
-            for message in await self.messages(chat)
-            if message.from_app == self.app_id
-            and not message.deleted
-            and message.ephemeral_to is None
+            for message in self.own_messages(view)
+            if message.ephemeral_to is None
             and message.subtype != "assistant_app_thread"
             and (thread is None or message.thread == thread)
         ]
+
+    def own_messages(self, view: Json) -> Iterator[SeenMessage]:
+        shown = map(seen_message, view["messages"])
+        return (message for message in shown if message.from_app == self.app_id and not message.deleted)
+
+    def shown_text(self, message: SeenMessage) -> str:
+        return message.shown
 
     async def thread(self, chat: Place, ts: str) -> Json:
         """What is shown in a thread besides its messages: status, loading_messages, title, prompts, statuses."""
         found: Json = (await self.chat_view(chat))["threads"].get(ts, {})
         return found
 
-    async def wait_for_message(
-        self, chat: Place, predicate: Predicate = lambda message: True, timeout: float = 10.0
-    ) -> SeenMessage:
-        """The first message of this app in a channel that fits, as soon as it does; `messages` has its history."""
-
-        def find(view: Json) -> SeenMessage | None:
-            shown = map(seen_message, view["messages"])
-            return next((m for m in shown if m.from_app == self.app_id and not m.deleted and predicate(m)), None)
-
-        async def look(revision: int, wait: float) -> Json:
-            return await self.chat_view(chat, revision=revision, wait=wait)
-
-        return await first_found(look, find, timeout, lambda: self.transcript(chat))
-
-    async def wait_for_text(self, chat: Place, text: str, timeout: float = 10.0) -> SeenMessage:
-        """The first message of this app that shows a text."""
-        return await self.wait_for_message(chat, lambda message: text in message.shown, timeout)
-
     async def transcript(self, chat: Place) -> str:
-        """The channel as text for people."""
         return render_transcript(await self.messages(chat))
 
     async def wait_idle(self, chat: Place | None = None, *, quiet: float = 0.3, timeout: float = 10.0) -> None:

@@ -1,6 +1,5 @@
 """What tests see of the platform: people and rooms to act with, messages, calls and envelopes to assert on."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -200,9 +199,6 @@ class RecordedCall(SeenCall):
     def text(self) -> str:
         """The text that the call carried, in any of its forms."""
         return str(self.params.get("markdown_text") or "") or shown_text(self.params)
-
-
-Predicate = Callable[[SeenMessage], bool]
 
 
 def seen_message(view: Json) -> SeenMessage:

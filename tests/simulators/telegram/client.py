@@ -1,13 +1,13 @@
 """The test client of the Telegram simulator: acts for people, sets faults, waits for what the bot does."""
 
 import itertools
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 from tests.simulators.client import WaitTimeoutError as WaitTimeoutError  # what all waiting here raises
-from tests.simulators.client import control_connection, first_found
+from tests.simulators.client import control_connection
 from tests.simulators.process import SimulatorProcess
 from tests.simulators.telegram.acting import ActingClient, chat_id
 from tests.simulators.telegram.faults import Fault
@@ -15,13 +15,13 @@ from tests.simulators.telegram.seen import (
     Delivery,
     Json,
     Person,
-    Predicate,
     RecordedCall,
     Room,
     SeenMessage,
     render_transcript,
     seen_message,
 )
+from tests.simulators.watching import ChatWatcher
 
 Place = Room | Person | int
 MODULE = "tests.simulators.telegram"
@@ -46,7 +46,7 @@ async def connect(process: SimulatorProcess, ca_file: Path | None = None) -> Asy
         yield TelegramSimulator(f"{scheme}://127.0.0.1:{process.port}", str(process.ready["token"]), http)
 
 
-class TelegramSimulator(ActingClient):
+class TelegramSimulator(ActingClient, ChatWatcher[Place, SeenMessage]):
     """One bot's view of the simulator; `add_bot` gives the client of another bot."""
 
     @property
@@ -111,7 +111,14 @@ class TelegramSimulator(ActingClient):
 
     async def bot_messages(self, chat: Place) -> list[SeenMessage]:
         """The bot's messages that are still there, with history."""
-        return [message for message in await self.messages(chat) if message.from_bot and not message.deleted]
+        return list(self.own_messages(await self.chat_view(chat, history=True)))
+
+    def own_messages(self, view: Json) -> Iterator[SeenMessage]:
+        shown = map(seen_message, view["messages"])
+        return (message for message in shown if message.from_bot and not message.deleted)
+
+    def shown_text(self, message: SeenMessage) -> str:
+        return message.text
 
     async def chat_view(self, chat: Place, *, history: bool = False, revision: int = -1, wait: float = 0.0) -> Json:
         """The raw view: revision, chat, messages, draft, actions, with history also drafts (see view.chat_view)."""
@@ -122,26 +129,7 @@ class TelegramSimulator(ActingClient):
         return [Delivery(**update) for update in (await self._ask("deliveries"))["updates"]]
 
     async def transcript(self, chat: Place) -> str:
-        """The chat as text for people."""
         return render_transcript(await self.messages(chat))
-
-    async def wait_for_message(
-        self, chat: Place, predicate: Predicate = lambda message: True, timeout: float = 10.0
-    ) -> SeenMessage:
-        """The first message of the bot in a chat that fits, as soon as it does; `messages` has its history."""
-
-        def find(view: Json) -> SeenMessage | None:
-            shown = map(seen_message, view["messages"])
-            return next((m for m in shown if m.from_bot and not m.deleted and predicate(m)), None)
-
-        async def look(revision: int, wait: float) -> Json:
-            return await self.chat_view(chat, revision=revision, wait=wait)
-
-        return await first_found(look, find, timeout, lambda: self.transcript(chat))
-
-    async def wait_for_text(self, chat: Place, text: str, timeout: float = 10.0) -> SeenMessage:
-        """The first message of the bot that contains a text."""
-        return await self.wait_for_message(chat, lambda message: text in message.text, timeout)
 
     async def wait_idle(self, chat: Place | None = None, *, quiet: float = 0.3, timeout: float = 10.0) -> None:
         """Until all updates of the chat (or bot) are confirmed, no call runs, and `quiet` seconds went by like that."""

@@ -1,6 +1,5 @@
 """What tests see of the simulated Telegram: people and rooms to act with, messages and calls to assert on."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -159,9 +158,6 @@ class RecordedCall(SeenCall):
     def text(self) -> str:
         """The text or caption that the call carried."""
         return str(self.params.get("text", self.params.get("caption", "")))
-
-
-Predicate = Callable[[SeenMessage], bool]
 
 
 def seen_message(view: Json) -> SeenMessage:

@@ -1,15 +1,16 @@
 """The test client of the WeCom simulator: bots to test with, and waiting for what they do."""
 
 import uuid
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 
 import httpx
 
-from tests.simulators.client import WaitTimeoutError, ask, control_connection, first_found
+from tests.simulators.client import WaitTimeoutError, ask, control_connection
 from tests.simulators.process import SimulatorProcess
+from tests.simulators.watching import ChatWatcher
 from tests.simulators.wecom.acting import ActingClient
-from tests.simulators.wecom.seen import Json, Place, Predicate, SeenFrame, SeenMessage, seen_message, transcript
+from tests.simulators.wecom.seen import Json, Place, SeenFrame, SeenMessage, seen_message, transcript
 
 MODULE = "tests.simulators.wecom"
 DEFAULT_NAME = "Antler"
@@ -37,7 +38,7 @@ async def _fresh(root: str, http: httpx.AsyncClient, name: str) -> "WecomSimulat
     return WecomSimulator(root, http, bot)
 
 
-class WecomSimulator(ActingClient):
+class WecomSimulator(ActingClient, ChatWatcher[Place, SeenMessage]):
     """One bot's view of the simulator."""
 
     patience = 20.0
@@ -58,37 +59,27 @@ class WecomSimulator(ActingClient):
 
     async def messages(self, place: Place) -> list[SeenMessage]:
         """Everything in a conversation with its whole history, oldest first."""
-        view = await self.ask("chat", chat=place.id, kind=place.kind)
-        return [seen_message(bubble) for bubble in view["bubbles"]]
+        return [seen_message(bubble) for bubble in (await self.chat_view(place))["bubbles"]]
 
     async def bot_messages(self, place: Place) -> list[SeenMessage]:
         """The bot's messages in a conversation."""
-        return [message for message in await self.messages(place) if not message.author]
+        return list(self.own_messages(await self.chat_view(place)))
+
+    async def chat_view(self, chat: Place, *, revision: int = -1, wait: float = 0.0) -> Json:
+        return await self.ask("chat", chat=chat.id, kind=chat.kind, revision=revision, wait=wait)
+
+    async def transcript(self, chat: Place) -> str:
+        return transcript(await self.messages(chat))
+
+    def own_messages(self, view: Json) -> Iterator[SeenMessage]:
+        return (message for message in map(seen_message, view["bubbles"]) if not message.author)
+
+    def shown_text(self, message: SeenMessage) -> str:
+        return message.text
 
     async def texts(self, place: Place) -> list[str]:
         """What the bot's messages in a conversation show now."""
         return [message.text for message in await self.bot_messages(place)]
-
-    async def wait_for_message(
-        self, place: Place, predicate: Predicate = lambda message: True, timeout: float = 20.0
-    ) -> SeenMessage:
-        """The first message of the bot in a conversation that fits, as soon as it does."""
-
-        async def look(revision: int, wait: float) -> Json:
-            return await self.ask("chat", chat=place.id, kind=place.kind, revision=revision, wait=wait)
-
-        def find(view: Json) -> SeenMessage | None:
-            shown = map(seen_message, view["bubbles"])
-            return next((m for m in shown if not m.author and predicate(m)), None)
-
-        async def shown() -> str:
-            return transcript(await self.messages(place))
-
-        return await first_found(look, find, timeout, shown)
-
-    async def wait_for_text(self, place: Place, text: str, timeout: float = 20.0) -> SeenMessage:
-        """The first message of the bot that shows a text."""
-        return await self.wait_for_message(place, lambda message: text in message.text, timeout)
 
     async def wait_finished(self, place: Place, text: str, timeout: float = 20.0) -> SeenMessage:
         """The first message with a text that will not change any more: a finished stream, or no stream at all."""

@@ -1,7 +1,6 @@
 """What tests see of the platform: people and groups to act with, messages and frames to assert on."""
 
 import base64
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -128,9 +127,6 @@ class Status:
     closed_codes: tuple[int | None, ...]
     sockets: int
     refused: int
-
-
-Predicate = Callable[[SeenMessage], bool]
 
 
 def seen_message(view: Json) -> SeenMessage:
