@@ -9,6 +9,7 @@ import pytest
 import pytest_asyncio
 
 from tests.flow.gateway import World
+from tests.flow.sandboxed import MARK
 from tests.simulators.model.client import ModelSimulator
 from tests.simulators.process import SimulatorProcess
 from tests.simulators.telegram import client as telegram_client
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _PERSON_IDS = itertools.count(20_001)
+_MARKS = itertools.count(1)
 
 
 @pytest.fixture(scope="session")
@@ -66,3 +68,9 @@ def person() -> Person:
     """Somebody whom no other test knows."""
     number = next(_PERSON_IDS)
     return Person(number, f"Person{number}")
+
+
+@pytest.fixture
+def mark() -> str:
+    """A number of seconds that no other process on this machine sleeps."""
+    return f"60.{next(_MARKS):04}{MARK}"

@@ -55,6 +55,11 @@ class FeishuWorld(World):
         await self.feishu.wait_connected(0, timeout=CLOSED_SECONDS)
         return code
 
+    async def kill(self) -> None:
+        """See World; the platform has noticed, so that a later `start` waits for a new socket."""
+        await super().kill()
+        await self.feishu.wait_connected(0, timeout=CLOSED_SECONDS)
+
 
 @asynccontextmanager
 async def feishu_app(process: SimulatorProcess) -> AsyncIterator[FeishuSimulator]:

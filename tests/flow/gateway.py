@@ -30,7 +30,7 @@ class World:
     """One gateway between one Telegram and one model server.
 
     `settings` is merged over the config below, `environment` over the process's variables. program: the module that is
-    run.
+    run. prefix: a program, with its arguments, that becomes the gateway.
     """
 
     telegram: TelegramSimulator
@@ -39,9 +39,12 @@ class World:
     settings: dict[str, Any] = field(default_factory=dict)
     environment: dict[str, str] = field(default_factory=dict)
     program: str = "bot"
+    prefix: tuple[str, ...] = ()
     process: asyncio.subprocess.Process | None = None
     _logging: asyncio.Task[None] | None = None
     _logged: asyncio.Event = field(default_factory=asyncio.Event)
+    _earlier: int = 0
+    """Characters of the log that earlier processes wrote."""
 
     @property
     def data_dir(self) -> Path:
@@ -99,9 +102,9 @@ class World:
         await self._launch({})
 
     async def wait_for_log(self, text: str, timeout: float = 20.0) -> None:
-        """Until the log holds a text."""
+        """Until the newest process has logged a text."""
         async with asyncio.timeout(timeout):
-            while text not in self.log:
+            while text not in self.log[self._earlier :]:
                 self._logged.clear()
                 await self._logged.wait()
 
@@ -121,8 +124,9 @@ class World:
     async def _launch(self, environment: dict[str, str]) -> asyncio.subprocess.Process:
         self.write_config()
         (self.folder / "log.txt").touch()
+        self._earlier = len(self.log)
         self.process = await asyncio.create_subprocess_exec(
-            sys.executable,
+            *(*self.prefix, sys.executable),
             *("-W", "error::DeprecationWarning:bot", "-m", self.program, "run", "--config", str(self.config_file)),
             cwd=REPO_ROOT,
             env=self.variables | environment,
@@ -155,8 +159,9 @@ class World:
         return code
 
     async def kill(self) -> None:
-        """kill -9: nothing gets a chance to tidy up."""
+        """kill -9: nothing gets a chance to tidy up. Telegram has noticed, so that a later `start` waits anew."""
         await self._end(signal.SIGKILL)
+        await tidiness.all_closed(self.telegram.open_connections)
 
     async def _end(self, number: signal.Signals) -> int:
         assert self.process is not None

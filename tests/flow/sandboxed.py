@@ -6,12 +6,16 @@ import asyncio
 import contextlib
 import json
 import os
+import secrets
 import shutil
 from pathlib import Path
 
 import pytest
 
 MISSING = "" if shutil.which("bwrap", path="/usr/bin:/bin") else "bubblewrap is not installed"
+
+MARK = f"{secrets.randbelow(10**8):08}"
+"""Part of every `mark`: other runs of the tests on this machine, beside this one, have their own."""
 
 
 def require_bubblewrap() -> None:
@@ -60,7 +64,9 @@ def _started(mark: str) -> bool:
 
 
 async def until_gone(mark: str, seconds: float) -> None:
-    """Raises TimeoutError when a process with the mark is left after that time."""
-    async with asyncio.timeout(seconds):
-        while await asyncio.to_thread(running, mark):
-            pass
+    """Raises AssertionError when a look that begins after that time still finds a process with the mark."""
+    deadline = asyncio.get_running_loop().time() + seconds
+    late = False
+    while left := await asyncio.to_thread(running, mark):
+        assert not late, f"still running after {seconds} s: {left}"
+        late = asyncio.get_running_loop().time() > deadline

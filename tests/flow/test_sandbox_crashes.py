@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from bot.identity import thread_folder
+from sandbox.probe import THREAD
 from tests.flow.sandboxed import bash, call, require_bubblewrap, until_gone, until_running
 from tests.simulators.telegram import faults
 from tests.simulators.telegram.seen import ALICE, FileSpec
@@ -17,16 +19,15 @@ if TYPE_CHECKING:
 
 require_bubblewrap()
 
-MARK = "60.55517392"
 PRESENT = call("present_files", paths=["/mnt/user-data/outputs/report.txt"])
 
 
-async def test_kill_in_mid_command_leaves_none_running_and_the_model_is_told(world: World) -> None:
+async def test_kill_in_mid_command_leaves_none_running_and_the_model_is_told(world: World, mark: str) -> None:
     await world.start()
-    await world.telegram.user_says(bash(f"touch begun; setsid sleep {MARK} & sleep {MARK}"))
-    await until_running(MARK)
+    await world.telegram.user_says(bash(f"touch begun; setsid sleep {mark} & sleep {mark}"))
+    await until_running(mark)
     await world.kill()
-    await until_gone(MARK, 5.0)
+    await until_gone(mark, 5.0)
     async with world:
         answer = await world.telegram.wait_for_text(ALICE, "interrupted")
         assert "it may have happened, wholly, in part or not at all" in answer.text
@@ -35,12 +36,12 @@ async def test_kill_in_mid_command_leaves_none_running_and_the_model_is_told(wor
         await world.telegram.wait_for_text(ALICE, "begun")
 
 
-async def test_a_planned_stop_ends_the_command_and_the_run_goes_on(world: World) -> None:
+async def test_a_planned_stop_ends_the_command_and_the_run_goes_on(world: World, mark: str) -> None:
     await world.start()
-    await world.telegram.user_says(bash(f"sleep {MARK}"))
-    await until_running(MARK)
+    await world.telegram.user_says(bash(f"sleep {mark}"))
+    await until_running(mark)
     assert await world.stop() == 0
-    await until_gone(MARK, 0.5)
+    await until_gone(mark, 0.5)
     async with world:
         await world.telegram.wait_for_text(ALICE, "interrupted")
 
@@ -61,14 +62,18 @@ async def test_a_file_that_was_not_delivered_is_after_a_restart(world: World) ->
         assert len(await world.telegram.bot_messages(ALICE)) == 2
 
 
-async def test_what_a_crash_left_in_the_spool_is_cleared_away(world: World) -> None:
+async def test_what_a_crash_left_is_cleared_away(world: World) -> None:
+    """In the spool, and of a start that was killed while it tried the sandbox."""
     lost = world.data_dir / "spool" / "0123456789abcdef"
-    lost.mkdir(parents=True)
-    (lost / "copy").write_bytes(b"nobody waits for it")
+    tried = thread_folder(world.data_dir, THREAD) / "workspace"
+    for folder in (lost, tried):
+        folder.mkdir(parents=True)
+        (folder / "copy").write_bytes(b"nobody waits for it")
     async with world:
         await world.telegram.user_says("hello")
         await world.telegram.wait_for_text(ALICE, "You said")
     assert not lost.exists()
+    assert list((world.data_dir / "threads").iterdir()) == [], "a thread that used no sandbox has no folder"
 
 
 async def test_without_bubblewrap_files_stay_and_commands_are_refused(world: World) -> None:

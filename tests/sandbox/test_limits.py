@@ -198,7 +198,7 @@ def test_time_and_output(driver: Driver) -> None:
 
 def test_no_daemon_is_left(driver: Driver) -> None:
     mark = uuid.uuid4().hex
-    daemon = f"(setsid nohup bash -c 'exec -a {mark} sleep 600' >/dev/null 2>&1 &) ; echo started"
+    daemon = f"(setsid nohup bash -c 'exec -a {mark} sleep 600' {mark} >/dev/null 2>&1 &) ; echo started"
     answer = driver.run((daemon, LONG), (f"{daemon}; sleep 600", 1.0), FINE)
     assert outputs(answer) == ["started", "started", "fine"]
     assert marked(mark) == []

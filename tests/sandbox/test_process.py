@@ -103,8 +103,9 @@ async def test_inputs_are_found_at_their_descriptors(launcher: Launcher) -> None
 async def test_daemons_go_with_their_program(launcher: Launcher, how: str) -> None:
     mark = uuid.uuid4().hex
     ready = asyncio.Event()
-    daemon = f"(setsid nohup bash -c 'trap \"\" TERM HUP; exec -a {mark} sleep 600' & ) ; echo ready; sleep 600"
-    timeout = 1.0 if how == "time" else LONG
+    # It is the daemon that tells, and it has the mark among its arguments from its start.
+    daemon = f"(setsid nohup bash -c 'trap \"\" TERM HUP; echo ready; exec -a {mark} sleep 600' {mark} & ) ; sleep 600"
+    timeout = 3.0 if how == "time" else LONG
     running = asyncio.create_task(run(launcher, bash(daemon), timeout=timeout, on_output=lambda _: ready.set()))
     async with asyncio.timeout(LONG):
         await ready.wait()

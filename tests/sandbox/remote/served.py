@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import re
+import sys
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import httpx
+import yaml
 
 from sandbox.config import SandboxSettings
 from sandbox.remote.provider import RemoteProvider
@@ -15,11 +21,11 @@ from sandbox.remote.server.service import Service
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
-    from pathlib import Path
     from types import TracebackType
 
     from sandbox.base import SandboxProvider
 
+ROOT = Path(__file__).resolve().parents[3]
 TOKEN = "a-token-of-the-tests"
 SECONDS = 30.0
 
@@ -27,6 +33,59 @@ SECONDS = 30.0
 def server_settings(folder: Path, **more: Any) -> ServerSettings:
     values = {"token": TOKEN, "data_dir": folder, "listen": {"port": 0}, "sandbox": {"use": "memory"}}
     return ServerSettings.model_validate(values | more)
+
+
+@dataclass
+class ServerProcess:
+    """The reference server as an operator starts it. log: what it has said so far."""
+
+    process: asyncio.subprocess.Process
+    address: str = ""
+    log: bytes = b""
+
+    async def ready(self) -> None:
+        """Until it tells where it listens."""
+        async with asyncio.timeout(SECONDS):
+            while not (told := re.search(rb"sandboxes at (127\.0\.0\.1:\d+)\n", self.log)):
+                assert await self._read(), f"the server ended: {self.log.decode()}"
+            self.address = told[1].decode()
+
+    async def read_on(self) -> None:
+        """Until its end, so that it never waits for its log to be read."""
+        while await self._read():
+            pass
+
+    async def _read(self) -> bytes:
+        assert self.process.stderr is not None
+        piece = await self.process.stderr.read(65536)
+        self.log += piece
+        return piece
+
+
+@asynccontextmanager
+async def server_process(folder: Path, **config: Any) -> AsyncIterator[ServerProcess]:
+    """A server on a free port. folder: of its config; relative paths in that start there. At the end it is killed where
+    the test has not stopped it."""
+    values = {"token": TOKEN, "data_dir": "data", "listen": {"port": 0}} | config
+    (folder / "server.yaml").write_text(yaml.safe_dump(values))
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-W", "error", "-m", "sandbox.remote.server", "--config", str(folder / "server.yaml")),
+        env={"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"},
+        cwd="/",
+        stderr=asyncio.subprocess.PIPE,
+    )
+    server = ServerProcess(process)
+    reading: asyncio.Task[None] | None = None
+    try:
+        await server.ready()
+        reading = asyncio.create_task(server.read_on(), name="log of a server")
+        yield server
+    finally:
+        if process.returncode is None:
+            process.kill()
+        await process.wait()
+        if reading is not None:
+            await reading
 
 
 @asynccontextmanager
@@ -67,8 +126,7 @@ class Line:
     """Passes connections on to a server. cut: aborts them. deaf: takes new ones and passes nothing on any more."""
 
     def __init__(self, address: str) -> None:
-        host, _, port = address.rpartition(":")
-        self._target = (host, int(port))
+        self.lead_to(address)
         self._open: set[asyncio.StreamWriter] = set()
         self._passing: set[asyncio.Task[None]] = set()
         self._server: asyncio.Server | None = None
@@ -80,6 +138,11 @@ class Line:
     def address(self) -> str:
         assert self._server is not None
         return f"127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
+
+    def lead_to(self, address: str) -> None:
+        """New connections go there."""
+        host, _, port = address.rpartition(":")
+        self._target = (host, int(port))
 
     def cut(self, *, for_good: bool = False) -> None:
         self._refuses = for_good
@@ -104,10 +167,13 @@ class Line:
         await asyncio.gather(*self._passing, return_exceptions=True)
 
     async def _take(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if self._refuses:
+        try:
+            if self._refuses:
+                raise ConnectionRefusedError
+            there, back = await asyncio.open_connection(*self._target)
+        except ConnectionRefusedError:
             writer.transport.abort()
             return
-        there, back = await asyncio.open_connection(*self._target)
         self._open |= {writer, back}
         for source, target in ((reader, back), (there, writer)):
             task = asyncio.create_task(self._pass_on(source, target), name="a line of the tests")
