@@ -20,6 +20,8 @@ UPLOADS = "/mnt/user-data/uploads"
 OUTPUTS = "/mnt/user-data/outputs"
 SKILLS = "/mnt/skills"
 """The folders as every sandbox and the model see them, whatever they are on the host."""
+RESULTS = f"{OUTPUTS}/.tool-results"
+"""For results of tools that are too long for the model, as .txt files; old ones go (see files/results.py)."""
 
 
 class SandboxError(Exception):

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import uuid
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -18,7 +17,9 @@ from sandbox.disk import DiskShare
 from sandbox.files.beneath import Folder
 from sandbox.files.trees import remove_tree
 from sandbox.launcher.client import Launcher
-from sandbox.probe import probe
+from sandbox.local import LocalSandbox
+from sandbox.policy import TEMPORARY
+from sandbox.probe import THREAD, probe
 from sandbox.process import NotStarted
 
 if TYPE_CHECKING:
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     from sandbox.policy import Limits
     from sandbox.workspace import Workspaces
 
-TEMPORARY = "/tmp"
 _UNBOUNDED = {
     "memory": "the memory of each process is limited, not that of a thread's processes together",
     "cpu": "a thread's commands can use all processors",
@@ -41,24 +41,13 @@ _UNBOUNDED = {
 _NO_GROUPS = "; for that Antler needs control groups: root, or `Delegate=yes` in its systemd unit"
 
 
-class CagedSandbox:
-    """One thread's. Its file half is LocalFiles', whose methods it has as its own."""
+class CagedSandbox(LocalSandbox):
+    """One thread's."""
 
     def __init__(self, thread_id: str, files: LocalFiles, commands: Commands) -> None:
-        self._id = sandbox_id(thread_id)
+        super().__init__(thread_id, files)
         self._commands = commands
         self._layout = files.layout
-        self.read_file = files.read_file
-        self.fetch = files.fetch
-        self.write_file = files.write_file
-        self.update_file = files.update_file
-        self.list_dir = files.list_dir
-        self.glob = files.glob
-        self.grep = files.grep
-
-    @property
-    def id(self) -> str:
-        return self._id
 
     async def execute_command(
         self, command: str, *, timeout: float, on_output: Callable[[str], None] | None = None
@@ -86,7 +75,7 @@ class _Held:
 
 
 class CagedProvider:
-    """make_cage: given the controllers whose limits control groups hold. It closes `workspaces`."""
+    """make_cage: given the controllers whose limits control groups hold. It closes `workspaces` and `proxy`."""
 
     def __init__(
         self,
@@ -125,16 +114,16 @@ class CagedProvider:
         return self._groups.controllers
 
     async def _probe(self, cage: Cage) -> None:
-        thread_id = f"probe-{uuid.uuid4().hex}"
-        workspace = self._workspaces.layout(thread_id).roots[WORKSPACE].host
+        await self._workspaces.delete(THREAD)
+        workspace = self._workspaces.layout(THREAD).roots[WORKSPACE].host
         try:
-            sandbox = await self.acquire(thread_id)
+            sandbox = await self.acquire(THREAD)
             await self._prove(sandbox, workspace, cage)
         except NotStarted as error:
             raise SandboxUnavailable(f"commands cannot be run: {error.problem}", cage.explain(error.problem)) from error
         finally:
-            await self.forget(thread_id)
-            await self._workspaces.delete(thread_id)
+            await self.forget(THREAD)
+            await self._workspaces.delete(THREAD)
 
     async def _prove(self, sandbox: CagedSandbox, workspace: Path, cage: Cage) -> None:
         """That commands run and are held. workspace: the sandbox's, on the host. Raises SandboxUnavailable."""
@@ -200,6 +189,8 @@ class CagedProvider:
             await self.release(thread_id)
         await self._launcher.close()
         await asyncio.to_thread(self._groups.close)
+        if self._proxy is not None:
+            self._proxy.close()
         self._workspaces.close()
 
 

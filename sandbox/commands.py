@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from sandbox.base import CommandResult, Ending, SandboxError
 from sandbox.cage import Order
 from sandbox.launcher.client import Branch
-from sandbox.policy import CANNOT_RUN, LONGEST_COMMAND, TOO_LONG
+from sandbox.policy import CANNOT_RUN, refusal
 from sandbox.process import Outcome, Running, Stop, run
 
 if TYPE_CHECKING:
@@ -52,8 +52,8 @@ class Commands:
         self, command: str, *, timeout: float, on_output: Callable[[str], None] | None = None
     ) -> CommandResult:
         """As the port says."""
-        if refusal := _refusal(command):
-            return CommandResult(ending=Ending.EXITED, exit_code=CANNOT_RUN, output=refusal, seconds=0.0)
+        if reason := refusal(command):
+            return CommandResult(ending=Ending.EXITED, exit_code=CANNOT_RUN, output=reason, seconds=0.0)
         self._begun += 1
         self._idle.clear()
         try:
@@ -105,17 +105,6 @@ async def _serve(proxy: EgressProxy, running: Running) -> None:
     """The command's way out, until this is cancelled."""
     async with proxy.serve(await running.listener()):
         await asyncio.Event().wait()
-
-
-def _refusal(command: str) -> str:
-    """Why no shell could take this command, or ""."""
-    if "\0" in command:
-        return "bash: the command has a null character\n"
-    try:
-        size = len(command.encode())
-    except UnicodeEncodeError:
-        return "bash: the command is not valid Unicode\n"
-    return TOO_LONG if size > LONGEST_COMMAND else ""
 
 
 def _result(outcome: Outcome, *, out_of_memory: bool, full: bool) -> CommandResult:

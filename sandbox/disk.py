@@ -8,11 +8,11 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from sandbox.base import SandboxError
 from sandbox.files.trees import Usage
-from sandbox.process import Running, Stop
+from sandbox.process import Stop
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -27,6 +27,13 @@ _SHARE_OF_TIME = 10
 _STALE_SECONDS = 20.0
 _STALE_COMMANDS = 16
 _SLACK_BYTES, _SLACK_FILES = 1 << 20, 64
+
+
+class Stoppable(Protocol):
+    """A command that runs."""
+
+    def stop(self, why: Stop) -> None:
+        """Kill it. The first reason counts."""
 
 
 class DiskShare:
@@ -50,7 +57,7 @@ class DiskShare:
             await self._look()
         return self._full
 
-    async def watch(self, running: Running) -> None:
+    async def watch(self, running: Stoppable) -> None:
         """While a command runs: stop it when the share is used up. Cancel it when the command has ended.
 
         One that began with a full share may go on, to delete, while it makes things no worse.

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NoReturn
 
-from sandbox.base import Isolation, Report, SandboxError, sandbox_id
+from sandbox.base import Isolation, Report, SandboxError
+from sandbox.local import LocalSandbox
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -13,23 +14,12 @@ if TYPE_CHECKING:
     from sandbox.workspace import Workspaces
 
 
-class FilesOnlySandbox:
-    """One thread's. Its file half is LocalFiles', whose methods it has as its own."""
+class FilesOnlySandbox(LocalSandbox):
+    """One thread's."""
 
     def __init__(self, thread_id: str, files: LocalFiles, refusal: SandboxError) -> None:
-        self._id = sandbox_id(thread_id)
+        super().__init__(thread_id, files)
         self._refusal = refusal
-        self.read_file = files.read_file
-        self.fetch = files.fetch
-        self.write_file = files.write_file
-        self.update_file = files.update_file
-        self.list_dir = files.list_dir
-        self.glob = files.glob
-        self.grep = files.grep
-
-    @property
-    def id(self) -> str:
-        return self._id
 
     async def execute_command(
         self, command: str, *, timeout: float, on_output: Callable[[str], None] | None = None

@@ -19,6 +19,7 @@ CANNOT_RUN = 126
 """What a shell exits with when a command cannot be run."""
 
 RUNTIME = "/opt/antler"
+TEMPORARY = "/tmp"
 _SEARCH_PATH = "/usr/local/bin:/usr/bin:/bin"
 
 ETC = (
@@ -83,13 +84,30 @@ class Limits:
         return (*bounds, (resource.RLIMIT_AS, self.memory)) if memory else bounds
 
 
-def environment(variables: dict[str, str], *, home: str = WORKSPACE, runtime: str = "") -> dict[str, str]:
-    """All that a command finds in its environment. runtime: where the runtime for the agent's code is, or ""."""
+def environment(
+    variables: dict[str, str], limits: Limits, *, home: str = WORKSPACE, temporary: str = TEMPORARY, runtime: str = ""
+) -> dict[str, str]:
+    """All that a command finds in its environment. variables: the operator's, which win. temporary: a folder that it
+    can write to. runtime: where the runtime for the agent's code is, or ""."""
     path = f"{runtime}/bin:{_SEARCH_PATH}" if runtime else _SEARCH_PATH
     common = {"PATH": path, "HOME": home, "LANG": "C.UTF-8", "TERM": "dumb", "USER": "sandbox", "LOGNAME": "sandbox"}
     # No terminal and no persons behind it: nothing may wait for an answer or page its output.
     quiet = {"PAGER": "cat", "GIT_PAGER": "cat", "GIT_TERMINAL_PROMPT": "0", "DEBIAN_FRONTEND": "noninteractive"}
-    return common | quiet | variables
+    # Libraries of numbers start a thread for each of the host's processors, of which a command may use only some.
+    threads = str(max(1, int(limits.cpus)))
+    frugal = {"OMP_NUM_THREADS": threads, "OPENBLAS_NUM_THREADS": threads, "XDG_CACHE_HOME": f"{temporary}/.cache"}
+    return common | quiet | frugal | variables
+
+
+def refusal(command: str) -> str:
+    """Why no shell could take this command, or ""."""
+    if "\0" in command:
+        return "bash: the command has a null character\n"
+    try:
+        size = len(command.encode())
+    except UnicodeEncodeError:
+        return "bash: the command is not valid Unicode\n"
+    return TOO_LONG if size > LONGEST_COMMAND else ""
 
 
 def shell(command: str) -> tuple[str, ...]:

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
     from sandbox.base import CommandResult
 
+THREAD = "probe"
+"""Whose sandbox it is made in. A start that is killed leaves its files; the next one removes them."""
 _SECONDS = 30.0
 _ALIVE = 7
 _OWNER = "probe-owner"

@@ -26,6 +26,8 @@ _CALL = aiohttp.ClientTimeout(total=120, sock_connect=10)
 _UNIX = "unix://"
 _NO_CONNECTION = 900
 """aiodocker's status for a daemon that cannot be reached."""
+_ENDED = " is not running: "
+"""What the daemon says, as an error of its own (500), of a container that ends just before a program starts in it."""
 
 
 class NotFound(SandboxError):
@@ -38,11 +40,14 @@ class Conflict(SandboxError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """A container. labels: ours among them."""
+    """A container. labels: ours among them. started: when it last was, opaque; environment: what it was created with,
+    both of `find` only."""
 
     id: str
     running: bool
     labels: Mapping[str, str]
+    started: str = ""
+    environment: tuple[str, ...] = ()
 
 
 class Attached:
@@ -119,6 +124,8 @@ class DockerApi:
             id=found["Id"],
             running=found["State"]["Running"],
             labels=found["Config"]["Labels"] or {},
+            started=found["State"]["StartedAt"],
+            environment=tuple(found["Config"]["Env"] or ()),
         )
 
     async def create(self, name: str, body: Mapping[str, object]) -> str:
@@ -186,7 +193,7 @@ class DockerApi:
             return SandboxUnavailable("the Docker daemon does not find the sandbox's folders", hints.HOST_PATHS)
         if error.status == 404:
             return NotFound(text)
-        if error.status == 409:
+        if error.status == 409 or _ENDED in error.message:
             return Conflict(text)
         return SandboxError(text, hints.hint(error.message))
 

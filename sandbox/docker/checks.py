@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 from sandbox.base import SandboxUnavailable
 from sandbox.docker import hints
 from sandbox.docker.api import NotFound
+from sandbox.docker.system_calls import profile
 from sandbox.policy import RUNTIME
+from sandbox.seccomp import MACHINES
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -37,18 +39,27 @@ _DISK = (
     "the disk share is watched, not a quota: between two looks a command can write more than its share "
     "(sandbox.limits.file_mb bounds each file)"
 )
-_FILTER = (
-    "Docker's own filter of system calls leaves more of the kernel open than bubblewrap's: netlink sockets, 32-bit "
-    "calls, and before version 23 vsock, before version 25 io_uring"
+_SHOWN = (
+    "commands can read what /sys tells about the machine, and in /proc/self/mountinfo what their folders are called "
+    "outside"
+)
+_NO_FILTER = "the daemon filters no system calls (seccomp is off)"
+_DOCKERS_FILTER = (
+    "for this processor there is Docker's own filter of system calls only, which leaves more of the kernel open than "
+    "Antler's: netlink, 32-bit calls, and before version 23 vsock, before version 25 io_uring"
 )
 _RUNTIME_CHECK = f"""
 version=$({RUNTIME}/bin/python3 -c 'import sys; print("%d.%d" % sys.version_info[:2])') &&
 [ -d "{RUNTIME}/lib/python$version" ]
 """
+_OWN_PACKAGES_CHECK = f"""
+PATH=${{PATH#{RUNTIME}/bin:}}
+python3 -c 'from importlib.util import find_spec; exit(not (find_spec("pandas") and find_spec("markitdown")))'
+"""
 _RUNTIME_SECONDS = 30.0
 _NO_RUNTIME = (
     f"the packages of {RUNTIME} cannot be used in this image: it needs the same /usr/bin/python3 as this machine; "
-    "commands have the image's own packages"
+    "the image has no such packages of its own either (docs/sandbox-docker.md: three lines make one that has them)"
 )
 
 
@@ -96,12 +107,29 @@ def shortfalls(info: dict[str, Any]) -> list[str]:
     if any(each.startswith(("name=rootless", "name=userns")) for each in security):
         raise SandboxUnavailable("the Docker daemon maps users", hints.USER_NAMESPACES)
     found = [text for name, text in _NOT_ENFORCED.items() if info.get(name) is False]
-    if not any(each.startswith("name=seccomp") for each in security):
-        found.append("the daemon filters no system calls (seccomp is off)")
-    return [*found, _FILTER, _DISK]
+    if not _filters(info):
+        found.append(_NO_FILTER)
+    elif system_calls(info) is None:
+        found.append(_DOCKERS_FILTER)
+    return [*found, _SHOWN, _DISK]
 
 
-async def runtime(execute: Callable[..., Awaitable[CommandResult]]) -> list[str]:
-    """What is wrong with the runtime for the agent's code in this image: it is made for the Python of this machine."""
-    result = await execute(_RUNTIME_CHECK, timeout=_RUNTIME_SECONDS)
-    return [] if result.exit_code == 0 else [_NO_RUNTIME]
+def system_calls(info: dict[str, Any]) -> str | None:
+    """The filter for this daemon's containers, by `docker info`. None: it refuses any, or its processor numbers or
+    passes the arguments of calls as none that Antler's rules were made for."""
+    return profile() if _filters(info) and info.get("Architecture") in MACHINES else None
+
+
+def _filters(info: dict[str, Any]) -> bool:
+    return any(str(each).startswith("name=seccomp") for each in info.get("SecurityOptions") or [])
+
+
+async def runtime_fits(execute: Callable[..., Awaitable[CommandResult]]) -> bool:
+    """Whether the runtime for the agent's code is of use in this image: it is made for the Python of this machine."""
+    return (await execute(_RUNTIME_CHECK, timeout=_RUNTIME_SECONDS)).exit_code == 0
+
+
+async def without_runtime(execute: Callable[..., Awaitable[CommandResult]]) -> list[str]:
+    """What the agent's code lacks in an image that the runtime does not fit."""
+    own = await execute(_OWN_PACKAGES_CHECK, timeout=_RUNTIME_SECONDS)
+    return [] if own.exit_code == 0 else [_NO_RUNTIME]

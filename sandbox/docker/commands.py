@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from sandbox.base import CommandResult, Ending, SandboxError
 from sandbox.docker import scripts
 from sandbox.docker.shell import Ended
-from sandbox.policy import CANNOT_RUN, LONGEST_COMMAND, TOO_LONG
-from sandbox.process import Running, Stop
+from sandbox.policy import CANNOT_RUN, refusal
+from sandbox.process import Stop
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -75,8 +75,8 @@ class ContainerCommands:
         self, command: str, *, timeout: float, on_output: Callable[[str], None] | None = None
     ) -> CommandResult:
         """As the port says."""
-        if refusal := _refusal(command):
-            return _not_run(refusal)
+        if reason := refusal(command):
+            return _not_run(reason)
         if self._closed:
             raise SandboxError("the sandbox is closed")
         self._calls += 1
@@ -155,7 +155,7 @@ class ContainerCommands:
             loop.call_later(timeout, command.stop, Stop.TIME),
             loop.call_later(_LONG_SECONDS, self._shells.prepare),
         ]
-        watching = asyncio.create_task(self._disk.watch(cast("Running", command)), name="disk of a command")
+        watching = asyncio.create_task(self._disk.watch(command), name="disk of a command")
         try:
             return await self._settle(command), command.stopped
         except asyncio.CancelledError:
@@ -197,17 +197,6 @@ class ContainerCommands:
             command.stop(Stop.CLOSED)
         await self._idle.wait()
         await self._shells.close(sweep=sweep)
-
-
-def _refusal(command: str) -> str:
-    """Why no shell could take this command, or ""."""
-    if "\0" in command:
-        return "bash: the command has a null character\n"
-    try:
-        size = len(command.encode())
-    except UnicodeEncodeError:
-        return "bash: the command is not valid Unicode\n"
-    return TOO_LONG if size > LONGEST_COMMAND else ""
 
 
 def _not_run(reason: str) -> CommandResult:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
@@ -31,9 +32,16 @@ class DockerSettings(BaseModel):
     )
     network: str | None = Field(
         default=None,
-        pattern=r"^[A-Za-z0-9][\w.-]{0,127}$",
+        max_length=128,
+        pattern=r"^[A-Za-z0-9][\w.-]*$",
         description="The daemon's network to join when sandbox.network is egress; it decides what commands reach",
     )
+    api: Literal["none", "all_in_one"] = Field(
+        default="none",
+        description="How commands get into the container: Docker's own way, or an all-in-one sandbox image's HTTP API",
+    )
+    api_port: int = Field(default=8080, ge=1, le=65_535, description="Where that API listens inside the container")
+    api_seconds: float = Field(default=60, gt=0, le=3600, description="How long the image may take to start its API")
     host_paths: dict[Path, Path] = Field(
         default={},
         max_length=64,

@@ -40,7 +40,7 @@ class Plan:
 
     image: its id, so that another one under the old name counts as a change. uid, gid: of commands. network: the
     daemon's, None: none. runtime: the folder to show at /opt/antler. host_paths: the gateway's folders as the daemon
-    finds them. shared: the binds that every thread has.
+    finds them. shared: the binds that every thread has. system_calls: the filter, None: Docker's own, where it has one.
     """
 
     instance: str
@@ -52,10 +52,21 @@ class Plan:
     runtime: Path | None
     host_paths: Mapping[Path, Path]
     shared: tuple[Bind, ...]
+    system_calls: str | None
 
     @property
     def user(self) -> str:
         return f"{self.uid}:{self.gid}"
+
+    @property
+    def keeper(self) -> str:
+        """Whose what keeps the container is: nobody's commands, so that they cannot end it."""
+        return ":".join([str(next(each for each in _KEEPERS if each != self.uid))] * 2)
+
+    @property
+    def shortfalls(self) -> tuple[str, ...]:
+        """What a container made by it does not enforce, for the report."""
+        return ()
 
     def name(self, sandbox: str) -> str:
         return f"antler-{self.instance}-{sandbox}"
@@ -86,10 +97,9 @@ class Plan:
     def _common(self) -> dict[str, object]:
         return {
             "Image": self.image,
-            # It keeps the container and belongs to nobody's commands, so that they cannot end it.
             "Entrypoint": ["/bin/sleep"],
             "Cmd": ["2147483647"],
-            "User": ":".join([str(next(each for each in _KEEPERS if each != self.uid))] * 2),
+            "User": self.keeper,
             "WorkingDir": "/",
             "Hostname": "sandbox",
             "Healthcheck": {"Test": ["NONE"]},
@@ -115,6 +125,7 @@ class Plan:
 
     def _isolation(self) -> dict[str, object]:
         runtime = [self._bind(self.runtime, RUNTIME, read_only=True)] if self.runtime else []
+        calls = [f"seccomp={self.system_calls}"] if self.system_calls else []
         return {
             "NetworkMode": self.network or "none",
             "IpcMode": "private",
@@ -122,8 +133,9 @@ class Plan:
             "Privileged": False,
             "ReadonlyRootfs": True,
             "CapDrop": ["ALL"],
-            # Docker's own filter of system calls and its AppArmor profile stay.
-            "SecurityOpt": ["no-new-privileges:true"],
+            # Docker's AppArmor profile stays. Without new privileges runc loads the filter last, so that what it does
+            # itself before a command is hardly held by it.
+            "SecurityOpt": ["no-new-privileges:true", *calls],
             "Init": True,
             "RestartPolicy": {"Name": "no"},
             "Mounts": [*(self._mount(bind) for bind in self.shared), *runtime],

@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import os
 import time
-import uuid
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
@@ -18,11 +17,14 @@ from sandbox.docker import checks, hints
 from sandbox.docker.api import DockerApi
 from sandbox.docker.commands import ContainerCommands
 from sandbox.docker.containers import Containers
+from sandbox.docker.http_plan import AllInOnePlan
+from sandbox.docker.http_shells import ApiShells, Images
 from sandbox.docker.plan import Plan
 from sandbox.docker.pool import Pool
 from sandbox.docker.shells import Access, Shells
+from sandbox.local import LocalSandbox
 from sandbox.policy import RUNTIME, Limits, environment
-from sandbox.probe import probe
+from sandbox.probe import THREAD, probe
 from sandbox.runtime import complete
 
 if TYPE_CHECKING:
@@ -42,23 +44,12 @@ _LOOK_SECONDS = 15.0
 _SHUTDOWN_SECONDS = 30.0
 
 
-class DockerSandbox:
-    """One thread's. Its file half is LocalFiles', whose methods it has as its own."""
+class DockerSandbox(LocalSandbox):
+    """One thread's."""
 
     def __init__(self, thread_id: str, files: LocalFiles, commands: ContainerCommands) -> None:
-        self._id = sandbox_id(thread_id)
+        super().__init__(thread_id, files)
         self._commands = commands
-        self.read_file = files.read_file
-        self.fetch = files.fetch
-        self.write_file = files.write_file
-        self.update_file = files.update_file
-        self.list_dir = files.list_dir
-        self.glob = files.glob
-        self.grep = files.grep
-
-    @property
-    def id(self) -> str:
-        return self._id
 
     async def execute_command(
         self, command: str, *, timeout: float, on_output: Callable[[str], None] | None = None
@@ -80,6 +71,7 @@ class _Machinery:
     api: DockerApi
     plan: Plan
     containers: Containers
+    images: Images | None
 
 
 class DockerProvider:
@@ -117,7 +109,7 @@ class DockerProvider:
         try:
             shortfalls = await self._prepare(api)
             shortfalls += await self._probe()
-        except BaseException as error:
+        except BaseException as error:  # A stop in mid-start, too, leaves no container and no connection.
             await self.shutdown()
             await api.close()
             if isinstance(error, SandboxError) and not isinstance(error, SandboxUnavailable):
@@ -132,7 +124,8 @@ class DockerProvider:
         uid, gid = (owner.uid, owner.gid) if owner else (os.geteuid(), os.getegid())
         if uid == 0:
             raise SandboxUnavailable("commands must not run as root", "set sandbox.uid to an unprivileged user")
-        found = checks.shortfalls(await api.info())
+        info = await api.info()
+        found = checks.shortfalls(info)
         image, shortfalls = await checks.image_id(api, self._docker.image)
         found += shortfalls
         network = self._docker.network if self._settings.network.mode != "none" else None
@@ -140,7 +133,8 @@ class DockerProvider:
             found.append(await checks.require_network(api, network))
         found += await self._workspaces.start()
         roots = self._workspaces.layout("any").roots.values()
-        plan = Plan(
+        with_api = self._docker.api != "none"
+        plan = (AllInOnePlan if with_api else Plan)(
             instance=self._instance,
             image=image,
             uid=uid,
@@ -150,25 +144,35 @@ class DockerProvider:
             runtime=self._runtime,
             host_paths=self._docker.host_paths,
             shared=_binds(root for root in roots if not root.own),
+            system_calls=checks.system_calls(info),
         )
-        self._machinery = _Machinery(api, plan, Containers(api, plan))
+        images = Images(self._docker, self._limits, plan.keeper, reachable=network is not None) if with_api else None
+        self._machinery = _Machinery(api, plan, Containers(api, plan), images)
+        found += plan.shortfalls
         for sandbox in await self._machinery.containers.clean(self._docker.replicas):
             self._pool.rest(sandbox)
         return found
 
     async def _probe(self) -> list[str]:
-        thread_id = f"probe-{uuid.uuid4().hex}"
-        workspace = self._workspaces.layout(thread_id).roots[WORKSPACE].host
+        await self._remove_one(sandbox_id(THREAD))
+        await self._workspaces.delete(THREAD)
+        workspace = self._workspaces.layout(THREAD).roots[WORKSPACE].host
         try:
-            held = await self._open(thread_id)
+            held = await self._open(THREAD)
             try:
                 await probe(held.sandbox.execute_command, workspace, hints.hint)
-                return await checks.runtime(held.sandbox.execute_command) if self._runtime else []
+                return await held.shells.shortfalls() + await self._try_runtime(held.sandbox)
             finally:
                 await held.commands.close(sweep=False)
         finally:
-            await self._started().containers.remove(sandbox_id(thread_id))
-            await self._workspaces.delete(thread_id)
+            await self._started().containers.remove(sandbox_id(THREAD))
+            await self._workspaces.delete(THREAD)
+
+    async def _try_runtime(self, sandbox: DockerSandbox) -> list[str]:
+        if self._runtime is None or await checks.runtime_fits(sandbox.execute_command):
+            return []
+        self._runtime = None  # Its interpreter, first in PATH, would hide the image's own packages.
+        return await checks.without_runtime(sandbox.execute_command)
 
     async def acquire(self, thread_id: str) -> DockerSandbox:
         async with self._lock(thread_id):
@@ -181,8 +185,8 @@ class DockerProvider:
         await self._make_room(sandbox)
         try:
             held = await self._open(thread_id)
-        except BaseException:
-            self._pool.rest(sandbox)  # There may be a container.
+        except BaseException:  # Also where whoever waits gives up: there may be a container, so its place stays taken.
+            self._pool.rest(sandbox)
             raise
         held.shells.prepare()
         return held
@@ -193,7 +197,7 @@ class DockerProvider:
             return
         try:
             await self._started().containers.remove(evicted)
-        except BaseException:
+        except BaseException:  # Also where whoever waits gives up: the place is still the evicted one's.
             self._pool.leave(sandbox)
             self._pool.rest(evicted)
             raise
@@ -207,13 +211,12 @@ class DockerProvider:
         async def revive() -> str:
             return (await self._ready(thread_id, files.layout)).id
 
-        variables = environment(self._settings.environment, runtime=RUNTIME if self._runtime else "")
+        variables = environment(self._settings.environment, self._limits, runtime=RUNTIME if self._runtime else "")
         access = Access(api=machinery.api, user=machinery.plan.user, environment=variables, revive=revive)
-        shells = Shells(access, ready.id)
+        shells = Shells(access, ready.id) if machinery.images is None else ApiShells(access, ready.id, machinery.images)
         folder = files.layout.roots[WORKSPACE].host.parent
         disk = DiskShare(folder, lambda: self._workspaces.usage(thread_id), self._limits)
-        if ready.found:  # A gateway before this one may have left something running.
-            await shells.sweep()
+        await shells.open(found=ready.found)
         commands = ContainerCommands(shells, disk)
         return _Held(DockerSandbox(thread_id, files, commands), commands, shells)
 

@@ -16,7 +16,14 @@ if TYPE_CHECKING:
 INIT = "/sbin/docker-init"
 """Where Docker puts the init process (tini). With `-s` it adopts what a command's processes leave behind."""
 
-_COMMON = r"""
+_BY_CONNECTION = r"""
+heard() { read -r end; }
+bound() { :; }
+"""
+"""What RUN needs beside COMMON. heard: returns when the command should end. bound: sets the limits of its processes,
+which here are the container's."""
+
+COMMON = r"""
 oom() {
   killed=0
   while read -r name value; do
@@ -76,7 +83,7 @@ extinguish() {
 }
 """
 
-_RUN = r"""
+RUN = r"""
 root=$PPID
 IFS= read -r order || exit 0
 exec 3>&2 4<&0 2>/dev/null
@@ -88,8 +95,9 @@ oom
 before=$killed
 trap 'told=1' TERM
 # Whoever asks for the end, or dies, is heard here.
-{ read -r end; kill -TERM $$; } <&4 3>&- >/dev/null &
+{ heard; kill -TERM $$; } <&4 3>&- >/dev/null &
 {
+  bound
   [ -n "$full" ] && ulimit -f 0
   trap - TERM
   if [ -x /bin/bash ]; then exec /bin/bash --noprofile --norc -c "$command"; fi
@@ -141,7 +149,7 @@ def wrapper(mark: str) -> tuple[str, ...]:
 
     mark: names it to the sweeper.
     """
-    return (INIT, "-s", "--", "/bin/sh", "-c", f": {mark}\n{_COMMON}{_RUN}")
+    return (INIT, "-s", "--", "/bin/sh", "-c", f": {mark}\n{COMMON}{_BY_CONNECTION}{RUN}")
 
 
 def order(command: str, *, full: bool) -> bytes:
@@ -152,4 +160,4 @@ def order(command: str, *, full: bool) -> bytes:
 
 def sweeper(kept: Iterable[str]) -> tuple[str, ...]:
     """Ends every process of the commands' user but those of wrappers with these marks; orphans are nobody's."""
-    return ("/bin/sh", "-c", f"{_COMMON}{_SWEEP}", "sweeper", *kept)
+    return ("/bin/sh", "-c", f"{COMMON}{_SWEEP}", "sweeper", *kept)

@@ -19,7 +19,8 @@ from sandbox.docker.shell import Shell
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
-    from sandbox.docker.api import Attached, DockerApi
+    from sandbox.docker.api import DockerApi
+    from sandbox.docker.shell import Attached
 
 _SWEEP_SECONDS = 15.0
 _OWN_PROCESSES = 2
@@ -51,6 +52,15 @@ class Shells:
         self.killed = 0
         """How many processes the kernel had killed for want of memory at the last sweep."""
 
+    async def open(self, *, found: bool) -> None:
+        """Before all else. found: the container ran before; a gateway before this one may have left something there."""
+        if found:
+            await self.sweep()
+
+    async def shortfalls(self) -> list[str]:
+        """What the image does not enforce, for the report; after `open`."""
+        return []
+
     def prepare(self) -> None:
         """Have a shell wait for the next command."""
         if self._spare is None and not self._closed:
@@ -75,8 +85,8 @@ class Shells:
         async with self._sweeping:
             self._marks.add(mark)
         try:
-            return Shell(mark, await self._attach(scripts.wrapper(mark)))
-        except BaseException:
+            return Shell(mark, await self._wrapper(mark))
+        except BaseException:  # Also where whoever waits gives up: a mark that is kept would spare what bears it.
             self._marks.discard(mark)
             raise
 
@@ -113,9 +123,18 @@ class Shells:
         if not sweep:
             return
         await self.sweep()
-        # The sweeper is no stronger than what it sweeps away: the last word is the daemon's.
-        if await self._access.api.processes(self._container) > _OWN_PROCESSES:
+        if not await self._is_empty():
             await self._restart()
+
+    async def _is_empty(self) -> bool:
+        """After a sweep. The sweeper is no stronger than what it sweeps away: the last word is the daemon's."""
+        return await self._access.api.processes(self._container) <= _OWN_PROCESSES
+
+    async def _wrapper(self, mark: str) -> Attached:
+        return await self._attach(scripts.wrapper(mark))
+
+    async def _sweeper(self, kept: set[str]) -> Attached:
+        return await self._attach_as_is(scripts.sweeper(sorted(kept)))
 
     async def _attach(self, program: tuple[str, ...]) -> Attached:
         try:
@@ -137,7 +156,7 @@ class Shells:
         """How many processes the kernel has killed there so far; None: the sweeper did not get through."""
         try:
             async with asyncio.timeout(_SWEEP_SECONDS):
-                sweeper = Shell("", await self._attach_as_is(scripts.sweeper(sorted(kept))))
+                sweeper = Shell("", await self._sweeper(kept))
                 try:
                     await sweeper.finished()
                     return sweeper.killed_by_kernel()

@@ -1,4 +1,4 @@
-"""The bench of the docker provider: on a daemon of the tests' own, with an image made offline."""
+"""The benches of the docker provider: on a daemon of the tests' own, with images made offline."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from sandbox.docker.config import DockerSettings
 from sandbox.docker.provider import DockerProvider
 from sandbox.workspace import Workspaces
-from tests.contracts.sandbox_bench import SETTINGS, SandboxBench
+from tests.contracts.sandbox_bench import SETTINGS, Ability, SandboxBench
+from tests.sandbox.docker.all_in_one_image import all_in_one_image
 from tests.sandbox.docker.daemon import IMAGE, the_daemon
 
 if TYPE_CHECKING:
@@ -16,9 +17,18 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def _make(folder_of: Callable[[str], Path]) -> DockerProvider:
-    settings = DockerSettings(image=IMAGE, host=the_daemon().host)
+def _plain(folder_of: Callable[[str], Path]) -> DockerProvider:
+    return _make(DockerSettings(image=IMAGE, host=the_daemon().host), folder_of)
+
+
+def _all_in_one(folder_of: Callable[[str], Path]) -> DockerProvider:
+    daemon = the_daemon()
+    return _make(DockerSettings(image=all_in_one_image(daemon), host=daemon.host, api="all_in_one"), folder_of)
+
+
+def _make(settings: DockerSettings, folder_of: Callable[[str], Path]) -> DockerProvider:
     return DockerProvider(SETTINGS, settings, Workspaces(folder_of, SETTINGS), instance=uuid.uuid4().hex[:8])
 
 
-DOCKER = SandboxBench(_make)
+DOCKER = SandboxBench(_plain)
+ALL_IN_ONE = SandboxBench(_all_in_one, lacks={Ability.OWN_FILES: "its files are those of docker"})

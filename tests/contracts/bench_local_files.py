@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sandbox.base import CommandResult, Isolation, Report, SandboxUnavailable, sandbox_id
+from sandbox.base import CommandResult, Isolation, Report, SandboxUnavailable
+from sandbox.local import LocalSandbox
 from sandbox.workspace import Workspaces
 from tests.contracts.sandbox_bench import SETTINGS, Ability, SandboxBench
 
@@ -12,21 +13,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from sandbox.files.local import LocalFiles
 
-
-class FilesOnly:
+class FilesOnly(LocalSandbox):
     """Sandbox port without commands."""
-
-    def __init__(self, thread_id: str, files: LocalFiles) -> None:
-        self.id = sandbox_id(thread_id)
-        self.read_file = files.read_file
-        self.fetch = files.fetch
-        self.write_file = files.write_file
-        self.update_file = files.update_file
-        self.list_dir = files.list_dir
-        self.glob = files.glob
-        self.grep = files.grep
 
     async def execute_command(
         self, command: str, *, timeout: float, on_output: Callable[[str], None] | None = None

@@ -31,6 +31,8 @@ class Ability(StrEnum):
     """The commands are a real shell's, and its processes can be seen from this machine."""
     HOST_FOLDERS = "host folders"
     """The files are in the thread's folders on this machine."""
+    OWN_FILES = "files of its own"
+    """Its file half is not the very one of another bench."""
 
 
 @dataclass(frozen=True)

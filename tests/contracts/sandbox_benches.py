@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sandbox.memory.provider import MemoryProvider
 from tests.contracts.bench_bubblewrap import BUBBLEWRAP
-from tests.contracts.bench_docker import DOCKER
+from tests.contracts.bench_docker import ALL_IN_ONE, DOCKER
 from tests.contracts.bench_host import HOST
 from tests.contracts.bench_local_files import LOCAL_FILES
 from tests.contracts.bench_remote import REMOTE_BUBBLEWRAP, REMOTE_MEMORY
@@ -26,4 +26,5 @@ SANDBOX_BENCHES: dict[str, SandboxBench] = {
     "remote, memory behind it": REMOTE_MEMORY,
     "remote, bubblewrap behind it": REMOTE_BUBBLEWRAP,
     "docker": DOCKER,
+    "docker, an all-in-one image": ALL_IN_ONE,
 }

@@ -17,12 +17,17 @@ from sandbox.base import (
     ProblemCode,
 )
 from tests.contracts.sandbox_answers import PNG, code, fetched, read, write
-from tests.contracts.sandbox_bench import SETTINGS
+from tests.contracts.sandbox_bench import SETTINGS, Ability, SandboxBench, needs
 
 if TYPE_CHECKING:
     from sandbox.base import Sandbox
 
 MEGABYTE = 1 << 20
+
+
+@pytest.fixture(autouse=True)
+def _files_that_are_its_own(sandbox_bench: SandboxBench) -> None:
+    needs(sandbox_bench, Ability.OWN_FILES)
 
 
 # Reading and writing

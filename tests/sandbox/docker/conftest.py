@@ -14,6 +14,7 @@ import pytest
 
 from sandbox.config import SandboxSettings
 from sandbox.docker.config import DockerSettings
+from sandbox.docker.plan import INSTANCE
 from sandbox.docker.provider import DockerProvider
 from sandbox.workspace import Workspaces
 from tests.sandbox.docker.daemon import IMAGE, Daemon, the_daemon
@@ -71,10 +72,7 @@ class Gateway:
 
     def containers(self) -> dict[str, str]:
         """The gateway's containers: id by name."""
-        with self.daemon.client() as client:
-            listed = client.get("/containers/json", params={"all": "1"}).raise_for_status().json()
-        mine = [each for each in listed if each["Labels"].get("antler.instance") == self.instance]
-        return {each["Names"][0].lstrip("/"): each["Id"] for each in mine}
+        return self.daemon.containers(lambda labels: labels.get(INSTANCE) == self.instance)
 
     def inspect(self) -> dict[str, Any]:
         """Its only container, as the daemon describes it."""

@@ -14,12 +14,16 @@ import subprocess
 import tempfile
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import httpx
 
 from tests.parts import missing
 from tests.sandbox.docker.image import write_image
 from tests.sandbox.processes import has_ended
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
 
 IMAGE = "antler-test:1"
 _PLACES = "/usr/sbin:/usr/bin:/usr/local/sbin:/usr/local/bin"
@@ -95,6 +99,12 @@ class Daemon:
         """For calls beside the provider's."""
         transport = httpx.HTTPTransport(uds=f"{self.root}/docker.sock")
         return httpx.Client(transport=transport, base_url="http://docker/v1.41", timeout=60)
+
+    def containers(self, belongs: Callable[[Mapping[str, str]], bool]) -> dict[str, str]:
+        """The containers whose labels fit, also those that do not run: id by name."""
+        with self.client() as client:
+            listed = client.get("/containers/json", params={"all": "1"}).raise_for_status().json()
+        return {each["Names"][0].lstrip("/"): each["Id"] for each in listed if belongs(each["Labels"])}
 
     def load_image(self) -> None:
         with tempfile.TemporaryFile() as file:

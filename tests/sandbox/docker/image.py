@@ -8,7 +8,10 @@ import shutil
 import subprocess
 import tarfile
 from pathlib import Path
-from typing import IO
+from typing import IO, TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 _PROGRAMS = (
     "bash sh awk cat chmod chown cp cut date dd df du echo env false find grep head id kill ln ls mkdir mkfifo mknod "
@@ -22,8 +25,8 @@ _LEFT_OUT = re.compile(
 _PLACES = "/usr/bin:/bin:/usr/sbin:/sbin"
 
 
-def write_image(file: IO[bytes]) -> None:
-    """As a tar for `POST /images/create?fromSrc=-`."""
+def write_image(file: IO[bytes], more: Callable[[tarfile.TarFile], None] | None = None) -> None:
+    """As a tar for `POST /images/create?fromSrc=-`. more: adds to it."""
     programs = {name: path for name in _PROGRAMS.split() if (path := shutil.which(name, path=_PLACES))}
     library = Path(_ask_python(programs["python3"]))
     with tarfile.open(fileobj=file, mode="w") as tar:
@@ -37,6 +40,8 @@ def write_image(file: IO[bytes]) -> None:
         for path in _libraries([*programs.values(), *extensions]):
             tar.add(os.path.realpath(path), ("usr" + path if not path.startswith("/usr/") else path).lstrip("/"))
         tar.add(library, str(library).lstrip("/"), filter=lambda each: None if _LEFT_OUT.search(each.name) else each)
+        if more is not None:
+            more(tar)
 
 
 def _ask_python(program: str) -> str:

@@ -60,7 +60,8 @@ async def test_there_is_no_network(sandbox: Sandbox) -> None:
 async def test_the_environment_is_the_declared_one(sandbox: Sandbox) -> None:
     names = await output(sandbox, "env | cut -d= -f1 | sort")
     known = {"DEBIAN_FRONTEND", "GIT_PAGER", "GIT_TERMINAL_PROMPT", "GREETING", "HOME", "HOSTNAME", "LANG", "LOGNAME"}
-    assert set(names.split()) - {"_", "SHLVL", "OLDPWD"} == known | {"PAGER", "PATH", "PWD", "TERM", "USER"}
+    known |= {"OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "PAGER", "PATH", "PWD", "TERM", "USER", "XDG_CACHE_HOME"}
+    assert set(names.split()) - {"_", "SHLVL", "OLDPWD"} == known
     assert await output(sandbox, "echo $GREETING") == "hello\n"
 
 
@@ -143,8 +144,22 @@ async def test_the_runtime_comes_first_where_it_fits_the_image(gateway: Gateway,
     assert gateway.report is not None
     assert any("/opt/antler" in each for each in gateway.report.shortfalls)
     sandbox = await provider.acquire("thread")
-    assert await output(sandbox, "tool; touch /opt/antler/x 2>/dev/null || echo kept") == "from the runtime\nkept\n"
+    assert await output(sandbox, "command -v tool || echo $PATH") == "/usr/local/bin:/usr/bin:/bin\n"
     version = (await output(sandbox, "python3 -c 'import sys; print(*sys.version_info[:2], sep=\".\")'")).strip()
     (gateway.runtime / "lib" / f"python{version}").mkdir(parents=True)
-    await gateway.start()
+    provider = await gateway.start()
+    assert not any("/opt/antler" in each for each in gateway.report.shortfalls)
+    sandbox = await provider.acquire("another")
+    assert await output(sandbox, "tool; touch /opt/antler/x 2>/dev/null || echo kept") == "from the runtime\nkept\n"
+
+
+async def test_packages_of_the_images_own_are_enough(gateway: Gateway, tmp_path: Path) -> None:
+    gateway.runtime = tmp_path / "runtime"
+    (gateway.runtime / "bin").mkdir(parents=True)
+    (gateway.runtime / STAMP).touch()
+    for name in ("pandas", "markitdown"):
+        (tmp_path / "packages" / name).mkdir(parents=True)
+    mounts = [{"path": "/mnt/packages", "host": str(tmp_path / "packages")}]
+    await gateway.start({"mounts": mounts, "environment": {"PYTHONPATH": "/mnt/packages"}})
+    assert gateway.report is not None
     assert not any("/opt/antler" in each for each in gateway.report.shortfalls)

@@ -24,6 +24,7 @@ PLAN = Plan(
     runtime=None,
     host_paths={},
     shared=(Bind(source=Path("/srv/skills"), target=SKILLS, read_only=True),),
+    system_calls='{"defaultAction":"SCMP_ACT_ERRNO"}',
 )
 FOLDER_HERE = Path("/data/threads/t/user-data")
 OWN = (Bind(source=FOLDER_HERE / "workspace", target=WORKSPACE, read_only=False),)
@@ -48,9 +49,13 @@ def test_it_can_do_nothing_that_a_command_does_not_need() -> None:
     assert host["NetworkMode"] == "none"
     assert host["ReadonlyRootfs"]
     assert host["CapDrop"] == ["ALL"]
-    assert host["SecurityOpt"] == ["no-new-privileges:true"]
+    assert host["SecurityOpt"] == ["no-new-privileges:true", 'seccomp={"defaultAction":"SCMP_ACT_ERRNO"}']
     assert not host["Privileged"]
     assert host["Memory"] == host["MemorySwap"]
+
+
+def test_without_a_filter_of_ours_the_daemons_stays() -> None:
+    assert body(replace(PLAN, system_calls=None))["HostConfig"]["SecurityOpt"] == ["no-new-privileges:true"]
 
 
 def test_mounts_are_the_folders_and_nothing_else() -> None:
@@ -83,6 +88,7 @@ def test_who_keeps_the_container_is_never_who_runs_commands() -> None:
         {"network": "egress"},
         {"runtime": Path("/srv/runtime")},
         {"shared": ()},
+        {"system_calls": None},
         {"host_paths": {Path("/srv"): Path("/mnt/srv")}},
     ],
 )

@@ -14,6 +14,7 @@ from sandbox.config import SandboxSettings
 from sandbox.docker import checks
 from sandbox.docker.api import DockerApi
 from sandbox.docker.config import DockerSettings
+from sandbox.docker.system_calls import profile
 from sandbox.files.rights import Owner, acting_as
 
 if TYPE_CHECKING:
@@ -108,18 +109,40 @@ def test_a_daemon_that_maps_users(option: str) -> None:
         checks.shortfalls({"OSType": "linux", "SecurityOptions": ["name=seccomp,profile=default", option]})
 
 
+INFO: dict[str, Any] = {
+    "OSType": "linux",
+    "Architecture": "x86_64",
+    "SecurityOptions": ["name=apparmor", "name=seccomp,profile=default"],
+    "MemoryLimit": True,
+    "SwapLimit": True,
+    "PidsLimit": True,
+    "CpuCfsQuota": True,
+}
+
+
 def test_what_a_daemon_does_not_enforce_is_said() -> None:
-    info: dict[str, Any] = {
-        "OSType": "linux",
-        "SecurityOptions": ["name=seccomp,profile=default"],
-        "MemoryLimit": True,
-        "SwapLimit": True,
-        "PidsLimit": True,
-        "CpuCfsQuota": True,
-    }
-    common = checks.shortfalls(info)
-    assert checks.shortfalls(info | {"SwapLimit": False, "SecurityOptions": []}) == [
+    common = checks.shortfalls(INFO)
+    assert len(common) == 2
+    assert "/sys" in common[0]
+    assert "disk share" in common[1]
+    assert checks.shortfalls(INFO | {"SwapLimit": False, "SecurityOptions": []}) == [
         "memory is limited, but not the swap beyond it",
         "the daemon filters no system calls (seccomp is off)",
         *common,
     ]
+
+
+@pytest.mark.parametrize("machine", ["x86_64", "aarch64"])
+def test_containers_get_a_filter_of_ours(machine: str) -> None:
+    assert checks.system_calls(INFO | {"Architecture": machine}) == profile()
+
+
+def test_a_processor_without_rules_keeps_the_daemons_filter() -> None:
+    other = INFO | {"Architecture": "s390x"}
+    assert checks.system_calls(other) is None
+    (said,) = set(checks.shortfalls(other)) - set(checks.shortfalls(INFO))
+    assert "Docker's own filter" in said
+
+
+def test_a_daemon_without_seccomp_is_asked_for_no_filter() -> None:
+    assert checks.system_calls(INFO | {"SecurityOptions": []}) is None

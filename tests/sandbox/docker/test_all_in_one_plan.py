@@ -1,0 +1,61 @@
+"""What a container of an all-in-one image is made of (sandbox/docker/http_plan.py)."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+from sandbox.docker.http_plan import AllInOnePlan
+from sandbox.docker.plan import CONFIG
+from tests.sandbox.docker.test_plan import FOLDER_HERE, OWN, PLAN
+
+ALL_IN_ONE = AllInOnePlan(**{each.name: getattr(PLAN, each.name) for each in fields(PLAN)})
+
+
+def body() -> dict[str, Any]:
+    return ALL_IN_ONE.body("thread", FOLDER_HERE, OWN)
+
+
+def environment(made: dict[str, Any]) -> dict[str, str]:
+    return dict(each.split("=", 1) for each in made["Env"])
+
+
+def test_the_image_starts_its_own_programs() -> None:
+    assert not {"Entrypoint", "Cmd", "User", "WorkingDir"} & body().keys()
+    host = body()["HostConfig"]
+    assert host["Init"]  # which adopts what they leave behind
+    assert host["Ulimits"] == [{"Name": "core", "Soft": 0, "Hard": 0}]  # they are there to stay
+
+
+def test_it_holds_what_a_plain_one_holds_but_for_the_images_root() -> None:
+    plain, host = PLAN.body("thread", FOLDER_HERE, OWN)["HostConfig"], body()["HostConfig"]
+    assert isinstance(plain, dict)
+    changed = {name for name in plain | host if plain.get(name) != host.get(name)}
+    assert changed == {"ReadonlyRootfs", "CapAdd", "SecurityOpt", "PidsLimit", "Ulimits"}
+    assert "no-new-privileges:true" in host["SecurityOpt"]
+
+
+def test_the_image_is_told_whose_the_files_are() -> None:
+    told = environment(body())
+    assert (told["USER_UID"], told["USER_GID"]) == ("60700", "60700")
+
+
+def test_the_key_is_another_each_time_and_no_part_of_the_digest() -> None:
+    one, two = body(), body()
+    assert environment(one)["SANDBOX_API_KEY"] != environment(two)["SANDBOX_API_KEY"]
+    assert one["Labels"][CONFIG] == two["Labels"][CONFIG]
+    assert "SANDBOX_API_KEY" not in str(one["Labels"])
+
+
+def test_the_way_in_is_part_of_the_digest() -> None:
+    assert ALL_IN_ONE.digest() != PLAN.digest()
+    assert replace(ALL_IN_ONE, runtime=Path("/srv/runtime")).digest() != ALL_IN_ONE.digest()
+
+
+def test_what_is_weaker_is_said() -> None:
+    assert PLAN.shortfalls == ()
+    said = " ".join(ALL_IN_ONE.shortfalls)
+    assert all(each in said for each in ("same user", "writable root", "filter of system calls"))
+    without = replace(ALL_IN_ONE, system_calls=None)  # which is said elsewhere then
+    assert "filter of system calls" not in " ".join(without.shortfalls)
