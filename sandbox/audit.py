@@ -12,13 +12,14 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from sandbox import suspicious as found
-from sandbox.shell_reader import LONGEST, Unreadable, names, parsed
+from sandbox.shell_parts import LONGEST, Unreadable, names
+from sandbox.shell_reader import parsed
 from sandbox.shell_script import all_pipelines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from sandbox.shell_reader import Command
+    from sandbox.shell_parts import Command
     from sandbox.suspicious import Found
 
 

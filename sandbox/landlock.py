@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 from sandbox import cgroups, seccomp
 from sandbox.base import WORKSPACE, Isolation, SandboxUnavailable
-from sandbox.caged import TEMPORARY, CagedProvider
+from sandbox.caged import CagedProvider
 from sandbox.launcher import linux
 from sandbox.launcher.spec import Confinement, LaunchSpec, PathRule
-from sandbox.policy import ETC, Limits, environment, shell
+from sandbox.policy import ETC, TEMPORARY, Limits, environment, shell
 from sandbox.runtime import complete
 from sandbox.workspace import USER_DATA
 
@@ -91,10 +91,11 @@ class LandlockCage:
         sources = {bind.target: str(bind.source) for bind in order.binds}
         home = sources[WORKSPACE]
         runtime = complete(setup.runtime)
-        env = environment(setup.env, home=home, runtime=str(runtime or "")) | {"TMPDIR": sources[TEMPORARY]}
+        temporary = sources[TEMPORARY]
+        env = environment(setup.env, setup.limits, home=home, temporary=temporary, runtime=str(runtime or ""))
         return LaunchSpec(
             argv=shell(translated(order.command, order.binds)),
-            env=tuple(env.items()),
+            env=tuple((env | {"TMPDIR": temporary}).items()),
             cwd=home,
             limits=setup.limits.of_process(memory=not setup.memory_bounded, full=order.full),
             more_tasks=None if setup.processes_bounded else setup.limits.processes,

@@ -146,7 +146,7 @@ async def run(
         if watch is not None:
             watch(running)
         exit_code, text, stopped = await running.finish()
-    except BaseException:
+    except BaseException:  # cancelled too: nothing of its tree may be left
         await _make_sure(running)
         raise
     finally:

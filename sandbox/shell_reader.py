@@ -7,84 +7,17 @@ know stays as it was written.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
 
-LONGEST = 100_000
-DEEPEST = 12
-"""Substitutions within substitutions, and shells within shells."""
+from sandbox.shell_parts import LONGEST, Command, Script, Unreadable, Word, names
+from sandbox.shell_words import WordReader
+
 _LONGEST_VALUE = 1000
 """Of a variable: `a=$a$a` doubles it each time."""
-
-
-def names(text: str) -> frozenset[str]:
-    """The words of a text as a set."""
-    return frozenset(text.split())
-
-
 _RESERVED = names("if then else elif fi do done while until for in case esac { } ! select function coproc")
 _OPERATOR = re.compile(r"\|\||&&|\|&|;;&?|;&|[;|\n()]|&(?!>)")
 _REDIRECTION = re.compile(r"(?:\d*|&)(?:<<<|<<-?|<>|>>|>\||>&|<&|[<>](?!\())")
-_VARIABLE = re.compile(r"\$(?:(\w+)|\{(\w+)(?::?[-=+?]([^}]{0,200}))?\})")
 ASSIGNMENT = re.compile(r"(\w+)\+?=(.*)", re.DOTALL)
 _BRACES = re.compile(r"\{([^{}]*,[^{}]*)\}")
-_ANSI = re.compile(r"\\(?:x([0-9a-fA-F]{1,2})|([0-7]{1,3})|u([0-9a-fA-F]{1,4})|(.))", re.DOTALL)
-_ANSI_LETTERS = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "e": "\x1b", "f": "\f", "v": "\v"}
-_KNOWN = {"HOME": "~", "PWD": ".", "IFS": " "}
-
-
-class Unreadable(Exception):
-    """The text says why. unfinished: the script ends within something; the shell would refuse it too."""
-
-    def __init__(self, text: str, *, unfinished: bool = False) -> None:
-        super().__init__(text)
-        self.unfinished = unfinished
-
-
-@dataclass(slots=True)
-class Word:
-    """text: without its quotes. inner: the scripts that are substituted in it. bare: nothing of it was quoted."""
-
-    text: str = ""
-    inner: list[Script] = field(default_factory=list)
-    bare: bool = True
-
-
-@dataclass(slots=True)
-class Command:
-    """One program with its words. reads, writes: redirected files. given: the text of a here-document."""
-
-    words: list[Word] = field(default_factory=list)
-    reads: list[Word] = field(default_factory=list)
-    writes: list[Word] = field(default_factory=list)
-    given: str = ""
-
-    @property
-    def name(self) -> str:
-        """Without its folder."""
-        return self.words[0].text.rpartition("/")[2] if self.words else ""
-
-    @property
-    def arguments(self) -> list[str]:
-        return [word.text for word in self.words[1:]]
-
-    @property
-    def plain(self) -> list[str]:
-        """The arguments that are no options."""
-        return [text for text in self.arguments if not text.startswith("-")]
-
-    def has(self, letter: str, *long: str) -> bool:
-        """Whether an option is given, short (alone or among others) or long."""
-        return any(
-            text in long or (text.startswith("-") and not text.startswith("--") and letter in text[1:])
-            for text in self.arguments
-        )
-
-
-@dataclass(slots=True)
-class Script:
-    """Commands by pipeline; those of substitutions stand in the words that they are substituted in."""
-
-    pipelines: list[list[Command]] = field(default_factory=list)
 
 
 def parsed(text: str) -> Script:
@@ -94,16 +27,11 @@ def parsed(text: str) -> Script:
     return _Reader(text, {}, 0).script()
 
 
-class _Reader:
-    """Reads one script. known: variables whose value stands in the script."""
+class _Reader(WordReader):
+    """Reads one script."""
 
     def __init__(self, text: str, known: dict[str, str], depth: int) -> None:
-        if depth > DEEPEST:
-            raise Unreadable("it is nested too deeply")
-        self._text = text
-        self._at = 0
-        self._known = known
-        self._depth = depth
+        super().__init__(text, known, depth)
         self._documents: list[tuple[Command, Word]] = []
 
     def script(self, end: str = "") -> Script:
@@ -196,97 +124,9 @@ class _Reader:
             command.given = "\n".join(lines)
             if mark.bare:  # then what is substituted in it runs, whoever reads it
                 body = Word()
-                _Reader(command.given, self._known, self._depth + 1)._double(body, closing="")
+                self._below(command.given)._double(body, closing="")
                 command.reads.append(Word("", body.inner))
         self._documents.clear()
-
-    def _word(self) -> Word:
-        word = Word()
-        begun = self._at
-        while self._at < len(self._text):
-            text, at = self._text, self._at
-            sign = text[at]
-            if sign in " \t\r\n;|&()" or (sign in "<>" and not text.startswith("(", at + 1)):
-                break
-            if sign in "<>" or text.startswith("$(", at):
-                self._at += 2
-                word.inner.append(self._inner(")"))
-            elif sign == "\\":
-                word.text += "" if text.startswith("\n", at + 1) else text[at + 1 : at + 2]
-                word.bare, self._at = False, at + 2
-            elif sign in "'\"`" or text.startswith("$'", at):
-                self._quoted(word)
-            else:
-                self._plain(word)
-        if self._at == begun:  # a sign that begins nothing
-            word.text, self._at = self._text[begun], begun + 1
-        return word
-
-    def _quoted(self, word: Word) -> None:
-        sign = self._text[self._at]
-        if sign == "`":
-            word.inner.append(_Reader(self._until("`", 1).replace("\\`", "`"), self._known, self._depth + 1).script())
-            return
-        word.bare = False
-        if sign == "'":
-            word.text += self._until("'", 1, escapes=False)
-        elif sign == "$":
-            word.text += _ANSI.sub(_ansi, self._until("'", 2))
-        else:
-            self._double(word)
-
-    def _double(self, word: Word, closing: str = '"') -> None:
-        """Text with substitutions, up to `closing` or, if that is "", to the end."""
-        self._at += len(closing)
-        while self._at < len(self._text):
-            text, at = self._text, self._at
-            if text[at] == closing:
-                self._at += 1
-                return
-            if text.startswith("$(", at):
-                self._at += 2
-                word.inner.append(self._inner(")"))
-            elif text[at] == "`":
-                self._quoted(word)
-            elif text[at] == "\\" and text[at + 1 : at + 2] in ("$", "`", '"', "\\", "\n"):
-                word.text += text[at + 1].strip("\n")
-                self._at += 2
-            else:
-                self._plain(word, stop='"`\\')
-        if closing:
-            raise Unreadable("a quote is not closed", unfinished=True)
-
-    def _plain(self, word: Word, stop: str = " \t\r\n;|&()<>'\"`\\") -> None:
-        """What stands for itself, and variables."""
-        match = _VARIABLE.match(self._text, self._at)
-        if match is not None:
-            name = match[1] or match[2]
-            word.text += self._known.get(name, _KNOWN.get(name, match[3] if match[3] is not None else match.group()))
-            self._at = match.end()
-            if len(word.text) > LONGEST:
-                raise Unreadable("it is too long")
-            return
-        end = self._at + 1
-        while end < len(self._text) and self._text[end] not in stop and self._text[end] != "$":
-            end += 1
-        word.text += self._text[self._at : end]
-        self._at = end
-
-    def _inner(self, end: str) -> Script:
-        reader = _Reader(self._text, self._known, self._depth + 1)
-        reader._at = self._at
-        script = reader.script(end)
-        self._at = reader._at
-        return script
-
-    def _until(self, sign: str, skip: int, *, escapes: bool = True) -> str:
-        start = at = self._at + skip
-        while at < len(self._text) and self._text[at] != sign:
-            at += 2 if escapes and self._text[at] == "\\" else 1
-        if at >= len(self._text):
-            raise Unreadable("a quote is not closed", unfinished=True)
-        self._at = at + 1
-        return self._text[start:at]
 
 
 def _split(word: Word) -> list[str]:
@@ -297,9 +137,3 @@ def _split(word: Word) -> list[str]:
     if match is not None:
         return match[1].split(",")
     return word.text.split() if " " in word.text else [word.text]
-
-
-def _ansi(match: re.Match[str]) -> str:
-    if match[4] is not None:
-        return _ANSI_LETTERS.get(match[4], match[4])
-    return chr(int(match[2], 8) if match[2] else int(match[1] or match[3], 16))

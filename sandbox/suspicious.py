@@ -7,13 +7,13 @@ import re
 from typing import TYPE_CHECKING
 
 from sandbox.base import OUTPUTS, UPLOADS, WORKSPACE
-from sandbox.shell_reader import names
+from sandbox.shell_parts import names
 from sandbox.shell_script import SHELLS, all_pipelines
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from sandbox.shell_reader import Command, Script, Word
+    from sandbox.shell_parts import Command, Script, Word
 
     Pipeline = list[Command]
     Found = Callable[[Pipeline], bool]

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 import pwd
+import time
 from contextlib import suppress
 from threading import Event
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
-from sandbox.base import OUTPUTS, SKILLS, UPLOADS, WORKSPACE, SandboxError, SandboxUnavailable
+from sandbox.base import OUTPUTS, RESULTS, SKILLS, UPLOADS, WORKSPACE, SandboxError, SandboxUnavailable
 from sandbox.files.beneath import Folder, probe
 from sandbox.files.local import Ground, LocalFiles
 from sandbox.files.problems import Refused
+from sandbox.files.results import prune
 from sandbox.files.rights import acting_as, owner_of
 from sandbox.files.room import Disk, Share
 from sandbox.files.threads import FileThreads, PathLocks
@@ -56,7 +58,10 @@ class Workspaces:
         return await self._ground.threads.run(self._probe)
 
     async def open(self, thread_id: str) -> LocalFiles:
-        """The thread's files; its folders are made, and given to the owner, where that is still to be done."""
+        """The thread's files; its folders are made, and given to the owner, where that is still to be done.
+
+        Old results of tools are deleted.
+        """
         user_data = self._folder_of(thread_id)
         await self._run(Event(), self._make, user_data)
         limits = self._settings.limits
@@ -122,6 +127,14 @@ class Workspaces:
                 with opened_up(folder, name) as own:
                     if self.owner is not None and os.fstat(own.fd).st_uid != self.owner.uid:
                         self._give(own, self.owner)
+            with opened_up(folder, OWN[OUTPUTS]) as outputs:
+                self._prune(outputs)
+
+    def _prune(self, outputs: Folder) -> None:
+        name = RESULTS.removeprefix(f"{OUTPUTS}/")
+        # Mostly there is none; one that a command has closed or replaced takes of the thread's own share of the disk.
+        with acting_as(self.owner), suppress(OSError, Refused), outputs.folder(name) as results:
+            prune(results, time.time())
 
     def _give(self, folder: Folder, owner: Owner) -> None:
         """Give a folder that no command could reach so far, with the files that the gateway put there meanwhile.

@@ -5,13 +5,14 @@ from __future__ import annotations
 import logging
 import re
 from typing import TYPE_CHECKING, Any
+from zlib import crc32
 
 from langchain.agents.middleware import AgentMiddleware
 from langchain_core.messages import ToolMessage
 
 from harness.signals import scope_of
 from harness.tools.results import MOST_CHARACTERS
-from sandbox.base import OUTPUTS, Problem, SandboxError
+from sandbox.base import RESULTS, Problem, SandboxError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -28,7 +29,6 @@ ROOM = 400
 HEAD_SHARE = 0.5
 LONGEST_KEPT = 2_000_000
 """Characters of the file."""
-FOLDER = f"{OUTPUTS}/.tool-results"
 
 
 class ToolOutputBudget(AgentMiddleware[Any, Any, Any]):
@@ -58,7 +58,9 @@ async def _stored(request: ToolCallRequest, text: str) -> str:
     if scope.sandbox is None:
         return ""
     call = re.sub(r"[^\w-]", "_", request.tool_call["id"] or "")[:64]
-    path = f"{FOLDER}/{scope.ctx.run_id[:8]}-{call}.txt"
+    # Subagents number their calls on their own, and their keys are long.
+    whose = f"{crc32(scope.delegated.key.encode()):08x}-" if scope.delegated is not None else ""
+    path = f"{RESULTS}/{scope.ctx.run_id[:8]}-{whose}{call}.txt"
     try:
         sandbox = await scope.sandbox.get()
         written = await sandbox.write_file(path, text[:LONGEST_KEPT])

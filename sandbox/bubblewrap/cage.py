@@ -102,10 +102,11 @@ class BubblewrapCage:
         if setup.identity is not None:
             binds, stage = _staged(binds)
         seccomp_at = FIRST_INPUT + 1
+        proxies = PROXIES if setup.egress else {}
         files = {path: seccomp_at + 1 + place for place, path in enumerate(FILES)}
         given = arguments(
             binds,
-            environment((PROXIES if setup.egress else {}) | setup.env, runtime=RUNTIME if runtime else ""),
+            environment(proxies | setup.env, setup.limits, runtime=RUNTIME if runtime else ""),
             setup.limits,
             self._features,
             seccomp=seccomp_at,

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import asyncio
 import re
-import socket
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from sandbox.egress.guard import is_host_name, is_listed, is_public
+from sandbox.egress.names import Names
 
 if TYPE_CHECKING:
+    import socket
     from collections.abc import AsyncIterator, Awaitable, Callable
 
 PORTS = frozenset({80, 443})
@@ -51,15 +52,10 @@ class _Request:
     forward: bytes
 
 
-async def _resolve(host: str, port: int) -> list[str]:
-    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    return list(dict.fromkeys(str(address[0]) for *_, address in found))
-
-
 class EgressProxy:
     """allow: host names, lower case; `*.example.org` is every host below.
 
-    resolve, public: how a name becomes addresses, and which of these may be connected to.
+    resolve, public: how a name becomes addresses, and which of these may be connected to. `close` it after use.
     """
 
     def __init__(
@@ -67,14 +63,19 @@ class EgressProxy:
         allow: tuple[str, ...],
         *,
         ports: frozenset[int] = PORTS,
-        resolve: Callable[[str, int], Awaitable[list[str]]] = _resolve,
+        resolve: Callable[[str, int], Awaitable[list[str]]] | None = None,
         public: Callable[[str], bool] = is_public,
     ) -> None:
         self._allow = allow
         self._ports = ports
-        self._resolve = resolve
+        self._names = Names()
+        self._resolve = resolve or self._names.resolve
         self._public = public
         self._room = asyncio.Semaphore(_ALL_CONNECTIONS)
+
+    def close(self) -> None:
+        """When nothing is served any more. Idempotent."""
+        self._names.close()
 
     @asynccontextmanager
     async def serve(self, listener: socket.socket) -> AsyncIterator[None]:

@@ -78,7 +78,7 @@ class Folder:
         try:
             found = os.fstat(fd)
             require_plain(found)
-        except BaseException:
+        except (OSError, Refused):
             os.close(fd)
             raise
         return fd, found
@@ -137,7 +137,7 @@ class Folder:
             renamed = os.fstat(fd)
             # A change between the two looks is not ours: then the older one, which nothing will ever equal again.
             return renamed if renamed.st_mtime_ns == written.st_mtime_ns else written
-        except BaseException:
+        except BaseException:  # whatever it was: no part of a file may stay
             self._discard(temporary)
             raise
         finally:

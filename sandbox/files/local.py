@@ -21,7 +21,7 @@ from sandbox.base import (
 )
 from sandbox.files import reading, searching, writing
 from sandbox.files.beneath import Folder
-from sandbox.files.content import CHUNK
+from sandbox.files.content import CHUNK, load_types
 from sandbox.files.patterns import Glob, LinePattern, split_glob
 from sandbox.files.problems import Refused
 from sandbox.files.rights import acting_as
@@ -220,6 +220,7 @@ class LocalFiles:
     @contextmanager
     def _opened(self, root: Root) -> Iterator[Folder]:
         """A root, opened with the gateway's rights; everything below it is reached with those of the owner."""
+        load_types()
         try:
             top = Folder.at(root.host)
         except OSError as error:

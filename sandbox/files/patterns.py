@@ -6,8 +6,6 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import re2  # type: ignore[import-untyped]
-
 from sandbox.base import ProblemCode
 from sandbox.files.problems import Refused
 
@@ -31,6 +29,8 @@ _CLASS = re.compile(r"\\[pP]")
 
 
 def _compiled(pattern: str, *, ignore_case: bool = False, lines: bool = False) -> Any:
+    import re2  # type: ignore[import-untyped]  # 1.5 MB, which a gateway that searches nothing does not need
+
     if len(pattern) > LONGEST_PATTERN:
         raise Refused(ProblemCode.BAD_PATTERN, f"it is longer than {LONGEST_PATTERN} characters")
     if len(_CLASS.findall(pattern)) > MOST_CLASSES:

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sandbox.base import WORKSPACE, Isolation, SandboxUnavailable
-from sandbox.caged import TEMPORARY
 from sandbox.landlock import translated
 from sandbox.launcher.spec import LaunchSpec
-from sandbox.policy import environment, shell
+from sandbox.policy import TEMPORARY, environment, shell
 from sandbox.runtime import complete
 
 if TYPE_CHECKING:
@@ -66,10 +65,11 @@ class HostCage:
         sources = {bind.target: str(bind.source) for bind in order.binds}
         home = sources[WORKSPACE]
         runtime = str(complete(setup.runtime) or "")
-        env = environment(setup.env, home=home, runtime=runtime) | {"TMPDIR": sources[TEMPORARY]}
+        temporary = sources[TEMPORARY]
+        env = environment(setup.env, setup.limits, home=home, temporary=temporary, runtime=runtime)
         return LaunchSpec(
             argv=shell(translated(order.command, order.binds)),
-            env=tuple(env.items()),
+            env=tuple((env | {"TMPDIR": temporary}).items()),
             cwd=home,
             limits=setup.limits.of_process(memory=not setup.memory_bounded, full=order.full),
             more_tasks=None if setup.processes_bounded else setup.limits.processes,

@@ -12,6 +12,8 @@ import json
 import os
 import socket
 import sys
+from abc import ABC, abstractmethod
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -20,8 +22,6 @@ from sandbox.launcher.program import Program
 from sandbox.launcher.spec import BRANCH, START
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
     from sandbox.launcher.spec import LaunchSpec
 
 _SEARCH_PATH = str(Path(__file__).resolve().parents[2])
@@ -36,7 +36,46 @@ class Starter(Protocol):
         told by `Program.ended`."""
 
 
-class Launcher:
+class _Asking(ABC):
+    """Asks a process to start programs, and once more when it turns out to have died."""
+
+    async def launch(self, spec: LaunchSpec) -> Program:
+        ours, theirs = _pair()
+        reading, writing = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        os.set_blocking(writing, True)
+        specification = _memory_file("spec", spec.encode())
+        with ExitStack() as unused:
+            unused.callback(os.close, reading)
+            unused.callback(ours.close)
+            try:
+                await self._request(START, [specification, theirs.fileno(), writing])
+            except OSError as error:
+                raise SandboxError("the process that starts commands does not answer") from error
+            finally:
+                theirs.close()
+                os.close(specification)
+                os.close(writing)
+            unused.pop_all()
+        return Program(ours, reading)
+
+    async def _request(self, request: bytes, descriptors: list[int]) -> None:
+        asked = await self._ready()
+        try:
+            await _send(asked, request, descriptors)
+        except ConnectionError:
+            await self._drop(asked)
+            await _send(await self._ready(), request, descriptors)
+
+    @abstractmethod
+    async def _ready(self) -> socket.socket:
+        """What takes requests; the process is started where there is none."""
+
+    @abstractmethod
+    async def _drop(self, dead: socket.socket) -> None:
+        """Forget a process that has died, unless somebody else has noticed before."""
+
+
+class Launcher(_Asking):
     """The launcher's process. `close` it after use; it is started, and started again, when it is needed."""
 
     def __init__(self) -> None:
@@ -64,16 +103,13 @@ class Launcher:
                 )
             self._requests = ours
 
-    async def launch(self, spec: LaunchSpec) -> Program:
-        return await _launch(spec, self._request)
-
     async def branch(self, cgroups: tuple[str, ...]) -> socket.socket:
         """A socket that takes START for programs in these control groups. Raises OSError."""
         ours, theirs = _pair()
         groups = _memory_file("groups", json.dumps(cgroups).encode())
         try:
             await self._request(BRANCH, [groups, theirs.fileno()])
-        except BaseException:
+        except BaseException:  # cancelled too: nobody else has this socket
             ours.close()
             raise
         finally:
@@ -81,20 +117,15 @@ class Launcher:
             os.close(groups)
         return ours
 
-    async def _request(self, request: bytes, descriptors: list[int]) -> None:
-        asked = await self._ready()
-        try:
-            await _send(asked, request, descriptors)
-        except ConnectionError:
-            async with self._starting:
-                if self._requests is asked:  # Nobody else has noticed yet that it has died.
-                    await self._stop()
-            await _send(await self._ready(), request, descriptors)
-
     async def _ready(self) -> socket.socket:
         while self._requests is None:
             await self.start()
         return self._requests
+
+    async def _drop(self, dead: socket.socket) -> None:
+        async with self._starting:
+            if self._requests is dead:
+                await self._stop()
 
     async def close(self) -> None:
         """End the process. Programs that run go on until they are closed. Idempotent."""
@@ -110,7 +141,7 @@ class Launcher:
             self._process = None
 
 
-class Branch:
+class Branch(_Asking):
     """Starts programs in control groups; a branch of the launcher's process that lives there. `close` it after use."""
 
     def __init__(self, launcher: Launcher, cgroups: tuple[str, ...]) -> None:
@@ -119,49 +150,21 @@ class Branch:
         self._requests: socket.socket | None = None
         self._branching = asyncio.Lock()
 
-    async def launch(self, spec: LaunchSpec) -> Program:
-        return await _launch(spec, self._request)
-
-    async def _request(self, request: bytes, descriptors: list[int]) -> None:
-        asked = await self._ready()
-        try:
-            await _send(asked, request, descriptors)
-        except ConnectionError:
-            if self._requests is asked:
-                self.close()
-            await _send(await self._ready(), request, descriptors)
-
     async def _ready(self) -> socket.socket:
         async with self._branching:
             if self._requests is None:
                 self._requests = await self._launcher.branch(self._cgroups)
             return self._requests
 
+    async def _drop(self, dead: socket.socket) -> None:
+        if self._requests is dead:
+            self.close()
+
     def close(self) -> None:
         """Idempotent. Programs that run go on until they are closed."""
         if self._requests is not None:
             self._requests.close()
             self._requests = None
-
-
-async def _launch(spec: LaunchSpec, request: Callable[[bytes, list[int]], Awaitable[None]]) -> Program:
-    ours, theirs = _pair()
-    reading, writing = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
-    os.set_blocking(writing, True)
-    specification = _memory_file("spec", spec.encode())
-    try:
-        await request(START, [specification, theirs.fileno(), writing])
-    except BaseException as error:
-        ours.close()
-        os.close(reading)
-        if isinstance(error, OSError):
-            raise SandboxError("the process that starts commands does not answer") from error
-        raise
-    finally:
-        theirs.close()
-        os.close(specification)
-        os.close(writing)
-    return Program(ours, reading)
 
 
 def _pair() -> tuple[socket.socket, socket.socket]:

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
-import tempfile
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,7 +10,7 @@ import pytest
 from tests.sandbox.modes import MODES, Driver, Mode
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from pathlib import Path
 
 
 @pytest.fixture(params=MODES)
@@ -21,15 +18,6 @@ def mode(request: pytest.FixtureRequest) -> Mode:
     found: Mode = request.param
     found.require()
     return found
-
-
-@pytest.fixture
-def open_folder() -> Iterator[Path]:
-    """A folder that every user may enter, unlike pytest's own."""
-    folder = Path(tempfile.mkdtemp(prefix="antler-sandbox-", dir="/tmp"))
-    folder.chmod(0o755)
-    yield folder
-    shutil.rmtree(folder)
 
 
 @pytest.fixture

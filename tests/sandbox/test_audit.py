@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sandbox.audit import TABLE, Verdict, assess
-from sandbox.shell_reader import LONGEST
+from sandbox.shell_parts import LONGEST
 
 BLOCKED = {
     "delete-root": [

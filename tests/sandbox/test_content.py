@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import io
 import re
+import subprocess
+import sys
 import time
+from pathlib import Path
 
 import pytest
 from hypothesis import example, given
@@ -16,6 +19,7 @@ from sandbox.files.patterns import Glob, LinePattern, split_glob
 from sandbox.files.problems import Refused
 from sandbox.files.searching import Bounds, hits_in
 
+ROOT = Path(__file__).resolve().parents[2]
 TEXTS = st.text(st.sampled_from("ab\n\r é🦌"), max_size=60)
 
 
@@ -154,3 +158,14 @@ def test_many_classes_of_unicode_are_refused_before_they_cost_time() -> None:
     assert [
         match.line for match in LinePattern(r"\pL+ \p{Greek}").matches("-\na \N{GREEK SMALL LETTER PI}".encode())
     ] == [1]
+
+
+def test_what_is_only_for_searching_is_loaded_by_the_first_search() -> None:
+    code = (
+        "import sandbox.workspace, sys; from sandbox.files.patterns import Glob\n"
+        "print('re2' in sys.modules, Glob('*.py').matches('a.py'), 're2' in sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=60, check=True
+    )
+    assert done.stdout.split() == ["False", "True", "True"]

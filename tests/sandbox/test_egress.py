@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
+import threading
 import uuid
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
@@ -14,6 +15,7 @@ import pytest
 from sandbox.bubblewrap.provider import BubblewrapProvider
 from sandbox.config import SandboxSettings
 from sandbox.egress.guard import is_host_name, is_listed, is_public
+from sandbox.egress.names import THREADS, Names
 from sandbox.egress.proxy import EgressProxy
 from sandbox.workspace import Workspaces
 from tests.sandbox.conftest import private_folder
@@ -182,6 +184,41 @@ async def test_a_listed_name_at_an_address_inside_is_refused(origin: Origin, add
 )
 async def test_what_is_no_request_is_refused(origin: Origin, request_: str) -> None:
     assert (await asked(proxy_to(origin), request_)).startswith("HTTP/1.1 400 ")
+
+
+async def test_names_that_hang_hold_back_no_work_of_the_gateway() -> None:
+    release, looking = threading.Event(), threading.Semaphore(0)
+
+    def hang(host: str, port: int) -> list[str]:
+        looking.release()
+        assert release.wait(LONG)
+        return [host]
+
+    names = Names(hang)
+    asked = [asyncio.create_task(names.resolve(f"{number}.example.org", 443)) for number in range(100)]
+    try:
+        async with asyncio.timeout(LONG):
+            for _ in range(THREADS):
+                assert await asyncio.to_thread(looking.acquire, timeout=LONG)
+            assert await asyncio.to_thread(int, "7") == 7
+        names.close()
+    finally:
+        release.set()
+    answered = await asyncio.gather(*asked, return_exceptions=True)
+    assert answered[:THREADS] == [[f"{number}.example.org"] for number in range(THREADS)]
+    assert all(isinstance(answer, asyncio.CancelledError) for answer in answered[THREADS:])
+
+
+async def test_the_proxy_ends_its_lookups_with_the_provider(tmp_path: Path) -> None:
+    BUBBLEWRAP_USER.require()
+    settings = SandboxSettings()
+    proxy = EgressProxy(("ok.example.org",))
+    workspaces = Workspaces(lambda thread: tmp_path / thread / "user-data", settings)
+    provider = BubblewrapProvider(settings, workspaces, instance=f"egress-{uuid.uuid4().hex[:8]}", proxy=proxy)
+    await provider.start()
+    await provider.shutdown()
+    answer = await asked(proxy, "CONNECT ok.example.org:443 HTTP/1.1\r\n\r\n")
+    assert answer.startswith("HTTP/1.1 502 ")
 
 
 async def test_a_flood_of_connections_takes_few_descriptors_and_little_time(origin: Origin) -> None:

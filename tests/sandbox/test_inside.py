@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from typing import TYPE_CHECKING
@@ -46,7 +47,36 @@ def test_environment(driver: Driver, mode: Mode) -> None:
     env = dict(line.split("=", 1) for line in found.splitlines())
     assert (env["DECLARED"], env["LANG"], env["HOME"]) == ("a value", "C", WORKSPACE)
     extra = set(env) - {"DECLARED", "LANG", "HOME", "PATH", "TERM", "USER", "LOGNAME", "PWD", "SHLVL", "_", "TMPDIR"}
-    assert extra == {"PAGER", "GIT_PAGER", "GIT_TERMINAL_PROMPT", "DEBIAN_FRONTEND"}
+    quiet = {"PAGER", "GIT_PAGER", "GIT_TERMINAL_PROMPT", "DEBIAN_FRONTEND"}
+    assert extra == quiet | {"OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "XDG_CACHE_HOME"}
+
+
+SEEN = """
+import json, os, pathlib, tempfile
+cache = pathlib.Path(os.environ["XDG_CACHE_HOME"])
+(cache / "made").mkdir(parents=True)
+print(json.dumps({
+    "threads": [os.environ[name] for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")],
+    "temporary": cache.parent == pathlib.Path(tempfile.gettempdir()),
+}))
+"""
+
+
+@pytest.mark.parametrize(
+    ("cpus", "declared", "threads"),
+    [
+        pytest.param(3.5, {}, ["3", "3"], id="as-many-as-the-limits-allow"),
+        pytest.param(0.5, {}, ["1", "1"], id="at-least-one"),
+        pytest.param(3.5, {"OMP_NUM_THREADS": "2"}, ["2", "3"], id="the-operators-own-win"),
+    ],
+)
+def test_libraries_of_numbers_find_their_share_of_threads_and_a_cache(
+    driver: Driver, cpus: float, declared: dict[str, str], threads: list[str]
+) -> None:
+    driver.settings = {"environment": declared, "limits": {"cpus": cpus}}
+    driver.files = {"seen.py": SEEN}
+    (found,) = printed(driver, "python3 seen.py")
+    assert json.loads(found) == {"threads": threads, "temporary": True}
 
 
 def test_the_runtime_comes_first_in_the_path(driver: Driver, open_folder: Path) -> None:

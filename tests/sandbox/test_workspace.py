@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 import stat
+import subprocess
+import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -27,11 +30,39 @@ from sandbox.workspace import Workspaces
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
-    from pathlib import Path
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can take another user's rights")
 LIMITS = SandboxLimits(file_mb=4, disk_mb=8, inodes=200, free_disk_mb=0)
 UID = SandboxSettings().uid
+ROOT = Path(__file__).resolve().parents[2]
+WATCHED = """
+import asyncio, sys
+from pathlib import Path
+from sandbox.config import SandboxSettings
+from sandbox.workspace import Workspaces
+
+imported = []
+
+def watch(event, args):
+    if event == "import":
+        (users,) = [line for line in open("/proc/thread-self/status") if line.startswith("Uid:")]
+        if users.split()[4] != "0":
+            imported.append(args[0])
+
+async def main():
+    workspaces = Workspaces(lambda thread: Path(sys.argv[1], thread, "user-data"), SandboxSettings())
+    files = await workspaces.open("t")
+    sys.addaudithook(watch)
+    await files.write_file("picture", bytes(9))
+    print(getattr(await files.read_file("picture"), "code", "read"))
+    await files.write_file("text", "some")
+    await files.update_file("text", "some", "more")
+    print((await files.glob("*")).more, (await files.grep("more")).hits[0].line)
+    workspaces.close()
+
+asyncio.run(main())
+print(imported)
+"""
 
 
 @pytest.fixture
@@ -210,3 +241,16 @@ async def test_a_mount_that_is_not_there_stops_the_start(made: Callable[..., Wor
     workspaces = made(mounts=(MountSettings(path="/mnt/docs", host=tmp_path / "nothing"),))
     with pytest.raises(SandboxUnavailable, match="/mnt/docs: no such file"):
         await workspaces.start()
+
+
+@as_root
+def test_nothing_is_imported_with_the_rights_of_another_user(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", WATCHED, str(tmp_path)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert done.stdout.splitlines() == ["binary", "False 1", "[]"]

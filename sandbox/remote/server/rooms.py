@@ -66,7 +66,7 @@ class Rooms:
             self._open[sandbox] = 0
             try:
                 await self._provider.acquire(sandbox)
-            except BaseException:
+            except BaseException:  # cancelled too: it was not opened, so its place is free
                 self._open.pop(sandbox, None)
                 raise
             return True

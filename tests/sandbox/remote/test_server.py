@@ -4,28 +4,33 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import re
 import signal
-import sys
 import uuid
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-import yaml
 
 from sandbox.base import FileInfo, FileText, Problem, ProblemCode, SandboxError, SandboxUnavailable, sandbox_id
 from sandbox.config import SandboxSettings
 from sandbox.remote.provider import RemoteProvider
 from sandbox.remote.server.config import WrongSettings, load
 from tests.sandbox.processes import marked
-from tests.sandbox.remote.served import SECONDS, TOKEN, client_of, client_settings, raw, served, server_settings
+from tests.sandbox.remote.served import (
+    SECONDS,
+    TOKEN,
+    client_of,
+    client_settings,
+    raw,
+    served,
+    server_process,
+    server_settings,
+)
 
 if TYPE_CHECKING:
     import httpx
 
-ROOT = Path(__file__).resolve().parents[3]
 USE = "bubblewrap" if Path("/usr/bin/bwrap").exists() else "memory"
 ONE = f"/v1/sandboxes/{sandbox_id('one')}"
 TWO = f"/v1/sandboxes/{sandbox_id('two')}"
@@ -239,35 +244,17 @@ def test_others_could_read_along_only_without_tls_and_off_this_machine(tmp_path:
 
 async def test_its_process_serves_and_stops_cleanly(open_folder: Path) -> None:
     mark = f"600.{uuid.uuid4().int % 10**9}"
-    config = {"token": TOKEN, "data_dir": "data", "instance": "process", "listen": {"port": 0}, "sandbox": {"use": USE}}
-    (open_folder / "server.yaml").write_text(yaml.safe_dump(config))
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-W", "error", "-m", "sandbox.remote.server", "--config", str(open_folder / "server.yaml")),
-        env={"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"},
-        cwd="/",
-        stderr=asyncio.subprocess.PIPE,
-    )
-    try:
-        assert process.stderr is not None
-        address = None
-        while address is None:
-            line = (await asyncio.wait_for(process.stderr.readline(), SECONDS)).decode()
-            assert line, "it ended"
-            address = re.search(r"sandboxes at (127\.0\.0\.1:\d+)", line)
-        async with client_of(address[1]) as provider:
+    async with server_process(open_folder, instance="process", sandbox={"use": USE}) as server:
+        async with client_of(server.address) as provider:
             sandbox = await provider.acquire("t")
             begun = asyncio.Event()
             running = asyncio.create_task(
                 sandbox.execute_command(f"echo begun; sleep {mark}", timeout=900, on_output=lambda _: begun.set())
             )
             await asyncio.wait_for(begun.wait(), SECONDS)
-            process.send_signal(signal.SIGTERM)
+            server.process.send_signal(signal.SIGTERM)
             with pytest.raises(SandboxError, match="ended"):
                 await running
-        assert await asyncio.wait_for(process.wait(), SECONDS) == 0
+        assert await asyncio.wait_for(server.process.wait(), SECONDS) == 0
         assert marked(mark) == []
-        assert TOKEN not in (await process.stderr.read()).decode()
-    finally:
-        if process.returncode is None:
-            process.kill()
-            await process.wait()
+    assert TOKEN.encode() not in server.log
