@@ -1,20 +1,25 @@
-"""When the garbage collector works: not while the process starts, and later only on what is new.
+"""When the garbage collector works: not while the process starts, and later only on what is new. And what malloc keeps.
 
 `hold` is called by the command line, `settle` by gateway.py when everything is imported.
 """
 
 from __future__ import annotations
 
+import ctypes
 import gc
 
 THRESHOLDS = (10_000, 10, 10)
 """Of the three generations (Python docs, module gc). A turn makes some ten thousand objects and drops them again, so by
 default the collector runs ten times for each message and finds nothing."""
+ARENA_MAX = -8
+"""M_ARENA_MAX of glibc's malloc.h, see mallopt(3)."""
 
 
 def hold() -> None:
     """Collect nothing until `settle`: imports make objects by the hundred thousand, and none of them is garbage."""
     gc.disable()
+    # Python's threads run one at a time, so a heap for each of them (mallopt(3)) is only memory: 2 MB.
+    _c_library("mallopt", ARENA_MAX, 1)
 
 
 def settle() -> None:
@@ -24,5 +29,13 @@ def settle() -> None:
     """
     gc.collect()
     gc.freeze()
+    _c_library("malloc_trim", 0)  # what imports needed for a while: 4 MB
     gc.set_threshold(*THRESHOLDS)
     gc.enable()
+
+
+def _c_library(function: str, *arguments: int) -> None:
+    """Call a function that only glibc has."""
+    found = getattr(ctypes.CDLL(None), function, None)
+    if found is not None:
+        found(*arguments)

@@ -5,15 +5,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.messages import AIMessageChunk
+from langchain_core.tools import BaseTool
 from langchain_openai import ChatOpenAI
+from pydantic import PrivateAttr
 
 from harness.chunks import ChunkStream
 from harness.messages import REASONING
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Callable, Sequence
 
+    from langchain_core.language_models import LanguageModelInput
+    from langchain_core.messages import AIMessage
     from langchain_core.outputs import ChatGenerationChunk
+    from langchain_core.runnables import Runnable
     from openai import AsyncOpenAI
 
 
@@ -48,6 +53,29 @@ class TruncatedStreamError(ConnectionError):
 
 
 SDK_ARGUMENTS = frozenset({"extra_headers", "extra_query", "extra_body", "timeout"})
+FORMING = frozenset({"strict", "response_format"})
+"""Arguments of bind_tools that change the form of the tools."""
+
+
+class FormattedTools:
+    """Tools in the API's form, each made once: an agent binds its tools anew at every model call."""
+
+    MOST = 1000
+
+    def __init__(self) -> None:
+        self._kept: dict[int, tuple[BaseTool, object, dict[str, Any]]] = {}
+
+    def get(self, tool: BaseTool, formatted: Callable[[BaseTool], dict[str, Any]]) -> dict[str, Any]:
+        """The tool as `formatted` made it of what it is now. Must not be changed."""
+        described = (tool.name, tool.description, tool.args_schema, tool.extras)
+        kept = self._kept.get(id(tool))  # by identity, since tools have no hash; kept, so that no other gets the id
+        if kept is not None and kept[1] == described:
+            return kept[2]
+        if len(self._kept) >= self.MOST:
+            self._kept.clear()
+        form = formatted(tool)
+        self._kept[id(tool)] = (tool, described, form)
+        return form
 
 
 class CompatibleChatOpenAI(ChatOpenAI):
@@ -55,6 +83,18 @@ class CompatibleChatOpenAI(ChatOpenAI):
 
     Reasoning: `reasoning_content` (DeepSeek, vLLM, Moonshot) or `reasoning` (OpenRouter, Ollama).
     """
+
+    _formatted: FormattedTools = PrivateAttr(default_factory=FormattedTools)
+
+    def bind_tools(self, tools: Sequence[Any], **kwargs: Any) -> Runnable[LanguageModelInput, AIMessage]:
+        if all(kwargs.get(name) is None for name in FORMING):
+            tools = [self._formatted.get(t, self._format) if isinstance(t, BaseTool) else t for t in tools]
+        return super().bind_tools(tools, **kwargs)
+
+    def _format(self, tool: BaseTool) -> dict[str, Any]:
+        bound: Any = super().bind_tools([tool])
+        form: dict[str, Any] = bound.kwargs["tools"][0]
+        return form
 
     async def _astream(self, *args: Any, **kwargs: Any) -> AsyncIterator[ChatGenerationChunk]:
         finished = False

@@ -77,17 +77,20 @@ class Sender:
             return Made.CALL if await self._typing(reply) else Made.NOTHING
         if not self._may_call(reply, step):
             return Made.NOTHING
-        reply.doing = step
+        reply.doing, planned = step, reply.wanted
         called = await self._make(reply, step)
         reply.doing = None
         if not called:
             return Made.NOTHING
         reply.attempts = 0
-        following = self._plan(reply, previews)
-        reply.more = isinstance(following, Send)
-        if following is None:
-            await self._up_to_date(reply)
-        else:
+        if reply.wanted is planned:
+            following = self._plan(reply, previews)
+            reply.more = isinstance(following, Send)
+            if following is None:
+                await self._up_to_date(reply)
+            else:
+                reply.dirty = True
+        else:  # it has grown meanwhile, and will have grown more when its turn comes: only then is it laid out
             reply.dirty = True
         return Made.EDIT if isinstance(step, Edit) else Made.CALL
 
