@@ -7,30 +7,42 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 import shlex
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from sandbox.base import UPLOADS, Problem, SandboxError
+from sandbox.base import UPLOADS, Ending, Problem, SandboxError
 
 if TYPE_CHECKING:
     from bot.sandboxes import Sandboxes
     from harness.context import InputFile
+    from sandbox.base import CommandResult
 
 log = logging.getLogger(__name__)
 
 KINDS = frozenset({".pdf", ".docx", ".pptx", ".xlsx", ".xls", ".html", ".htm", ".epub", ".msg"})
+NOT_READ = frozenset({".doc", ".ppt", ".odt", ".ods", ".odp", ".rtf", ".pages", ".numbers", ".key", ".mobi"})
+"""Documents that markitdown does not read."""
 SECONDS = 20.0
 """For which a message waits for one document at most, the wait for a slot and for the sandbox's start included."""
 AT_ONCE = 2
 MOST_BYTES = 20_000_000
 """Of the text; what is longer is cut."""
+LONGEST_REASON = 200
 _COMMAND = """
 ulimit -t {seconds}
 text=$(mktemp) || exit
 trap 'rm -f "$text"' EXIT
 python3 -m markitdown {document} -o "$text" >/dev/null && test -s "$text" && head -c {most} "$text" >{result}
 """
+
+_ENDINGS = {
+    Ending.TIMED_OUT: f"it took longer than {SECONDS:g} seconds",
+    Ending.OUT_OF_MEMORY: "it takes more memory than a sandbox has",
+    Ending.OUT_OF_SPACE: "it takes more room than the thread has left",
+}
+_KILLED = "it took too long, or more memory than a sandbox has"
 
 
 class Converter:
@@ -42,10 +54,11 @@ class Converter:
         self._slots = asyncio.Semaphore(AT_ONCE)
 
     async def __call__(self, thread_id: str, file: InputFile) -> InputFile:
-        """The file with the path of its text, or as it is: no document, no sandbox, or not readable in time."""
-        is_document = self._wanted and file.path.suffix.lower() in KINDS and self._sandboxes.has_runtime
-        if not (is_document or self._sandboxes.elsewhere):
-            return file
+        """The file with the path of its text, or with a note for the model that says why there is none; as it is where
+        nothing was to be done."""
+        suffix = file.path.suffix.lower()
+        converts = self._wanted and self._sandboxes.has_runtime
+        is_document = converts and suffix in KINDS
         try:
             async with asyncio.timeout(SECONDS):
                 if self._sandboxes.elsewhere:
@@ -54,13 +67,17 @@ class Converter:
                     async with self._slots:
                         return await self._converted(thread_id, file)
         except TimeoutError:
-            log.warning("a file was not handed to the sandbox, or not converted, within %g seconds", SECONDS)
+            reason = f"it took longer than {SECONDS:g} seconds"
         except SandboxError as error:
             log.warning("a file was not handed to the sandbox, or not converted: %s %s", error, error.hint)
+            reason = str(error)
         except Exception:
             # Whatever it is, in a provider of somebody's own too: the message has to be answered.
             log.exception("a file was not handed to the sandbox, or not converted")
-        return file
+            reason = "an unexpected error, which the log tells"
+        else:
+            return _without_text(file, f"{suffix} is not supported") if converts and suffix in NOT_READ else file
+        return _without_text(file, reason) if is_document else replace(file, note=f"it did not arrive there: {reason}")
 
     async def _hand_over(self, thread_id: str, file: InputFile) -> None:
         content = await asyncio.to_thread(file.path.read_bytes)
@@ -79,8 +96,24 @@ class Converter:
         )
         async with self._sandboxes.borrow(thread_id) as sandbox:
             result = await sandbox.execute_command(command, timeout=SECONDS)
-        if result.exit_code != 0:
-            last = result.output.strip().rpartition("\n")[2][-300:]
-            log.warning("a document was not converted (%s, %s): %s", result.ending, result.exit_code, last)
-            return file
-        return replace(file, text_path=text)
+        return replace(file, text_path=text) if result.exit_code == 0 else _without_text(file, _reason(result))
+
+
+def _without_text(file: InputFile, reason: str) -> InputFile:
+    reason = without_folders(reason)[:LONGEST_REASON]
+    log.warning("a document was not converted: %s", reason)
+    return replace(file, note=f"its text could not be extracted: {reason}")
+
+
+def _reason(result: CommandResult) -> str:
+    """Why a conversion failed, as far as the converter says. Its words may be the document's."""
+    if result.ending is not Ending.EXITED:
+        return _ENDINGS[result.ending]
+    if result.exit_code is not None and result.exit_code > 128:
+        return _KILLED
+    return result.output.strip().rpartition("\n")[2] or "it has none"
+
+
+def without_folders(text: str) -> str:
+    """Of a path that is no sandbox's, only the last name."""
+    return re.sub(r"(?<![\w/])/(?!mnt/)(?:[^\s/'\"]+/)+", "", text)

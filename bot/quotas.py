@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from channels.base import Clock
 
 HOUR = 3600.0
@@ -28,7 +31,7 @@ class UploadLimits:
 
 
 class PersonBook:
-    """What each person brought within the last 24 hours, by the hour; since the start of the process."""
+    """What each person brought within the last 24 hours, by the hour."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -38,19 +41,25 @@ class PersonBook:
         oldest = self._hour() - HOURS
         return sum(size for hour, size in self._hours.get(person, {}).items() if hour > oldest)
 
-    def add(self, person: str, size: int) -> None:
-        """size: negative for what was not kept in the end."""
+    def add(self, person: str, size: int, at: datetime | None = None) -> None:
+        """size: negative for what was not kept in the end. at: when, now unless it is given."""
         hours = self._hours.setdefault(person, {})
         self._hours.move_to_end(person)
-        now = self._hour()
-        for hour in [hour for hour in hours if hour <= now - HOURS]:
+        oldest = self._hour() - HOURS
+        for hour in [hour for hour in hours if hour <= oldest]:
             del hours[hour]
-        hours[now] = hours.get(now, 0) + size
+        then = self._hour(at)
+        hours[then] = hours.get(then, 0) + size
         if len(self._hours) > PERSONS:
             self._hours.popitem(last=False)
 
-    def _hour(self) -> int:
-        return int(self._clock.monotonic() // HOUR)
+    @property
+    def since(self) -> datetime:
+        """What was brought before does not count any more."""
+        return self._clock.now() - timedelta(hours=HOURS)
+
+    def _hour(self, at: datetime | None = None) -> int:
+        return int((at or self._clock.now()).timestamp() // HOUR)
 
 
 @dataclass(slots=True)

@@ -9,17 +9,21 @@ import os
 import re
 import secrets
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeVar
 
+from pydantic import ValidationError
+
 from bot.quotas import Allowance, PersonBook, UploadLimits
+from bot.store import runs
 from channels.errors import AttachmentFailed, ChannelError, Temporary
-from harness.context import InputFile
+from harness.context import RUN_INPUT, InputFile, Voice
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from bot.quotas import Exceeded
+    from bot.store import Store
     from channels.base import Channel, Clock
     from channels.message import Attachment
     from sandbox.files.rights import Owner
@@ -59,6 +63,16 @@ class Uploads:
         self._book = PersonBook(clock)
         self._slots = asyncio.Semaphore(AT_ONCE)
 
+    async def recall(self, store: Store) -> None:
+        """Count what people brought before this process began, as far as it became part of a run. Raises StoreError."""
+        since, known = self._book.since, set[Path]()
+        for run in await store.read(lambda tx: runs.with_files(tx, since)):
+            with contextlib.suppress(ValidationError):  # of another version
+                for file in RUN_INPUT.validate_json(run.input).files:
+                    if file.path not in known:  # one that was answered again came once
+                        self._book.add(run.speaker, file.size, run.created_at)
+                    known.add(file.path)
+
     def allowance(self, person: str) -> Allowance:
         """What a message of that person may bring; one for all its files."""
         return Allowance(person, self._limits, self._book)
@@ -81,7 +95,8 @@ class Uploads:
                     await _in_thread(sink.rename, f"{secrets.token_hex(4)}-{name}")
                 kept = True
                 mime_type = attachment.mime_type or "application/octet-stream"
-                return InputFile(path=sink.path, name=name, mime_type=mime_type, size=sink.size)
+                voice = Voice() if attachment.kind == "voice" else None
+                return InputFile(path=sink.path, name=name, mime_type=mime_type, size=sink.size, voice=voice)
             except AttachmentFailed as error:
                 return self._refused(name, sink, error)
             except (ChannelError, OSError) as error:

@@ -7,6 +7,9 @@ import os
 import stat
 import sys
 import threading
+from dataclasses import replace
+from datetime import timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -14,18 +17,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.quotas import UploadLimits
+from bot.store import runs
+from bot.store.encoding import to_json
+from bot.store.inbox import ADD_EVENTS
 from bot.uploads import NAME_BYTES, Refused, Uploads, display_name
 from channels.base import ChannelPorts, Route
 from channels.errors import AttachmentFailed, ChannelError, Temporary
 from channels.memory import MemoryChannel
 from channels.message import Attachment
-from harness.context import InputFile
+from harness.context import RUN_INPUT, InputFile, RunInput
 from sandbox.files.rights import Owner
 from tests.clock import VirtualClock
+from tests.store.samples import message, run_row
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from bot.store import Store
     from channels.base import Sink
 
 LIMITS = UploadLimits(file=1_000_000, thread=2_500_000, message=1_800_000, person=4_000_000)
@@ -153,6 +161,30 @@ async def test_what_a_person_sends_within_a_day_is_counted_over_all_threads(tmp_
     assert await sent("telegram:1", 7, 1) == Refused("a.bin", "person_quota", 4.0)
     await clock.sleep(3600)
     assert isinstance(await sent("telegram:1", 8), InputFile)
+
+
+async def test_what_came_before_the_process_began_counts(store: Store, tmp_path: Path) -> None:
+    """From the runs of the last day: a file that was answered twice once, older ones and other persons' not."""
+    clock = Patient()
+    now = clock.now()
+    one, other, old = (InputFile(path=tmp_path / name, name="a", mime_type="t/x", size=2_000_000) for name in "123")
+    for number, (sent, at) in enumerate(
+        [((one,), now), ((), now), ((one, other), now - timedelta(hours=20)), ((old,), now - timedelta(hours=25))]
+    ):
+        (event,) = await store.add(ADD_EVENTS, [message(f"u:{number}")])
+        assert event is not None
+        run_input = to_json(RUN_INPUT, RunInput(message_id="m1", text='"files":[]', files=sent))
+        run = replace(run_row(event.id), speaker="telegram:1", input=run_input, created_at=at)
+        await store.write(partial(runs.open, row=run))
+    files = Uploads(LIMITS, clock)
+    await files.recall(store)
+    wire = Wire(b"x")
+    assert await files.fetch(wire, attachment(), tmp_path, files.allowance("telegram:1")) == Refused(
+        "a.bin", "person_quota", 4.0
+    )
+    assert isinstance(await files.fetch(wire, attachment(), tmp_path, files.allowance("telegram:2")), InputFile)
+    await clock.sleep(4 * 3600)
+    assert isinstance(await files.fetch(wire, attachment(), tmp_path, files.allowance("telegram:1")), InputFile)
 
 
 async def test_what_was_refused_in_mid_stream_counts_for_nothing(tmp_path: Path) -> None:

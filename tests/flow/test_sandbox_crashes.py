@@ -76,6 +76,19 @@ async def test_what_a_crash_left_is_cleared_away(world: World) -> None:
     assert list((world.data_dir / "threads").iterdir()) == [], "a thread that used no sandbox has no folder"
 
 
+async def test_what_somebody_sent_within_a_day_counts_after_a_restart(world: World) -> None:
+    world.settings = {"sandbox": {"use": "off"}, "uploads": {"max_person_mb_per_day": 0.001}}
+    first, second = (FileSpec(name=f"{name}.bin", content=bytes(600)) for name in ("first", "second"))
+    await world.start()
+    await world.telegram.user_says("take it", file=first)
+    await world.telegram.wait_for_text(ALICE, "You said")
+    await world.kill()
+    async with world:
+        await world.telegram.user_says("and this", file=second)
+        await world.telegram.wait_for_text(ALICE, "second.bin was not taken: you have sent 0.001 MB within a day")
+        await world.telegram.wait_for_text(ALICE, "You said: and this")
+
+
 async def test_without_bubblewrap_files_stay_and_commands_are_refused(world: World) -> None:
     world.settings = {"sandbox": {"use": "tests.flow.broken_provider:BrokenProvider"}}
     async with world:
@@ -97,7 +110,9 @@ async def test_switched_off_there_is_nothing(world: World) -> None:
     async with world:
         await world.telegram.user_says("hello")
         await world.telegram.wait_for_text(ALICE, "You said")
-        assert "tools" not in (await world.model.completions())[0].body
+        tools = {tool["function"]["name"] for tool in (await world.model.completions())[0].body["tools"]}
+        looking = {"ls", "glob", "grep", "read_file", "view_image"}
+        assert tools.isdisjoint({"bash", "write_file", "str_replace", "present_files", *looking})
         await world.telegram.user_says("/status")
         await world.telegram.wait_for_text(ALICE, "Sandbox: off")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import zipfile
 from typing import TYPE_CHECKING
 
@@ -74,6 +75,21 @@ async def test_a_document_is_read_by_the_agent(gateway: World, person: Person) -
     assert "-memo.docx.md" in await told(gateway, person)
 
 
+@pytest.mark.parametrize(
+    ("name", "why"), [("broken.docx", "File is not a zip file"), ("letter.doc", ".doc is not supported")]
+)
+async def test_why_a_document_has_no_text_is_told_in_one_line(
+    gateway: World, person: Person, name: str, why: str
+) -> None:
+    torn = document(b"<w:p><w:r><w:t>zebra</w:t></w:r></w:p>")[:300]
+    await gateway.telegram.user_says("read it", user=person, file=FileSpec(name=name, content=torn))
+    await gateway.telegram.wait_for_text(person, "read it", timeout=40)
+    (line,) = (line for line in (await told(gateway, person)).splitlines() if name in line)
+    reason = line.partition("; its text could not be extracted: ")[2]
+    assert why in reason
+    assert not re.search(r"/\w", reason), "no path of this machine"
+
+
 async def test_a_bomb_costs_nothing_but_its_text(gateway: World, person: Person) -> None:
     bomb = document(b"<w:p><w:r><w:t>zebra</w:t></w:r></w:p>" * 1000, 4000)
     assert len(bomb) < 2_000_000
@@ -82,4 +98,5 @@ async def test_a_bomb_costs_nothing_but_its_text(gateway: World, person: Person)
     text = await told(gateway, person)
     assert "-bomb.docx" in text
     assert ".docx.md" not in text
+    assert "; its text could not be extracted: " in text
     assert "a document was not converted" in gateway.log

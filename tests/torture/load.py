@@ -28,9 +28,17 @@ SCRIPTS = {
     "long": "!say Begin {marker}:\n!count {numbers}\n!say End {marker}.",
     "longer": "!say Begin {marker}:\n!count {more_numbers}\n!say End {marker}.",
     "tool": '!tool note {{"marker": "{marker}"}}\n!say Noted {marker}.',
+    "bash": '!tool bash {{"command": "setsid sleep {nap} & echo {marker} >>acts; sleep 0.2"}}\n!say Ran {marker}.',
+    "nap": '!tool bash {{"command": "echo {marker} >>acts; sleep {nap}", "timeout": 8}}\n!say Ran {marker}.',
+    "file": (
+        '!tool bash {{"command": "echo {marker} >>acts; echo {marker} >/mnt/user-data/outputs/{marker}.txt"}}\n'
+        '!tool present_files {{"paths": ["/mnt/user-data/outputs/{marker}.txt"]}}\n!say Sent {marker}.'
+    ),
 }
 """Kind -> what the message says; the model simulator obeys it (tests/simulators/model/directives.py)."""
 COMMANDS = {"status": "/status", "stop": "/stop", "new": "/new {marker}"}
+ACTS_FILE = "acts"
+"""In a thread's workspace: gets a line MARKER for each time that a command really ran."""
 WEIGHTS = {"say": 30, "stream": 25, "tool": 20, "long": 8, "status": 5, "stop": 6, "new": 6}
 REDELIVERED, REORDERED = 0.1, 0.1
 """Shares of updates that a disturbed platform delivers twice, or behind the next one's number."""
@@ -64,12 +72,16 @@ class Asked:
 
 @dataclass
 class Load:
-    """Talks on behalf of everybody. platforms: by account. disorder: some events come twice or out of order."""
+    """Talks on behalf of everybody. platforms: by account. disorder: some events come twice or out of order. weights:
+    how often each kind of message is said. nap: seconds that commands sleep in the background, and no other process.
+    """
 
     platforms: Mapping[str, Platform]
     chance: random.Random
     asked: list[Asked] = field(default_factory=list)
     disorder: bool = False
+    weights: Mapping[str, int] = field(default_factory=lambda: WEIGHTS)
+    nap: str = "600"
     _numbers: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
 
     @property
@@ -80,7 +92,7 @@ class Load:
     async def talk(self, pause: float, silence: asyncio.Event) -> None:
         """Say something every `pause` seconds or so, until there is to be silence."""
         while not silence.is_set():
-            (kind,) = self.chance.choices(list(WEIGHTS), list(WEIGHTS.values()))
+            (kind,) = self.chance.choices(list(self.weights), list(self.weights.values()))
             await self.say(kind, self.chance.choice(self.places))
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(silence.wait(), self.chance.uniform(0.3, 1.7) * pause)
@@ -98,7 +110,8 @@ class Load:
         """One message, of anybody there unless a person is named; returns when it waits at the platform."""
         platform = self.platforms[place.account]
         marker = f"m{next(self._numbers):05d}"
-        text = (SCRIPTS | COMMANDS)[kind].format(marker=marker, numbers=LONG_NUMBERS, more_numbers=LONGER_NUMBERS)
+        words = {"marker": marker, "numbers": LONG_NUMBERS, "more_numbers": LONGER_NUMBERS, "nap": self.nap}
+        text = (SCRIPTS | COMMANDS)[kind].format(**words)
         if number is None and self.disorder and self.chance.random() < REORDERED:
             reserved = await platform.reserve()
             if reserved is not None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from tests.torture.at_windows import at_windows
 from tests.torture.bad_platform import bad_platform
 from tests.torture.campaign import Campaign, GivenUp, Scale
+from tests.torture.commands import commands
 from tests.torture.everywhere import everywhere, kills_everywhere
 from tests.torture.frozen import fenced, frozen
 from tests.torture.machine import NotPossible, full_disk, jumping_clock, read_only
@@ -83,6 +84,7 @@ MODES: dict[str, Mode] = {
     "disk": Mode(full_disk),
     "readonly": Mode(read_only),
     "clock": Mode(jumping_clock),
+    "commands": Mode(commands, 60),
     "mixed": Mode(mixed, 60),
     "platforms": Mode(kills_everywhere, everywhere=True),
 }

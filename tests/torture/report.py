@@ -18,6 +18,7 @@ ZERO = (
     *("lost", "duplicated_finals", "wrong_texts", "open_placeholders", "unaccounted_bubbles", "rerun_tools"),
     *("order_violations", "dead_letters", "failures", "ignored_stops", "lost_steps", "open_inbox", "unsettled"),
     *("unexpected_exits", "zombie_calls", "broken_files", "missed_windows", "broken_rules"),
+    *("untold_tools", "left_running", "left_behind"),
 )
 """The counts that must be zero."""
 COUNTED = ("messages", "notices", "stale_bubbles", "unacked", "said_twice", "repeated_model_calls")
@@ -33,7 +34,9 @@ class Report:
     knows, each of a process that was killed at W5, or unfinished ones that nothing can change; unaccounted_bubbles: any
     other. unacked: messages that a platform without acknowledgements gave to nobody, or to a process that died at once;
     said_twice: whole answers that stand there again, since such a platform tells nobody what it has taken.
-    broken_rules: what a platform never allows. repeated_model_calls: whole answers
+    broken_rules: what a platform never allows. untold_tools: commands that did not run, of which the model was told
+    nothing; left_running: processes of commands that outlived theirs; left_behind: files that nothing needs any more.
+    repeated_model_calls: whole answers
     that were asked for again; lost_steps: those whose checkpoint existed. unsettled: times that work stood still.
     recovery: seconds, one entry per process that found work. adopted: `adopt_placeholders` was on.
     platforms: of a mode with several, what was found on each; the counts here are then their sums.
@@ -72,6 +75,9 @@ class Report:
     broken_files: int = 0
     missed_windows: int = 0
     broken_rules: int = 0
+    untold_tools: int = 0
+    left_running: int = 0
+    left_behind: int = 0
     integrity: str = ""
     skipped: str = ""
     recovery: list[float] = field(default_factory=list)

@@ -59,6 +59,17 @@ async def test_a_few_kills_with_another_trouble_each(
     assert report.messages > 0
 
 
+async def test_a_few_kills_while_commands_run(
+    telegram: TelegramSimulator, model: ModelSimulator, tmp_path: Path
+) -> None:
+    scale = Scale(kills=2, lively=1.0, settle=SETTLE_SECONDS)
+    report = await run_mode("commands", telegram, model, tmp_path, seed=SEED, scale=scale)
+    if report.skipped:
+        missing(report.skipped)
+    passes(report)
+    assert report.windows == {"W7": 1}
+
+
 async def test_a_few_kills_with_four_platforms_at_once(
     telegram: TelegramSimulator, model: ModelSimulator, tmp_path: Path
 ) -> None:
