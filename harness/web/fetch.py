@@ -1,0 +1,149 @@
+"""Gets one address: every redirect checked, nothing beyond its size and its time; for web_fetch and the like."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import httpx
+
+from harness.web.decoding import ACCEPTED, BadEncoding, Body
+from harness.web.errors import Refused, WebError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from harness.web.addresses import Rules
+
+MOST_REDIRECTS = 3
+AT_ONCE = 16
+CHUNK = 16 * 1024
+READ_SECONDS = 15.0
+"""Without a byte; the whole has its own limit."""
+HEADERS = {
+    "User-Agent": "Mozilla/5.0 (compatible; Antler)",
+    "Accept": "text/html,application/xhtml+xml,text/*;q=0.9,application/json;q=0.8,*/*;q=0.5",
+    "Accept-Encoding": ACCEPTED,
+}
+_TOKEN = r"[a-z0-9][a-z0-9!#$&^_.+-]{0,79}"
+_MEDIA_TYPE = re.compile(rf"\s*({_TOKEN}/{_TOKEN})\s*(?:;|$)", re.IGNORECASE | re.ASCII)
+_CHARSET = re.compile(rf";\s*charset\s*=\s*\"?({_TOKEN})\"?\s*(?:;|$)", re.IGNORECASE | re.ASCII)
+"""RFC 9110, section 8.3; anything else is as good as not told, since the model gets to read it."""
+REDIRECTS = frozenset({301, 302, 303, 307, 308})
+
+ANSWERS = {
+    401: "it asks for a login, which web_fetch has not. Use another source.",
+    402: "it asks for money. Use another source.",
+    403: "it does not let programs read it, or it asks for a login. Use another source.",
+    404: "there is no such page. Check the address, or search for it.",
+    410: "the page is gone. Search for another source.",
+    429: "it gets too many requests. Use another source, or try once more later.",
+    451: "it may not be shown here for legal reasons. Use another source.",
+}
+"""What an answer that is no page means, and what to try."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fetched:
+    """url: where it was, after redirects. kind: its media type, in lower case; "" when not told, like charset.
+
+    body: None when the kind is none that was wanted: then nothing of it was read. size: as told, None when it was not.
+    cut: there is more of it.
+    """
+
+    url: str
+    kind: str
+    charset: str
+    body: bytes | None
+    size: int | None
+    cut: bool
+
+
+class Fetcher:
+    """Use it with guard.GuardedTransport of the same rules. The caller closes that."""
+
+    def __init__(self, rules: Rules, transport: httpx.AsyncBaseTransport) -> None:
+        self._rules = rules
+        self._transport = transport
+        self._room = asyncio.Semaphore(AT_ONCE)
+
+    async def get(self, url: str, *, most_bytes: int, seconds: float, wanted: Callable[[str], bool]) -> Fetched:
+        """seconds: for all of it. wanted: whether a media type is worth reading. Raises WebError."""
+        try:
+            async with asyncio.timeout(seconds), self._room:
+                return await self._followed(self._rules.url(url), most_bytes, wanted)
+        except TimeoutError:
+            raise WebError(f"It took more than {seconds:g} seconds. Use another source, or try again later.") from None
+        except BadEncoding:
+            raise WebError("The answer is packed in a way that cannot be read. Use another source.") from None
+        except httpx.TransportError as error:
+            raise WebError(_explained(error)) from None
+
+    async def _followed(self, url: httpx.URL, most_bytes: int, wanted: Callable[[str], bool]) -> Fetched:
+        for _ in range(MOST_REDIRECTS + 1):
+            # No client and no cookies: nothing that one host said is ever told to another.
+            timeout = httpx.Timeout(READ_SECONDS).as_dict()
+            request = httpx.Request("GET", url, headers=HEADERS, extensions={"timeout": timeout})
+            response = await self._transport.handle_async_request(request)
+            try:
+                location = response.headers.get("location")
+                if response.status_code not in REDIRECTS or not location:
+                    return await _read(url, response, most_bytes, wanted)
+                url = self._next(url, location)
+            finally:
+                await response.aclose()
+        raise WebError(f"It redirects more than {MOST_REDIRECTS} times. Use another source.")
+
+    def _next(self, url: httpx.URL, location: str) -> httpx.URL:
+        try:
+            target = str(url.join(location))
+        except (httpx.InvalidURL, ValueError):
+            raise WebError("It redirects to something that is no address. Use another source.") from None
+        try:
+            return self._rules.url(target)
+        except Refused as refused:
+            raise Refused(f"It redirects to an address that may not be fetched: {refused}") from None
+
+
+async def _read(url: httpx.URL, response: httpx.Response, most_bytes: int, wanted: Callable[[str], bool]) -> Fetched:
+    if response.status_code != 200:
+        raise WebError(_answered(response.status_code))
+    kind, charset = _media_type(response.headers.get("content-type", ""))
+    length = response.headers.get("content-length", "")
+    size = int(length) if length.isascii() and length.isdigit() and len(length) < 16 else None
+    if not wanted(kind):
+        return Fetched(url=str(url), kind=kind, charset=charset, body=None, size=size, cut=False)
+    body = Body(response.headers.get("content-encoding", "").strip().lower(), most_bytes)
+    async for data in response.aiter_raw(CHUNK):
+        body.feed(data)
+        if body.full:
+            break
+    return Fetched(url=str(url), kind=kind, charset=charset, body=bytes(body.kept), size=size, cut=body.full)
+
+
+def _media_type(text: str) -> tuple[str, str]:
+    text = text[:300]
+    kind, charset = _MEDIA_TYPE.match(text), _CHARSET.search(text)
+    return kind[1].lower() if kind else "", charset[1].lower() if charset else ""
+
+
+def _answered(status: int) -> str:
+    if status in ANSWERS:
+        return f"It answered {status}: {ANSWERS[status]}"
+    if status >= 500:
+        return f"It answered {status}: it has trouble itself. Use another source, or try once more later."
+    return f"It answered {status}, which is no page. Use another source."
+
+
+def _explained(error: httpx.TransportError) -> str:
+    match error:
+        case httpx.ProxyError():
+            return "The proxy of this place does not let it through. Use another source."
+        case httpx.ConnectTimeout() | httpx.ConnectError():
+            return "It cannot be reached. Check the address, or use another source."
+        case httpx.TimeoutException():
+            return "It stopped answering. Use another source, or try once more later."
+        case _:
+            return "The connection broke, or what came was no HTTP. Use another source, or try once more later."

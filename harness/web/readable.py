@@ -1,0 +1,123 @@
+"""What was fetched as text to read: HTML as Markdown, other text as it is; for the tool web_fetch."""
+
+from __future__ import annotations
+
+import asyncio
+import codecs
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from harness.web.errors import WebError
+from harness.web.worker import HelperFailed, Helpers
+
+if TYPE_CHECKING:
+    from harness.web.fetch import Fetched
+
+HELPER = Path(__file__).with_name("readable_helper.py")
+PAGE_SECONDS = 10.0
+WAIT_SECONDS = 60.0
+"""Of them all; pages of others may come first."""
+SNIFFED = 1024
+PIECE = 64 * 1024
+
+_HTML = frozenset({"text/html", "application/xhtml+xml"})
+_TEXT = frozenset(
+    {
+        *("application/json", "application/xml", "application/javascript", "application/x-javascript"),
+        *("application/yaml", "application/x-yaml", "application/toml", "application/x-ndjson", "application/sql"),
+    }
+)
+_CHARSETS = frozenset(
+    {
+        *("utf-8", "utf-16", "utf-16-le", "utf-16-be", "ascii", "gb2312", "gbk", "gb18030", "big5", "big5hkscs"),
+        *("shift_jis", "cp932", "euc_jp", "iso2022_jp", "euc_kr", "cp949", "koi8-r", "koi8-u", "tis-620", "cp874"),
+        *(f"cp125{number}" for number in range(9)),
+        *(f"iso8859-{number}" for number in range(1, 17) if number != 12),
+    }
+)
+"""Python knows more, some of which take long for hostile bytes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """title: "" when there is none. cut: there is more than this, of which nothing was read."""
+
+    url: str
+    title: str
+    text: str
+    cut: bool
+
+
+class Reader:
+    """Makes pages of what was fetched. page_seconds: that the making of one may take. close: gives processes back."""
+
+    def __init__(self, *, page_seconds: float = PAGE_SECONDS) -> None:
+        self._page_seconds = page_seconds
+        self._helpers = Helpers(HELPER)
+
+    async def page(self, fetched: Fetched) -> Page:
+        """Raises WebError for what is no text, or cannot be made readable."""
+        body = fetched.body
+        if body is None or (not fetched.kind and b"\0" in body[:SNIFFED]):
+            raise WebError(unreadable(fetched.kind, fetched.size))
+        if fetched.kind in _HTML or (not fetched.kind and _looks_like_html(body)):
+            return await self._html(fetched, body)
+        return Page(url=fetched.url, title="", text=await _decoded(body, fetched.charset), cut=fetched.cut)
+
+    async def _html(self, fetched: Fetched, body: bytes) -> Page:
+        question = {"charset": fetched.charset, "url": fetched.url}
+        try:
+            async with asyncio.timeout(WAIT_SECONDS):
+                answer = await self._helpers.call(question, body, seconds=self._page_seconds)
+        except (TimeoutError, HelperFailed):
+            raise WebError("The page is made in a way that takes too long to read. Use another source.") from None
+        text = str(answer["text"])
+        if not text.strip():
+            raise WebError(
+                "There is no text on the page; perhaps a script would write it, and scripts are not run here. "
+                "Use another source."
+            )
+        return Page(url=fetched.url, title=str(answer["title"]), text=text, cut=fetched.cut or bool(answer["cut"]))
+
+    async def close(self) -> None:
+        await self._helpers.close()
+
+
+def is_readable(kind: str) -> bool:
+    """Whether a media type is text; one that was not told is found out later."""
+    return not kind or kind.startswith("text/") or kind in _HTML | _TEXT or kind.endswith(("+json", "+xml"))
+
+
+def unreadable(kind: str, size: int | None) -> str:
+    """For a model that wanted to read something that is no text."""
+    if kind == "application/pdf":
+        named = "a PDF"
+    elif kind.startswith(("image/", "audio/", "video/")):
+        named = f"{'an' if kind[0] in 'ai' else 'a'} {kind.partition('/')[0]}"
+    else:
+        named = f"a file ({kind})" if kind else "a file"
+    told = f" of {size / 1_000_000:.1f} MB" if size is not None and size >= 50_000 else ""
+    return (
+        f"This is {named}{told}, and web_fetch reads pages and text only. Look for a page that says the same, or ask "
+        "the person to send the file: what people send can be read."
+    )
+
+
+def _looks_like_html(body: bytes) -> bool:
+    begin = body[:SNIFFED].lstrip().lower()
+    return begin.startswith((b"<!doctype html", b"<html", b"<head", b"<body")) or b"<html" in begin
+
+
+async def _decoded(body: bytes, charset: str) -> str:
+    """In pieces: what fits no character is slow, and a whole page of it would hold up everybody."""
+    try:
+        name = codecs.lookup(charset or "utf-8").name
+    except (LookupError, ValueError):
+        name = "utf-8"
+    decoder = codecs.getincrementaldecoder(name if name in _CHARSETS else "utf-8")(errors="replace")
+    parts = []
+    for start in range(0, len(body), PIECE):
+        parts.append(decoder.decode(body[start : start + PIECE]))
+        await asyncio.sleep(0)
+    return "".join([*parts, decoder.decode(b"", final=True)])

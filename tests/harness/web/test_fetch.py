@@ -1,0 +1,81 @@
+"""What comes back is bounded in size and time, whatever a server does."""
+
+from __future__ import annotations
+
+import resource
+from typing import TYPE_CHECKING
+
+import pytest
+
+from harness.web.errors import WebError
+
+if TYPE_CHECKING:
+    from tests.harness.web.conftest import Guarded, Guards
+    from tests.simulators.web.site import Site
+
+MEGABYTE = 1 << 20
+
+
+@pytest.mark.parametrize("path", ["/gzip", "/deflate", "/article"])
+async def test_packed_pages_are_unpacked(guarded: Guarded, site: Site, path: str) -> None:
+    fetched = await guarded.get(site.url(path))
+    assert (fetched.body or b"").startswith(b"<!DOCTYPE html>")
+    assert (fetched.body or b"").endswith(b"</html>")
+    assert not fetched.cut
+    assert fetched.charset == "utf-8"
+
+
+@pytest.mark.parametrize("path", ["/bomb", "/huge"])
+async def test_what_is_too_large_is_cut(guarded: Guarded, site: Site, path: str) -> None:
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    fetched = await guarded.get(site.url(path), most_bytes=MEGABYTE)
+    assert len(fetched.body or b"") == MEGABYTE
+    assert fetched.cut
+    # In KB; the simulated server is in this process too.
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 64 * 1024
+
+
+async def test_a_page_of_just_the_limit_is_whole(guarded: Guarded, site: Site) -> None:
+    fetched = await guarded.get(site.url("/text"), most_bytes=len(b"plain words"))
+    assert (fetched.body, fetched.cut) == (b"plain words", False)
+    cut = await guarded.get(site.url("/text"), most_bytes=len(b"plain words") - 1)
+    assert (cut.body, cut.cut) == (b"plain word", True)
+
+
+@pytest.mark.parametrize("path", ["/drip", "/informational", "/silent"])
+async def test_what_is_too_slow_is_given_up(guarded: Guarded, site: Site, path: str) -> None:
+    with pytest.raises(WebError, match=r"more than 0\.3 seconds"):
+        await guarded.get(site.url(path), seconds=0.3)
+
+
+@pytest.mark.parametrize(
+    ("path", "told"),
+    [
+        ("/status/404", "no such page"),
+        ("/status/403", "does not let programs"),
+        ("/status/401", "login"),
+        ("/status/429", "too many requests"),
+        ("/status/503", "trouble itself"),
+        ("/status/204", "no page"),
+        ("/brotli", "packed"),
+        ("/broken-gzip", "packed"),
+        ("/headers", "no HTTP"),
+        ("/garbage", "no HTTP"),
+    ],
+)
+async def test_failures_are_told_so_that_a_model_can_go_on(guarded: Guarded, site: Site, path: str, told: str) -> None:
+    with pytest.raises(WebError, match=told):
+        await guarded.get(site.url(path))
+
+
+async def test_nobody_listens(guards: Guards, site: Site) -> None:
+    guarded = guards(f"127.0.0.0/8:{site.port}", dead_test=[["127.0.0.3"]])
+    with pytest.raises(WebError, match="cannot be reached"):
+        await guarded.get(site.url("/", "dead.test"))
+
+
+async def test_nothing_is_read_of_what_is_not_wanted(guarded: Guarded, site: Site) -> None:
+    fetched = await guarded.fetcher.get(
+        site.url("/huge"), most_bytes=MEGABYTE, seconds=20, wanted=lambda kind: kind != "text/plain"
+    )
+    assert (fetched.body, fetched.size, fetched.kind) == (None, 10 << 30, "text/plain")
