@@ -1,0 +1,292 @@
+"""One server: connected, watched, connected to again; its tools and its calls. Made by pool.py.
+
+A session's scopes must be left in the task that entered them, so one task holds it from beginning to end, and calls
+come from the tasks of the runs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import logging
+import random
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import anyio
+from mcp import McpError
+from mcp.types import CONNECTION_CLOSED, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, PARSE_ERROR
+from pydantic import ValidationError
+
+from harness.mcp.definitions import checked
+from harness.mcp.errors import CallFailed, ServerFailed
+from harness.mcp.failures import reason, within
+from harness.mcp.http import BROKEN, REFUSED, UNREACHED, http_streams, plain_client
+from harness.mcp.oauth import Tokens
+from harness.mcp.session import Session, hush
+from harness.mcp.stdio import stdio_streams
+from harness.mcp.texts import line
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from contextlib import AbstractAsyncContextManager
+    from pathlib import Path
+
+    from mcp.types import CallToolResult
+
+    from harness.mcp.config import McpServerSettings, OAuthSettings
+    from harness.mcp.definitions import RemoteTool
+    from harness.mcp.http import Route
+    from harness.mcp.pool import State
+    from harness.mcp.session import Streams
+    from harness.ports import Clock
+
+log = logging.getLogger(__name__)
+
+
+PING_SECONDS, PONG_SECONDS = 30.0, 10.0
+"""Between two signs of life at most, and how long one may take."""
+RELIST_SECONDS = 300.0
+"""The list of tools is read anew, for servers whose notice of a change was lost."""
+FIRST_WAIT, LONGEST_WAIT = 1.0, 60.0
+"""Seconds between two attempts to connect; they grow."""
+STEADY_SECONDS = 60.0
+"""A connection that lasted so long was a good one: the waits begin anew."""
+CALM_SECONDS = 1.0
+"""Between two readings of the list at least, however often it changes."""
+PATIENCE = 10.0
+"""Seconds that a call waits for a connection that is being made."""
+MOST_TOLD = 10
+"""Refused tools that are named."""
+LONGEST_ERROR = 2000
+"""Characters of what a server says of a failure."""
+BROKE = "the connection to its server broke during the call"
+NOT_BEGUN = frozenset({PARSE_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, INVALID_PARAMS})
+"""Errors by which a server says that it did not understand a call (JSON-RPC 2.0, section 5.1)."""
+GONE = 32600
+"""What the SDK makes of a 404: the server does not know the session any more."""
+
+hush()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Health:
+    """detail: why it is not ready, and what of its tools was refused. silence: seconds since the last sign of life."""
+
+    state: State
+    tools: int
+    detail: str
+    silence: float | None
+
+
+class Connection:
+    """on_tools: called whenever the tools have changed. Times of the network are the loop's, not the clock's."""
+
+    def __init__(
+        self,
+        name: str,
+        settings: McpServerSettings,
+        route: Route,
+        tokens: Tokens | None,
+        clock: Clock,
+        on_tools: Callable[[], None],
+    ) -> None:
+        self.name = name
+        self.tools: tuple[RemoteTool, ...] = ()
+        self.tried = asyncio.Event()
+        self._settings = settings
+        self._route = route
+        self._tokens = tokens
+        self._clock = clock
+        self._on_tools = on_tools
+        self._refused: tuple[str, ...] = ()
+        self._session: Session | None = None
+        self._ready = asyncio.Event()
+        self._hurry = asyncio.Event()
+        self._changed = asyncio.Event()
+        self._problem = ""
+        self._last_sign: float | None = None
+
+    @property
+    def health(self) -> Health:
+        """What is known now."""
+        state: State = "ready" if self._session is not None else "retrying" if self.tried.is_set() else "connecting"
+        silence = None if self._last_sign is None else round(self._clock.monotonic() - self._last_sign, 1)
+        detail = self._problem if state != "ready" else _refusals(self._refused)
+        return Health(state=state, tools=len(self.tools), detail=detail, silence=silence)
+
+    async def serve(self) -> None:
+        """Connect, and connect again, until this is cancelled."""
+        wait = FIRST_WAIT
+        while True:
+            began = self._clock.monotonic()
+            try:
+                await self._connect()
+            except Exception as error:
+                # A server, and what the SDK makes of it, may fail in any way: that is told, and tried again.
+                self._note(error)
+            finally:
+                self._lost()
+            if self._clock.monotonic() - began > STEADY_SECONDS:
+                wait = FIRST_WAIT
+            await self._pause(wait * random.uniform(0.8, 1.2))
+            wait = min(wait * 2, LONGEST_WAIT)
+
+    def _note(self, error: Exception) -> None:
+        problem = line(reason(error), 300)
+        if problem != self._problem:
+            log.warning("mcp %s: %s; it is tried again", self.name, problem)
+        self._problem = problem
+
+    def _lost(self) -> None:
+        self._ready.clear()
+        session, self._session = self._session, None
+        if session is not None:
+            session.end()
+        self.tried.set()
+
+    async def _pause(self, seconds: float) -> None:
+        """Until the time is over, or a call wants the server."""
+        self._hurry.clear()
+        sleeping = asyncio.ensure_future(self._clock.sleep(seconds))
+        hurried = asyncio.ensure_future(self._hurry.wait())
+        try:
+            await asyncio.wait({sleeping, hurried}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            sleeping.cancel()
+            hurried.cancel()
+
+    def _streams(self) -> AbstractAsyncContextManager[Streams]:
+        if self._settings.transport == "stdio":
+            return stdio_streams(self.name, self._settings)
+        return http_streams(self._settings, self._route, self._tokens)
+
+    async def _connect(self) -> None:
+        """One session, from its beginning to its end. Raises whatever ended it."""
+        with anyio.CancelScope(deadline=anyio.current_time() + self._settings.connect_timeout) as scope:
+            async with self._streams() as streams, Session(streams, self._changed.set) as session:
+                await session.initialize()
+                await self._list(session)
+                scope.deadline = float("inf")
+                self._session, self._problem = session, ""
+                self._ready.set()
+                self.tried.set()
+                log.info("mcp %s: connected, %d tools", self.name, len(self.tools))
+                await self._watch(session)
+        if scope.cancelled_caught:
+            raise ServerFailed(f"it did not answer within {self._settings.connect_timeout:g} s")
+
+    async def _watch(self, session: Session) -> None:
+        """Until the session ends, which is an error. Asks for a sign of life, and for the tools when they change."""
+        listed = self._clock.monotonic()
+        while True:
+            await self._news(session)
+            if session.ended.done():
+                raise ServerFailed("the connection has ended")
+            if self._changed.is_set() or self._clock.monotonic() - listed > RELIST_SECONDS:
+                listed = self._clock.monotonic()
+                await within(self._settings.connect_timeout, session, self._list(session))
+                await self._clock.sleep(CALM_SECONDS)
+            else:
+                await within(PONG_SECONDS, session, session.send_ping())
+                self._last_sign = self._clock.monotonic()
+
+    async def _news(self, session: Session) -> None:
+        """Until the tools have changed, the session has ended, or nothing was heard for long."""
+        changed = asyncio.ensure_future(self._changed.wait())
+        try:
+            waited: set[asyncio.Future[Any]] = {changed, session.ended}
+            await asyncio.wait(waited, timeout=PING_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            changed.cancel()
+
+    async def _list(self, session: Session) -> None:
+        self._changed.clear()
+        found = checked(self.name, self._settings, await session.offers())
+        self._last_sign = self._clock.monotonic()
+        if found.refused and found.refused != self._refused:
+            log.warning("mcp %s: %s", self.name, _refusals(found.refused))
+        self._refused = found.refused
+        if found.tools != self.tools:
+            self.tools = found.tools
+            self._on_tools()
+
+    async def call(self, tool: str, arguments: dict[str, Any]) -> CallToolResult:
+        """Call a tool, by the server's name for it. Raises CallFailed.
+
+        Cancelling this withdraws the call. A call that certainly was not made is made once more.
+        """
+        try:
+            return await self._called(await self._current(), tool, arguments)
+        except _NotSent:
+            return await self._again(tool, arguments)
+
+    async def _again(self, tool: str, arguments: dict[str, Any]) -> CallToolResult:
+        try:
+            return await self._called(await self._current(), tool, arguments)
+        except _NotSent as error:
+            raise CallFailed(f"its server cannot be reached now: {error}", happened=False) from None
+
+    async def _current(self) -> Session:
+        """The session, waiting a while for one that is being made. Raises CallFailed."""
+        if self._session is None or self._session.ended.done():
+            self._hurry.set()
+            self._ready.clear()
+            try:
+                async with asyncio.timeout(PATIENCE):
+                    await self._ready.wait()
+            except TimeoutError:
+                pass
+        if self._session is None:
+            # Why is for operators: it may name a folder of this machine.
+            raise CallFailed("its server is not connected now", happened=False)
+        return self._session
+
+    async def _called(self, session: Session, tool: str, arguments: dict[str, Any]) -> CallToolResult:
+        """Raises CallFailed, or _NotSent with the session ended."""
+        seconds = self._settings.timeout
+        try:
+            result = await within(seconds, session, session.call(tool, arguments))
+        except TimeoutError:
+            text = f"its server gave no answer within {seconds:g} seconds, and the call was given up"
+            raise CallFailed(text, happened=True) from None
+        except (anyio.BrokenResourceError, anyio.ClosedResourceError):
+            session.end()
+            raise _NotSent("the connection has ended") from None
+        except ServerFailed:
+            raise CallFailed(BROKE, happened=True) from None
+        except ValidationError:
+            raise CallFailed("its server gave an answer that is no result", happened=True) from None
+        except McpError as error:
+            raise self._failure(session, error) from None
+        self._last_sign = self._clock.monotonic()
+        return result
+
+    def _failure(self, session: Session, error: McpError) -> CallFailed | _NotSent:
+        code, text = error.error.code, line(error.error.message, LONGEST_ERROR)
+        if code in (UNREACHED, GONE) and (code != GONE or text == "Session terminated"):
+            session.end()
+            return _NotSent(text)
+        if code == CONNECTION_CLOSED and session.ended.done():
+            return CallFailed(BROKE, happened=True)
+        if code == BROKEN:
+            return CallFailed(f"its server failed during the call: {text}", happened=True)
+        if code == REFUSED:
+            return CallFailed(f"its server refuses Antler: {text}", happened=False)
+        return CallFailed(f"its server answers with error {code}", happened=code not in NOT_BEGUN, said=text)
+
+
+def _refusals(refused: tuple[str, ...]) -> str:
+    more = f"; and {len(refused) - MOST_TOLD} more" if len(refused) > MOST_TOLD else ""
+    return "; ".join(f"refused {each}" for each in refused[:MOST_TOLD]) + more
+
+
+class _NotSent(Exception):
+    """A call that the server did not get."""
+
+
+def make_tokens(
+    settings: OAuthSettings, file: Path, route: Route, clock: Clock, learn: Callable[[str], None]
+) -> Tokens:
+    """For pool.py, which knows nothing of HTTP."""
+    return Tokens(settings, file, functools.partial(plain_client, route), clock, learn)

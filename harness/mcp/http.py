@@ -1,0 +1,201 @@
+"""The transports over HTTP: the SDK's, on a client of ours that takes the configured route, bounds what comes, and
+turns one request's failure into that request's error. Entered and left by connection.py, in one task.
+
+The SDK ends the whole session, everybody's calls with it, when one POST fails.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import json
+import ssl
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import httpx
+from mcp.client.sse import sse_client
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared.message import SessionMessage
+from mcp.types import ErrorData, JSONRPCError, JSONRPCMessage
+
+from harness.mcp.config import plain
+from harness.mcp.errors import ServerFailed
+from harness.mcp.oauth import TokenAuth
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+    from pathlib import Path
+
+    from anyio.abc import ObjectReceiveStream, ObjectSendStream
+
+    from harness.mcp.config import McpServerSettings
+    from harness.mcp.oauth import Tokens
+    from harness.mcp.session import Streams
+
+    Route = tuple[str | None, Path | None]
+    Reading = ObjectReceiveStream[SessionMessage | Exception]
+    Writing = ObjectSendStream[SessionMessage | Exception]
+
+LARGEST_MESSAGE = 8 * 1024 * 1024
+CONNECT_SECONDS = 15.0
+UNREACHED, BROKEN, REFUSED = -32901, -32902, -32903
+"""Codes of errors that this module answers with: the request was not sent; it may have been; it was turned away."""
+_EVENTS = "text/event-stream"
+
+
+@contextlib.asynccontextmanager
+async def http_streams(settings: McpServerSettings, route: Route, tokens: Tokens | None) -> AsyncIterator[Streams]:
+    """The session's two ends, over streamable HTTP or SSE."""
+    assert settings.url is not None
+    url = plain(settings.url)
+    to_session, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+
+    def client(
+        headers: dict[str, str] | None = None, timeout: httpx.Timeout | None = None, auth: httpx.Auth | None = None
+    ) -> httpx.AsyncClient:
+        return SessionClient(settings, route, TokenAuth(tokens) if tokens is not None else None, to_session)
+
+    async with contextlib.AsyncExitStack() as stack:
+        stack.callback(incoming.close)
+        stack.callback(to_session.close)
+        if settings.transport == "sse":
+            read, write = await stack.enter_async_context(sse_client(url, httpx_client_factory=client))
+        else:
+            http = await stack.enter_async_context(client())
+            read, write, _ = await stack.enter_async_context(streamable_http_client(url, http_client=http))
+        tasks = await stack.enter_async_context(anyio.create_task_group())
+        tasks.start_soon(_pass_on, read, to_session)
+        yield incoming, write
+        tasks.cancel_scope.cancel()
+
+
+async def _pass_on(read: Reading, to_session: Writing) -> None:
+    """What the server sends, until it sends no more."""
+    async with to_session, read:
+        async for message in read:
+            try:
+                await to_session.send(message)
+            except (anyio.BrokenResourceError, anyio.ClosedResourceError):
+                return  # the session has ended
+
+
+def plain_client(route: Route) -> httpx.AsyncClient:
+    """For the provider of tokens."""
+    return httpx.AsyncClient(trust_env=False, transport=_transport(route), timeout=CONNECT_SECONDS)
+
+
+def _transport(route: Route) -> BoundedTransport:
+    proxy, ca_file = route
+    trust = ssl.create_default_context()
+    if ca_file is not None:
+        trust.load_verify_locations(ca_file)
+    return BoundedTransport(httpx.AsyncHTTPTransport(verify=trust, proxy=proxy, trust_env=False))
+
+
+class SessionClient(httpx.AsyncClient):
+    """A message that cannot be delivered, or whose answer breaks off, is answered with an error, to_session."""
+
+    def __init__(self, settings: McpServerSettings, route: Route, auth: httpx.Auth | None, to_session: Writing) -> None:
+        super().__init__(
+            trust_env=False,
+            transport=_transport(route),
+            headers={name: plain(value) for name, value in settings.headers.items()},
+            auth=auth,
+            # An answer may take as long as whoever waits for it does.
+            timeout=httpx.Timeout(CONNECT_SECONDS, read=None),
+        )
+        self._to_session = to_session
+
+    async def send(self, request: httpx.Request, **options: Any) -> httpx.Response:
+        """As httpx's, but of a POST that fails the session is told, and the SDK that there is nothing to wait for."""
+        if request.method != "POST":
+            return await super().send(request, **options)
+        try:
+            response = await super().send(request, **options)
+        except (httpx.ConnectError, httpx.ConnectTimeout, httpx.ProxyError, httpx.PoolTimeout) as error:
+            return await self._failed(request, UNREACHED, f"it cannot be reached ({type(error).__name__})")
+        except httpx.HTTPError as error:
+            return await self._failed(request, BROKEN, f"the connection broke ({type(error).__name__})")
+        except ServerFailed as error:
+            return await self._failed(request, REFUSED, str(error))
+        if response.is_success:
+            assert isinstance(response.stream, httpx.AsyncByteStream)
+            response.stream = _Answer(response.stream, functools.partial(self._failed, request, BROKEN))
+        elif not response.is_redirect and response.status_code != httpx.codes.NOT_FOUND:
+            await response.aclose()
+            code = BROKEN if response.is_server_error else REFUSED
+            return await self._failed(request, code, f"it answers with status {response.status_code}")
+        return response
+
+    async def _failed(self, request: httpx.Request, code: int, problem: str) -> httpx.Response:
+        message = json.loads(request.content)
+        if "method" in message and message.get("id") is not None:
+            error = JSONRPCError(jsonrpc="2.0", id=message["id"], error=ErrorData(code=code, message=problem))
+            with contextlib.suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
+                await self._to_session.send(SessionMessage(JSONRPCMessage(error)))
+        return httpx.Response(httpx.codes.ACCEPTED, request=request)
+
+
+class _Answer(httpx.AsyncByteStream):
+    def __init__(self, inner: httpx.AsyncByteStream, on_broken: Callable[[str], Awaitable[object]]) -> None:
+        self._inner = inner
+        self._on_broken = on_broken
+
+    async def __aiter__(self) -> AsyncGenerator[bytes, None]:
+        try:
+            async for data in self._inner:
+                yield data
+        except httpx.HTTPError as error:
+            why = str(error) if isinstance(error, TooMuch) else f"the connection broke ({type(error).__name__})"
+            await self._on_broken(why)
+            raise
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+
+class TooMuch(httpx.ReadError):
+    """A message is too large."""
+
+
+class BoundedTransport(httpx.AsyncBaseTransport):
+    """A message that is too large ends the response that it came in."""
+
+    def __init__(self, inner: httpx.AsyncBaseTransport) -> None:
+        self._inner = inner
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        # What is compressed could be small here and huge when it is unpacked.
+        request.headers["Accept-Encoding"] = "identity"
+        response = await self._inner.handle_async_request(request)
+        if response.headers.get("content-encoding", "identity").lower() != "identity":
+            await response.aclose()
+            raise httpx.RemoteProtocolError("a compressed answer was not asked for")
+        assert isinstance(response.stream, httpx.AsyncByteStream)
+        events = response.headers.get("content-type", "").startswith(_EVENTS)
+        response.stream = _Bounded(response.stream, events=events)
+        return response
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+
+class _Bounded(httpx.AsyncByteStream):
+    """events: the bound is for each of them; a stream of many may be endless."""
+
+    def __init__(self, inner: httpx.AsyncByteStream, *, events: bool) -> None:
+        self._inner = inner
+        self._events = events
+
+    async def __aiter__(self) -> AsyncGenerator[bytes, None]:
+        size = 0
+        async for data in self._inner:
+            last = max(data.rfind(b"\n\n"), data.rfind(b"\n\r\n")) if self._events else -1
+            size = size + len(data) if last < 0 else len(data) - last
+            if size > LARGEST_MESSAGE:
+                raise TooMuch(f"it sent a message of more than {LARGEST_MESSAGE // 1024 // 1024} MB")
+            yield data
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()

@@ -1,0 +1,123 @@
+"""Runs one program, and ends it with all that it started when the gateway is gone, however that ended.
+
+A program of its own, started by stdio.py as `python -I -S keeper.py CONTROL COMMAND [ARGUMENT ...]`; it imports nothing
+of ours. CONTROL: the reading end of a pipe that the gateway holds open. Nobody writes to it: its end is the sign.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import select
+import signal
+import sys
+import time
+
+NOT_STARTED = 127
+"""As a shell says that a command is not there."""
+GRACE_SECONDS = 1.0
+"""Between asking what runs to end and killing it."""
+_SWEEP_SECONDS = 0.02
+_PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
+Status = tuple[int, int]
+
+
+def main() -> int:
+    control, argv = int(sys.argv[1]), sys.argv[2:]
+    os.set_inheritable(control, False)
+    # Orphans become children of this process, so that a daemon of the program's cannot get away.
+    ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    program = os.fork()
+    if program == 0:
+        become(argv)
+    let_go()
+    wait(program, control)
+    return end_tree(program)
+
+
+def become(argv: list[str]) -> None:
+    """Turn into the program; what hinders that is said on its stderr, which the gateway logs."""
+    try:
+        # Should the keeper itself be killed, its program is not left to itself.
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # Python ignores it, and what is ignored stays so
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
+        os.execvp(argv[0], argv)
+    except OSError as error:
+        os.write(2, f"{argv[0]}: {os.strerror(error.errno or 0)}\n".encode())
+    os._exit(NOT_STARTED)
+
+
+def let_go() -> None:
+    """Of the pipes: whoever reads them must see the program's end."""
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for number in range(3):
+        os.dup2(nothing, number)
+
+
+def wait(program: int, control: int) -> None:
+    """Until the program has ended, or the gateway has."""
+    poll = select.poll()
+    poll.register(os.pidfd_open(program), select.POLLIN)
+    poll.register(control, select.POLLIN)
+    poll.poll()
+
+
+def end_tree(program: int) -> int:
+    """Ask all descendants to end, then kill them; gives the program's exit code."""
+    code = NOT_STARTED
+    deadline = time.monotonic() + GRACE_SECONDS
+    signal_all(signal.SIGTERM)
+    while True:
+        for pid, status in reap():
+            if pid == program:
+                code = os.waitstatus_to_exitcode(status)
+        if not descendants():
+            return code if code >= 0 else 128 - code
+        if time.monotonic() > deadline:
+            signal_all(signal.SIGSTOP)  # so that none starts another while they are killed
+            signal_all(signal.SIGKILL)
+        signal.sigtimedwait({signal.SIGCHLD}, _SWEEP_SECONDS)
+
+
+def reap() -> list[Status]:
+    """The children that have ended."""
+    ended: list[Status] = []
+    try:
+        while (status := os.waitpid(-1, os.WNOHANG))[0] != 0:
+            ended.append(status)
+    except ChildProcessError:
+        pass
+    return ended
+
+
+def signal_all(number: signal.Signals) -> None:
+    for pid in descendants():
+        try:
+            os.kill(pid, number)
+        except (ProcessLookupError, PermissionError):
+            continue  # it is gone, or another user's (sudo): the others are ended all the same
+
+
+def descendants() -> list[int]:
+    """See proc(5); whoever ended meanwhile is reaped in the next sweep."""
+    found: list[int] = []
+    pending = [os.getpid()]
+    while pending:
+        parent = pending.pop()
+        try:
+            for thread in os.listdir(f"/proc/{parent}/task"):
+                with open(f"/proc/{parent}/task/{thread}/children", "rb") as file:
+                    children = list(map(int, file.read().split()))
+                found += children
+                pending += children
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+    return found
+
+
+if __name__ == "__main__":
+    sys.exit(main())

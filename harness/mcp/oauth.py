@@ -1,0 +1,204 @@
+"""Tokens for a server: got from the provider, kept in the data folder, renewed before they end; used by http.py.
+
+No discovery and no registration: where tokens come from stands in the config, so no answer can send a secret elsewhere.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import hashlib
+import json
+import logging
+import os
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+import httpx
+
+from harness.mcp.config import plain
+from harness.mcp.errors import ServerFailed
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Callable
+    from pathlib import Path
+
+    from harness.mcp.config import OAuthSettings
+    from harness.ports import Clock
+
+log = logging.getLogger(__name__)
+
+EARLY_SECONDS = 60.0
+"""Before its end a token is renewed."""
+DEFAULT_SECONDS = 3600.0
+"""How long a token is taken to last of which the provider says nothing."""
+LARGEST_ANSWER = 64 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """ends: seconds since the epoch. refresh: what the next one is got with; "" where it is not that way."""
+
+    access: str
+    ends: float
+    refresh: str = ""
+
+
+class TokenCache:
+    """One server's token in a file of the data folder, 0600. of: what it belongs to; another's is not used."""
+
+    def __init__(self, file: Path, of: str) -> None:
+        self._file = file
+        self._of = hashlib.sha256(of.encode()).hexdigest()
+
+    def load(self) -> Token | None:
+        """None where there is none, or it is of other settings, or broken."""
+        try:
+            kept = json.loads(self._file.read_text("utf-8"))
+            return Token(**kept["token"]) if kept["of"] == self._of else None
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError, TypeError, KeyError) as error:
+            log.warning("the token in %s cannot be used (%s); a new one is asked for", self._file, type(error).__name__)
+            return None
+
+    def save(self, token: Token) -> None:
+        """Atomic. Raises OSError."""
+        self._file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        fresh = self._file.with_suffix(".part")
+        handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        with os.fdopen(handle, "w") as file:
+            json.dump({"of": self._of, "token": asdict(token)}, file)
+            file.flush()
+            os.fsync(file.fileno())
+        fresh.replace(self._file)
+
+
+class Tokens:
+    """One server's. client: makes the HTTP client for its provider. learn: is told of each secret, for redaction."""
+
+    def __init__(
+        self,
+        settings: OAuthSettings,
+        file: Path,
+        client: Callable[[], httpx.AsyncClient],
+        clock: Clock,
+        learn: Callable[[str], None],
+    ) -> None:
+        self._settings = settings
+        first = settings.refresh_token.get_secret_value() if settings.refresh_token is not None else ""
+        self._first = first
+        url = plain(settings.token_url)
+        of = [settings.grant, url, settings.client_id, settings.scope, settings.audience, first]
+        self._cache = TokenCache(file, json.dumps(of))
+        self._client = client
+        self._clock = clock
+        self._learn = learn
+        self._token: Token | None = None
+        self._asking = asyncio.Lock()
+
+    async def access(self, refused: str = "") -> str:
+        """A token that is good for a while yet. refused: one that the server did not take. Raises ServerFailed."""
+        async with self._asking:
+            token = self._token
+            if token is None or not self._is_good(token, refused):
+                # Another process (check-config) may have renewed it; a refresh token may be good for one time only.
+                self._take(await asyncio.to_thread(self._cache.load))
+                token = self._token or token
+            if token is None or not self._is_good(token, refused):
+                token = await self._renewed(token)
+            return token.access
+
+    def _is_good(self, token: Token, refused: str) -> bool:
+        return token.access != refused and token.ends - EARLY_SECONDS > self._now()
+
+    def _now(self) -> float:
+        return self._clock.now().timestamp()
+
+    def _take(self, token: Token | None) -> None:
+        self._token = token
+        for secret in (token.access, token.refresh) if token is not None else ():
+            if secret:
+                self._learn(secret)
+
+    async def _renewed(self, old: Token | None) -> Token:
+        answer = await self._ask(self._form(old))
+        access, refresh = answer.get("access_token"), answer.get("refresh_token", "")
+        if not isinstance(access, str) or not access or not isinstance(refresh, str):
+            raise ServerFailed("its token provider gave no token")
+        seconds = answer.get("expires_in", DEFAULT_SECONDS)
+        lasts = float(seconds) if isinstance(seconds, int | float | str) and _is_number(seconds) else DEFAULT_SECONDS
+        kept = refresh or (old.refresh if old is not None else "") or self._first
+        token = Token(access, self._now() + lasts, kept if self._settings.grant == "refresh_token" else "")
+        self._take(token)
+        try:
+            await asyncio.to_thread(self._cache.save, token)
+        except OSError as error:
+            # A refresh token that is used once only is lost with the process then; now everything works.
+            log.error("a token cannot be kept: %s", os.strerror(error.errno or 0))
+        return token
+
+    def _form(self, old: Token | None) -> dict[str, str]:
+        settings = self._settings
+        form: dict[str, str] = {"grant_type": settings.grant}
+        if settings.grant == "refresh_token":
+            form["refresh_token"] = (old.refresh if old is not None else "") or self._first
+        if settings.client_secret is None:
+            form["client_id"] = settings.client_id
+        optional = {"scope": settings.scope, "audience": settings.audience}
+        return form | {key: value for key, value in optional.items() if value}
+
+    async def _ask(self, form: dict[str, str]) -> dict[str, Any]:
+        """RFC 6749, sections 4.4 and 6. Raises ServerFailed, in whose text nothing of the answer but its error code."""
+        headers = {"Accept": "application/json"}
+        if self._settings.client_secret is not None:
+            headers["Authorization"] = _basic(self._settings.client_id, self._settings.client_secret.get_secret_value())
+        try:
+            async with self._client() as client:
+                response = await client.post(
+                    plain(self._settings.token_url), data=form, headers=headers, follow_redirects=False
+                )
+        except httpx.HTTPError as error:
+            raise ServerFailed(f"its token provider cannot be reached ({type(error).__name__})") from None
+        answer = _json(response)
+        if response.status_code != httpx.codes.OK:
+            code = answer.get("error")
+            known = code if isinstance(code, str) and code.replace("_", "").isalpha() and len(code) < 40 else ""
+            raise ServerFailed(f"its token provider refuses ({response.status_code}{f', {known}' if known else ''})")
+        return answer
+
+
+class TokenAuth(httpx.Auth):
+    """Sends the token; one that is refused is renewed once."""
+
+    def __init__(self, tokens: Tokens) -> None:
+        self._tokens = tokens
+
+    async def async_auth_flow(self, request: httpx.Request) -> AsyncGenerator[httpx.Request, httpx.Response]:
+        access = await self._tokens.access()
+        request.headers["Authorization"] = f"Bearer {access}"
+        response = yield request
+        if response.status_code == httpx.codes.UNAUTHORIZED:
+            request.headers["Authorization"] = f"Bearer {await self._tokens.access(refused=access)}"
+            yield request
+
+
+def _basic(client_id: str, secret: str) -> str:
+    pair = f"{quote(client_id, safe='')}:{quote(secret, safe='')}"
+    return f"Basic {base64.b64encode(pair.encode()).decode()}"
+
+
+def _json(response: httpx.Response) -> dict[str, Any]:
+    try:
+        answer = response.json() if len(response.content) <= LARGEST_ANSWER else None
+    except ValueError:
+        answer = None
+    return answer if isinstance(answer, dict) else {}
+
+
+def _is_number(value: float | str) -> bool:
+    try:
+        return float(value) >= 0
+    except (ValueError, OverflowError):
+        return False

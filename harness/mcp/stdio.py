@@ -1,0 +1,169 @@
+"""The stdio transport: a server as a process of ours, its lines bounded, its stderr logged, its life tied to ours.
+
+The SDK's own client hands stderr to the terminal, reads lines of any length and leaves the process behind when the
+gateway is killed; so only its session is used. Entered and left by connection.py, in one task.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+from typing import TYPE_CHECKING
+
+import anyio
+from mcp.shared.message import SessionMessage
+from mcp.types import JSONRPCMessage
+from pydantic import ValidationError
+
+from harness.mcp import keeper
+from harness.mcp.child import Child, started
+from harness.mcp.config import plain
+from harness.mcp.errors import ServerFailed
+from harness.mcp.texts import line
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from anyio.abc import ObjectReceiveStream, ObjectSendStream
+
+    from harness.mcp.config import McpServerSettings
+    from harness.mcp.session import Streams
+
+log = logging.getLogger(__name__)
+
+LARGEST_MESSAGE = 8 * 1024 * 1024
+GOODBYE_SECONDS = 0.5
+"""After its input was closed; then it is ended."""
+KILLED_SECONDS = 10.0
+MOST_STRANGE = 1000
+"""Lines that are no message, after which it is taken for broken: reading them would leave no time for others."""
+LOGGED_LINES, LOGGED_SECONDS = 20, 60.0
+"""Of its stderr, so many in such a time; the others are counted."""
+_INHERITED = ("PATH", "HOME", "LANG")
+
+
+def environment(settings: McpServerSettings) -> dict[str, str]:
+    """All that a server's process knows of ours, and its own variables."""
+    inherited = {name: os.environ[name] for name in _INHERITED if name in os.environ}
+    return inherited | {name: plain(value) for name, value in settings.env.items()}
+
+
+@contextlib.asynccontextmanager
+async def stdio_streams(server: str, settings: McpServerSettings) -> AsyncIterator[Streams]:
+    """The session's two ends while the process runs; afterwards nothing of it is left. Raises ServerFailed."""
+    child = await _started(settings)
+    to_session, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+    outgoing, from_session = anyio.create_memory_object_stream[SessionMessage](0)
+    try:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(_read, child, to_session, server)
+            tasks.start_soon(_write, from_session, child.stdin)
+            tasks.start_soon(_log, child.stderr, server)
+            yield incoming, outgoing
+            tasks.cancel_scope.cancel()
+    finally:
+        with anyio.CancelScope(shield=True):
+            await _ended(child, server)
+        for stream in (to_session, incoming, outgoing, from_session):
+            stream.close()
+
+
+async def _started(settings: McpServerSettings) -> Child:
+    assert settings.command is not None
+    try:
+        # A cancelled scope would interrupt the waiting for it again and again.
+        with anyio.CancelScope(shield=True):
+            return await started([settings.command, *settings.args], environment(settings), settings.cwd, LARGEST_MESSAGE)
+    except OSError as error:
+        where = f" in {settings.cwd}" if settings.cwd is not None else ""
+        raise ServerFailed(f"its process cannot be started{where}: {os.strerror(error.errno or 0)}") from error
+
+
+async def _ended(child: Child, server: str) -> None:
+    """As the protocol says: close its input, then have the keeper end the tree, and wait for that."""
+    child.stdin.close()
+    try:
+        await child.ended(GOODBYE_SECONDS)
+        child.end()
+        if await child.ended(KILLED_SECONDS) is None:
+            log.error("mcp %s: its process cannot be ended; it hangs in the kernel", server)
+            child.kill()
+    finally:
+        child.close()
+
+
+async def _read(child: Child, to_session: ObjectSendStream[SessionMessage | Exception], server: str) -> None:
+    """Messages to the session until the process closes its end, which is an error; a line that is none is passed over.
+
+    Raises ServerFailed.
+    """
+    strange = 0
+    while text := await _line(child.stdout):
+        if strange == MOST_STRANGE:
+            raise ServerFailed(f"it printed {MOST_STRANGE} lines that are no message")
+        try:
+            message = JSONRPCMessage.model_validate_json(text)
+        except ValidationError:
+            strange += 1
+            if strange == 1:
+                log.warning("mcp %s: printed what is no message: %s", server, line(text.decode(errors="replace")))
+            continue
+        try:
+            await to_session.send(SessionMessage(message))
+        except (anyio.BrokenResourceError, anyio.ClosedResourceError):
+            return
+    raise ServerFailed(await _end_of(child))
+
+
+async def _end_of(child: Child) -> str:
+    """What became of a process that says no more."""
+    code = await child.ended(KILLED_SECONDS)
+    if code is None:
+        return "its process has closed its output"
+    if code == keeper.NOT_STARTED:
+        return f"its program is not there or cannot be run (exit code {code})"
+    return f"its process has ended (exit code {code}; the log has what it said)"
+
+
+async def _line(stdout: asyncio.StreamReader) -> bytes:
+    try:
+        return await stdout.readline()
+    except ValueError:
+        raise ServerFailed(f"it sent a message of more than {LARGEST_MESSAGE // 1024 // 1024} MB") from None
+
+
+async def _write(from_session: ObjectReceiveStream[SessionMessage], stdin: asyncio.StreamWriter) -> None:
+    async with from_session:
+        async for message in from_session:
+            text = message.message.model_dump_json(by_alias=True, exclude_none=True)
+            stdin.write(text.encode() + b"\n")
+            try:
+                await stdin.drain()
+            except ConnectionError:
+                return  # it has ended, which its output tells as well
+
+
+async def _log(stderr: asyncio.StreamReader, server: str) -> None:
+    """Its stderr as lines of our log, which masks secrets; a flood is cut and counted."""
+    loop = asyncio.get_running_loop()
+    began, told, left_out = loop.time(), 0, 0
+    while text := await _some(stderr):
+        if loop.time() - began > LOGGED_SECONDS:
+            if left_out:
+                log.info("mcp %s: %d more lines of its stderr were left out", server, left_out)
+            began, told, left_out = loop.time(), 0, 0
+        if told < LOGGED_LINES:
+            told += 1
+            log.info("mcp %s says: %s", server, line(text.decode(errors="replace"), 300))
+        else:
+            left_out += 1
+
+
+async def _some(stderr: asyncio.StreamReader) -> bytes:
+    """A line, or a piece of one that never ends."""
+    try:
+        return await stderr.readline()
+    except ValueError:
+        return b"[a line that was too long]"

@@ -1,0 +1,149 @@
+"""The servers' tools as the agent has them; made by offering.py for a revision of the pool."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+import logging
+import re
+from typing import TYPE_CHECKING, Any
+
+from langchain_core.messages import ToolMessage
+from langchain_core.tools import BaseTool, ToolException
+from langgraph.runtime import get_runtime
+
+from harness.frames import OUTSIDE, framed
+from harness.images import UnreadableImage, image_data_url
+from harness.mcp.errors import CallFailed
+from harness.mcp.names import MCP
+from harness.mcp.results import result_of
+from harness.middleware.effects import IDEMPOTENT
+from harness.signals import RunScope, scope_of
+from harness.tools.results import IMAGE, size_text
+from sandbox.base import OUTPUTS, Problem, SandboxError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from langchain_core.runnables import RunnableConfig
+
+    from harness.mcp.definitions import RemoteTool
+    from harness.mcp.offering import Servers
+    from harness.mcp.results import Attachment
+
+log = logging.getLogger(__name__)
+
+FOLDER = f"{OUTPUTS}/.tool-results"
+HAPPENED = "It may have happened, wholly, in part or not at all: check before you do it again."
+REPEATABLE = "It changes nothing by itself, so it can be tried again."
+NOTHING = "Nothing happened."
+
+
+def mcp_tools(servers: Servers, shown: Mapping[str, RemoteTool], *, sees_images: bool) -> list[BaseTool]:
+    """shown: name for the model -> tool."""
+    return [_tool(servers, name, tool, sees_images=sees_images) for name, tool in shown.items()]
+
+
+class McpTool(BaseTool):
+    """Called as LangChain's tools are, but arguments go to the server as they are: one may be named like an argument
+    of LangChain's own."""
+
+    servers: Any
+    remote: Any
+    sees_images: bool
+
+    async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> ToolMessage:
+        """input: a tool call. Raises ToolException with words for the model."""
+        call_id = str(input["id"])
+        try:
+            answer = await self.servers.call(self.remote, dict(input["args"]))
+        except CallFailed as failure:
+            raise ToolException(self._explained(failure)) from None
+        result = await asyncio.to_thread(result_of, answer)  # up to a second for the longest
+        saved = [
+            await _saved(attachment, f"{_safe(call_id)}-{number}{attachment.suffix}")
+            for number, attachment in enumerate(result.attachments, 1)
+        ]
+        shown = await self._shown(call_id, result.attachments, saved)
+        text = framed(OUTSIDE, result.text) if result.text else ""
+        lines = [text, *map(_line, result.attachments, saved)]
+        return ToolMessage(
+            "\n".join(line for line in lines if line) or "[it answered nothing]",
+            tool_call_id=call_id,
+            name=self.name,
+            status="error" if result.failed else "success",
+            artifact={IMAGE: shown} if shown else None,
+        )
+
+    def _explained(self, failure: CallFailed) -> str:
+        after = NOTHING if not failure.happened else REPEATABLE if self.remote.repeatable else HAPPENED
+        text = f"{str(failure).rstrip('.')}. {after}"
+        return f"{text} It says:\n{framed(OUTSIDE, failure.said)}" if failure.said else text
+
+    async def _shown(self, call_id: str, attachments: Sequence[Attachment], saved: Sequence[str]) -> str:
+        """The path of the first picture, if the model is shown it; ViewImage does that."""
+        sandbox = _scope().sandbox
+        for attachment, path in zip(attachments, saved, strict=True):
+            if sandbox is None or not (self.sees_images and attachment.is_image and path):
+                continue
+            try:
+                url = await asyncio.to_thread(image_data_url, io.BytesIO(attachment.data))
+            except UnreadableImage:
+                continue
+            sandbox.images[call_id] = url
+            return path
+        return ""
+
+    def _run(self, *args: Any, **kwargs: Any) -> Any:
+        raise NotImplementedError("the harness is asynchronous")
+
+
+def _tool(servers: Servers, name: str, remote: RemoteTool, *, sees_images: bool) -> McpTool:
+    about = {
+        "server": remote.server,
+        "name": remote.name,
+        "read_only": remote.read_only,
+        "destructive": remote.destructive,
+        "digest": remote.digest,
+    }
+    return McpTool(
+        name=name,
+        description=remote.description or f"{remote.name} of {remote.server}",
+        args_schema=json.loads(remote.schema),
+        metadata={IDEMPOTENT: remote.repeatable, MCP: about},
+        servers=servers,
+        remote=remote,
+        sees_images=sees_images,
+    )
+
+
+def _scope() -> RunScope:
+    return scope_of(get_runtime(RunScope))
+
+
+def _safe(call_id: str) -> str:
+    return re.sub(r"[^\w-]", "_", call_id)[:64]
+
+
+async def _saved(attachment: Attachment, name: str) -> str:
+    """The path of the file in the sandbox; "" where there is none, or it cannot be written."""
+    scope = _scope()
+    if scope.sandbox is None:
+        return ""
+    path = f"{FOLDER}/{scope.ctx.run_id[:8]}-{name}"
+    try:
+        written = await (await scope.sandbox.get()).write_file(path, attachment.data)
+    except SandboxError as error:
+        log.warning("a file of a tool's was not kept: %s %s", error, error.hint)
+        return ""
+    if isinstance(written, Problem):
+        log.info("a file of a tool's was not kept: %s %s", written.code, written.detail)
+        return ""
+    return path
+
+
+def _line(attachment: Attachment, path: str) -> str:
+    kind = "picture" if attachment.is_image else "file"
+    about = f"{kind} ({attachment.mime_type}, {size_text(len(attachment.data))})"
+    return f"[{about} is {path}]" if path else f"[a {about} came with it and could not be kept]"

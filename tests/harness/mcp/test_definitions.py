@@ -1,0 +1,187 @@
+"""What is believed of what servers say: names, descriptions, schemas, results, settings."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from mcp import types
+from pydantic import SecretStr, ValidationError
+
+from harness.mcp.config import McpServerSettings, OAuthSettings, ToolSearchSettings
+from harness.mcp.definitions import Offer, RemoteTool, checked
+from harness.mcp.names import RESERVED, shown_names
+from harness.mcp.prompt import servers_section
+from harness.mcp.results import result_of
+from harness.mcp.texts import described, harmless
+from harness.state import MOST_PROMOTED, reduce_promoted
+
+VALID = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+SETTINGS = McpServerSettings(transport="stdio", command="x")
+
+
+def remote(name: str, server: str = "s") -> RemoteTool:
+    return RemoteTool(
+        server=server, name=name, description="", schema="{}", read_only=False, destructive=True, idempotent=False
+    )
+
+
+@given(st.lists(st.tuples(st.text(min_size=1, max_size=130), st.sampled_from("abc")), max_size=20, unique=True))
+def test_every_tool_has_a_valid_name_of_its_own(named: list[tuple[str, str]]) -> None:
+    tools = [remote(name, server) for name, server in named]
+    shown = shown_names(tools, ["mine"])
+    assert sorted(shown.values(), key=str) == sorted(tools, key=str)
+    assert all(VALID.fullmatch(name) for name in shown)
+    assert not set(shown) & (RESERVED | {"mine"})
+    assert shown_names(list(reversed(tools)), ["mine"]) == shown
+
+
+def test_only_what_clashes_gets_its_servers_name() -> None:
+    tools = [remote("find", "a"), remote("find", "b"), remote("bash", "a"), remote("mine", "a"), remote("other", "b")]
+    assert list(shown_names(tools, ["mine"])) == ["a_bash", "a_find", "a_mine", "b_find", "other"]
+
+
+@pytest.mark.parametrize(
+    ("name", "schema", "why"),
+    [
+        ("", {}, "its name has not 1 to"),
+        ("n" * 129, {}, "its name has not 1 to"),
+        ("a\u202eb", {}, "its name has characters"),
+        ("a\nb", {}, "its name has characters"),
+        ("t", None, "have no schema"),
+        ("t", {"type": "string"}, "are no object"),
+        ("t", {"properties": []}, "properties is no object"),
+        ("t", {"properties": {"a": "text"}}, "is broken"),
+        ("t", {"properties": {"a\u200b": {}}}, "has a name that cannot be used"),
+        ("t", {"description": "d" * 40_000}, "at most 32000"),
+        ("t", {"properties": {str(n): {} for n in range(201)}}, "more than 200 arguments"),
+        ("t", {"properties": {"a": {"$ref": "file:///etc/passwd"}}}, "refers to another document"),
+        ("t", {"properties": {"a": {"description": 5}}}, "description is no text"),
+    ],
+)
+def test_what_cannot_be_used_is_refused_with_the_reason(name: str, schema: Any, why: str) -> None:
+    found = checked("s", SETTINGS, [Offer(name=name, description="", schema=schema)])
+    assert found.tools == ()
+    assert why in found.refused[0]
+    assert found.refused[0].isprintable()
+
+
+def test_an_ordinary_schema_stays_as_it_is_and_a_second_tool_of_a_name_is_refused() -> None:
+    schema = {
+        "type": "object",
+        "properties": {
+            "a": {"type": "string", "enum": ["x", "y"], "description": "One of two"},
+            "b": {"$ref": "#/$defs/B"},
+        },
+        "$defs": {"B": {"type": "integer", "minimum": 0}},
+        "required": ["a"],
+        "additionalProperties": False,
+    }
+    offer = Offer(name="t", description="Does it.", schema=schema)
+    found = checked("s", SETTINGS, [offer, offer])
+    assert json.loads(found.tools[0].schema) == schema
+    assert found.refused == ("t: the server has it twice",)
+    assert (
+        found.tools[0].digest
+        != checked("s", SETTINGS, [Offer(name="t", description="!", schema=schema)]).tools[0].digest
+    )
+
+
+@given(st.text(max_size=300), st.integers(1, 50))
+def test_descriptions_are_harmless_and_short(text: str, limit: int) -> None:
+    told = described(text, limit)
+    assert len(told) <= limit
+    assert "<antler-" not in harmless("<antler-" + text)
+    assert "<|" not in harmless(text + "<|x|>")
+    assert not set(told) & {"\x1b", "\u200b", "\u202e", "\U000e0041", "\0"}
+
+
+def test_results_of_every_kind() -> None:
+    answer = types.CallToolResult(content=[], structuredContent={"a": 1})
+    assert result_of(answer).text == '{"a": 1}'
+    broken = types.ImageContent(type="image", data="not base64!", mimeType="image/png")
+    assert result_of(types.CallToolResult(content=[broken])).text == "[a file (image/png) came broken]"
+    image = types.ImageContent(type="image", data="aGk=", mimeType="image/png\nX: y")
+    found = result_of(types.CallToolResult(content=[image] * 10, isError=True))
+    assert (len(found.attachments), found.failed) == (8, True)
+    assert found.attachments[0].mime_type == "image/png x: y"
+    long = types.TextContent(type="text", text="x" * 2_000_100)
+    assert result_of(types.CallToolResult(content=[long])).text.endswith(
+        "[... the last 100 characters were not kept ...]"
+    )
+
+
+def test_the_prompt_names_tools_and_nothing_else_of_them() -> None:
+    shown = shown_names([remote("b"), remote("a", "z")], [])
+    section = servers_section(shown, deferred=True)
+    assert "- s: b\n- z: a\n" in section
+    assert servers_section({}, deferred=True) == ""
+    assert "select:" not in servers_section(shown, deferred=False)
+
+
+@given(*[st.lists(st.sampled_from("abcdefgh"), max_size=12)] * 3)
+def test_promotions_are_joined_associatively(state: list[str], xs: list[str], ys: list[str]) -> None:
+    start = reduce_promoted([], state)
+    one_by_one = reduce_promoted(reduce_promoted(start, xs), ys)
+    assert one_by_one == reduce_promoted(start, reduce_promoted(xs, ys)) == reduce_promoted(start, [*xs, *ys])
+    assert len(one_by_one) == len(set(one_by_one))
+
+
+def test_promotions_are_bounded_and_the_newest_stay() -> None:
+    names = [str(number) for number in range(MOST_PROMOTED + 5)]
+    assert reduce_promoted(names, ["new"]) == [*names[6:], "new"]
+
+
+def test_a_server_says_what_it_is() -> None:
+    assert McpServerSettings.model_validate({"command": "npx"}).transport == "stdio"
+    assert McpServerSettings.model_validate({"url": "https://host/mcp"}).transport == "http"
+
+
+@pytest.mark.parametrize(
+    ("values", "why"),
+    [
+        ({}, "needs a command"),
+        ({"transport": "sse"}, "needs a url"),
+        ({"url": "ftp://host"}, "should be http"),
+        ({"command": "x", "headers": {"A": "b"}}, "does not use"),
+        ({"url": "https://h/mcp", "env": {"A": "b"}}, "does not use"),
+        ({"command": "x", "cwd": "here"}, "absolute path"),
+        ({"command": "x", "timeout": 0}, "greater than 0"),
+        ({"command": "x", "tool": {}}, "Extra inputs"),
+    ],
+)
+def test_settings_that_do_not_fit_are_refused(values: dict[str, Any], why: str) -> None:
+    with pytest.raises(ValidationError, match=why):
+        McpServerSettings.model_validate(values)
+
+
+@pytest.mark.parametrize("missing", ["client_secret", "refresh_token"])
+def test_a_grant_needs_its_secret(missing: str) -> None:
+    grant = "refresh_token" if missing == "refresh_token" else "client_credentials"
+    with pytest.raises(ValidationError, match=f"needs a {missing}"):
+        OAuthSettings.model_validate({"grant": grant, "token_url": "https://h/token", "client_id": "c"})
+
+
+def test_what_may_be_secret_is_held_as_one() -> None:
+    env = {"TOKEN": "plain", "REGION": "production", "LEVEL": "3", "DIR": "/srv/data", "X": "a1b2c3d4e5"}
+    settings = McpServerSettings.model_validate({"command": "x", "env": env})
+    assert {name for name, value in settings.env.items() if isinstance(value, SecretStr)} == {"TOKEN", "X"}
+    for url, secret in {
+        "https://h/mcp": False,
+        "https://h/mcp?key=1": True,
+        "https://u:p@h/": True,
+        "https://h/s/Xy9": True,
+    }.items():
+        assert isinstance(McpServerSettings.model_validate({"url": url}).url, SecretStr) is secret
+
+
+def test_when_tools_are_deferred() -> None:
+    auto = ToolSearchSettings(threshold=3)
+    assert [auto.defers(count) for count in (0, 2, 3)] == [False, False, True]
+    assert ToolSearchSettings(enabled="on").defers(1)
+    assert not ToolSearchSettings(enabled="on").defers(0)
+    assert not ToolSearchSettings(enabled="off").defers(1000)
