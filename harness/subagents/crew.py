@@ -1,0 +1,190 @@
+"""The subagents of one lead agent: each is an asyncio task of this process with a graph, a slot and a time limit.
+
+Called by the tool `task`; made by harness/agents.py.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import logging
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from langchain_core.messages import AIMessage
+from langchain_core.runnables.config import var_child_runnable_config
+
+from harness.errors import ModelFailure
+from harness.events import SubagentState as State
+from harness.messages import CALLS, LOOP, answer_text, cut_by
+from harness.signals import Delegated, RunScope
+from harness.state import PROMOTED
+from harness.subagents.prompt import task_message
+from harness.subagents.watch import Watch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from harness.agent import Graph
+    from harness.ports import Clock
+    from harness.signals import Told
+    from harness.subagents.kinds import Kind
+    from harness.subagents.queue import FairSlots
+
+log = logging.getLogger(__name__)
+
+RECURSION_LIMIT = 1_000_000
+"""Of LangGraph, which counts nodes: out of the way, since the kind's max_turns counts what costs."""
+CANCEL_SECONDS = 0.8
+"""How long a subagent that is stopped may take to end. One that does not is left behind: nobody waits for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Worker:
+    """A kind's graph. model: the configured name."""
+
+    graph: Graph
+    model: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """One call of `task`. scope: of the lead agent. key: of the call, within the run. promoted: the tools that the
+    thread has found. tell: hands events to the lead agent's stream."""
+
+    kind: Kind
+    description: str
+    prompt: str
+    scope: RunScope
+    key: str
+    call_id: str
+    promoted: Sequence[str]
+    tell: Callable[[Told], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """How a task ended. text: the answer; partial text where the state is not COMPLETED. detail: why it failed, for the
+    model. cut: it had to answer early, since it had used up its model calls, or repeated itself."""
+
+    state: State
+    text: str
+    seconds: int
+    model_calls: int
+    detail: str = ""
+    cut: bool = False
+
+
+class Crew:
+    """kinds: by name. build: makes a kind's worker, raises ModelFailure. slots: of the process."""
+
+    def __init__(
+        self, kinds: Mapping[str, Kind], build: Callable[[Kind], Worker], slots: FairSlots, clock: Clock
+    ) -> None:
+        self.kinds = kinds
+        self._build = build
+        self._slots = slots
+        self._clock = clock
+        self._workers: dict[str, Worker] = {}
+        self._left_behind: set[asyncio.Task[None]] = set()
+
+    async def perform(self, order: Order) -> Report:
+        """Wait for a slot, work on the task, tell of it. Cancelling it stops the subagent; it raises nothing else."""
+        watch = Watch(order.scope.ctx.run_id, order.call_id, self._clock, order.tell)
+        work = Delegated(order.key)
+        watch.started(order.kind.name, order.description)
+        state, detail = State.CANCELLED, ""
+        try:
+            async with self._slots.slot(order.scope.ctx.speaker.id), watch.telling():
+                state, detail = await self._supervised(order, work, watch)
+        finally:
+            watch.ended(state, work.model_calls)
+        return _report(state, detail, watch, work)
+
+    async def _supervised(self, order: Order, work: Delegated, watch: Watch) -> tuple[State, str]:
+        """Ends in time whatever the subagent does: with its work, at its time limit, or by being cancelled."""
+        worker = asyncio.create_task(
+            self._work(order, work, watch),
+            name=f"subagent:{order.scope.ctx.run_id}:{order.key}",
+            context=_own_context(),
+        )
+        limit = asyncio.create_task(self._clock.sleep(order.kind.timeout_seconds), name=f"limit of {worker.get_name()}")
+        try:
+            await asyncio.wait({worker, limit}, return_when=asyncio.FIRST_COMPLETED)
+            timed_out = not worker.done()
+        finally:
+            limit.cancel()
+            await self._ended(worker)
+        if timed_out:
+            return State.TIMED_OUT, ""
+        if worker.cancelled():
+            return State.CANCELLED, ""
+        return _outcome(worker.exception(), order.scope.ctx.run_id)
+
+    async def _ended(self, worker: asyncio.Task[None]) -> None:
+        if worker.done():
+            return
+        self._left_behind.add(worker)
+        worker.add_done_callback(self._forget)
+        worker.cancel()
+        await asyncio.wait({worker}, timeout=CANCEL_SECONDS)
+        if not worker.done():
+            log.error("a subagent does not end although it was cancelled; it is left behind: %s", worker.get_name())
+
+    def _forget(self, worker: asyncio.Task[None]) -> None:
+        self._left_behind.discard(worker)
+        if not worker.cancelled() and (error := worker.exception()) is not None:
+            log.warning("a subagent that was cancelled failed", exc_info=error)
+
+    async def _work(self, order: Order, work: Delegated, watch: Watch) -> None:
+        worker = self._worker(order.kind)
+        scope = _scope(order.scope, work, worker.model)
+        stream: Any = worker.graph.astream(
+            {"messages": [task_message(order.prompt, self._clock.now())], PROMOTED: list(order.promoted)},
+            {"recursion_limit": RECURSION_LIMIT},
+            context=scope,
+            stream_mode=["messages", "custom"],
+        )
+        async with aclosing(stream):
+            async for mode, payload in stream:
+                watch.saw(mode, payload)
+
+    def _worker(self, kind: Kind) -> Worker:
+        worker = self._workers.get(kind.name)
+        if worker is None:
+            worker = self._workers[kind.name] = self._build(kind)
+        return worker
+
+
+def _own_context() -> contextvars.Context:
+    """Without LangGraph's: the subagent's graph is none of the lead agent's, so nothing of its text, its callbacks and
+    its checkpoints can get into the lead agent's stream or thread."""
+    context = contextvars.copy_context()
+    context.run(var_child_runnable_config.set, None)
+    return context
+
+
+def _scope(parent: RunScope, work: Delegated, model: str) -> RunScope:
+    sandbox = parent.sandbox.branch() if parent.sandbox is not None else None
+    return RunScope(replace(parent.ctx, model=model), sandbox, work, parent.depth + 1)
+
+
+def _outcome(error: BaseException | None, run_id: str) -> tuple[State, str]:
+    match error:
+        case None:
+            return State.COMPLETED, ""
+        case ModelFailure():
+            log.warning("a subagent of run %s failed: %s", run_id, error)
+            return State.FAILED, f"its model {error.model} could not answer ({error.kind.value})"
+        case _:
+            log.error("a subagent of run %s failed for an unexpected reason", run_id, exc_info=error)
+            return State.FAILED, f"a defect ended it ({type(error).__name__})"
+
+
+def _report(state: State, detail: str, watch: Watch, work: Delegated) -> Report:
+    answer, text, cut = watch.answer, watch.text, False
+    if state is State.COMPLETED and isinstance(answer, AIMessage):
+        text = answer_text(answer).strip()
+        cut = cut_by(answer, CALLS) is not None or cut_by(answer, LOOP) is not None
+    return Report(state=state, text=text, seconds=watch.seconds, model_calls=work.model_calls, detail=detail, cut=cut)

@@ -1,0 +1,94 @@
+"""FairSlots: how many subagents of a process work at once, and whose turn it is; used by crew.py."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections import Counter, deque
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+
+class FairSlots:
+    """`most` at once, and nobody holds more than half of them: so there is room for others, however long the work is.
+
+    A free slot goes to who holds the fewest; of those to who was not served for the longest time. Waiting costs
+    nothing, and as many wait as the runs of the process have subagents.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._free = most
+        self._share = (most + 1) // 2
+        self._held: Counter[str] = Counter()
+        self._waiting: dict[str, deque[asyncio.Future[None]]] = {}
+        self._turns = itertools.count(1)
+        self._served: dict[str, int] = {}
+        """The last turn of those who hold or wait for any."""
+
+    @property
+    def waiting(self) -> int:
+        return sum(map(len, self._waiting.values()))
+
+    @property
+    def held(self) -> int:
+        return self._held.total()
+
+    @asynccontextmanager
+    async def slot(self, speaker: str) -> AsyncIterator[None]:
+        """Hold a slot while the block runs."""
+        await self._acquire(speaker)
+        try:
+            yield
+        finally:
+            self._release(speaker)
+
+    async def _acquire(self, speaker: str) -> None:
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.setdefault(speaker, deque()).append(turn)
+        self._serve()
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if turn.cancelled():
+                self._leave(speaker, turn)
+            else:  # its turn had come in the same moment
+                self._release(speaker)
+            raise
+
+    def _release(self, speaker: str) -> None:
+        self._free += 1
+        self._held[speaker] -= 1
+        if not self._held[speaker]:
+            del self._held[speaker]
+            self._forget(speaker)
+        self._serve()
+
+    def _serve(self) -> None:
+        while self._free and (speaker := self._next()) is not None:
+            turn = self._waiting[speaker][0]
+            self._leave(speaker, turn)
+            if turn.cancelled():  # whoever waited for it has not heard of that yet
+                continue
+            self._free -= 1
+            self._held[speaker] += 1
+            self._served[speaker] = next(self._turns)
+            turn.set_result(None)
+
+    def _next(self) -> str | None:
+        able = [speaker for speaker in self._waiting if self._held[speaker] < self._share]
+        return min(able, key=lambda speaker: (self._held[speaker], self._served.get(speaker, 0)), default=None)
+
+    def _leave(self, speaker: str, turn: asyncio.Future[None]) -> None:
+        line = self._waiting.get(speaker, deque())
+        if turn in line:
+            line.remove(turn)
+            if not line:
+                del self._waiting[speaker]
+                self._forget(speaker)
+
+    def _forget(self, speaker: str) -> None:
+        if speaker not in self._held and speaker not in self._waiting:
+            self._served.pop(speaker, None)
