@@ -1,0 +1,199 @@
+"""Budgets: what may be spent by one answer, and in a day by a conversation, a person, and all together.
+
+Asked before a run starts, before each of its model calls (harness.ports.Budget), and when it has ended, for the warning
+under its answer. What was spent is what the store's usage says, so that a restart changes nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Literal
+
+from bot.store import usage
+from bot.store.usage import NANO, Spent
+from harness.events import Failed, FailureKind, Finished
+from harness.ports import Overdraft
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from datetime import date
+
+    from sqlalchemy import Connection
+
+    from bot.days import Days
+    from bot.meter import Meter
+    from bot.patience import PatientStore
+    from bot.settings.sections import BudgetSettings, BudgetsSettings
+    from bot.store.rows import RunRow
+    from bot.texts.catalogue import Texts
+    from harness.context import RunContext
+    from harness.ports import AnyRunEvent
+
+WARN_SHARE = 0.8
+"""Of a budget, from which on people are told."""
+SMALL_SHARE = 1.2
+"""Of a budget, up to which a last call may sum up; it costs about what the call before it did."""
+REMEMBERED = 10_000
+"""Warnings of a day that are remembered."""
+
+
+class Scope(StrEnum):
+    """The keys of `budgets` in the config."""
+
+    RUN = "run"
+    CONVERSATION = "conversation_day"
+    SPEAKER = "speaker_day"
+    GATEWAY = "gateway_day"
+
+
+@dataclass(frozen=True, slots=True)
+class Payer:
+    """Who pays for a model call. run_id: empty for nobody's run."""
+
+    conversation: str
+    speaker: str
+    run_id: str = ""
+    thread_id: str = ""
+
+    def subject(self, scope: Scope) -> str:
+        """Whose budget of that scope it is."""
+        subjects = {Scope.RUN: self.run_id, Scope.CONVERSATION: self.conversation, Scope.SPEAKER: self.speaker}
+        return subjects.get(scope, "")
+
+
+@dataclass(frozen=True, slots=True)
+class Purse:
+    """One limit and what of it is spent: tokens, or billionths of the currency."""
+
+    scope: Scope
+    unit: Literal["tokens", "money"]
+    limit: int
+    spent: int
+
+    @property
+    def key(self) -> str:
+        """As below `budgets` in the config."""
+        return f"{self.scope}.{self.unit}"
+
+    @property
+    def share(self) -> float:
+        return self.spent / self.limit
+
+
+class Budgets:
+    """harness.ports.Budget for all runs. currency: of the money; None where no model has a price."""
+
+    def __init__(
+        self, limits: BudgetsSettings, store: PatientStore, meter: Meter, days: Days, currency: str | None
+    ) -> None:
+        self._limits: Mapping[Scope, BudgetSettings] = {scope: getattr(limits, scope) for scope in Scope}
+        self._store = store
+        self._meter = meter
+        self._days = days
+        self._currency = currency
+        self._warned: set[tuple[str, str, date]] = set()
+
+    @property
+    def none(self) -> bool:
+        """Nothing is limited."""
+        return all(limit.tokens is None and limit.money is None for limit in self._limits.values())
+
+    async def overdraft(self, ctx: RunContext) -> Overdraft | None:
+        """See harness.ports.Budget."""
+        payer = Payer(ctx.conversation, ctx.speaker.id, ctx.run_id, ctx.thread_id)
+        worst = max(await self.purses(payer), key=lambda purse: purse.share, default=None)
+        if worst is None or worst.share < 1:
+            return None
+        return Overdraft(worst.key, small=worst.share <= SMALL_SHARE)
+
+    async def refusal(self, run: RunRow, texts: Texts) -> tuple[str, str] | None:
+        """Why a run must not start: the budget's key, and the sentence. None: it may."""
+        for purse in await self.purses(_payer(run)):
+            if purse.share >= 1:
+                return purse.key, self._sentence("refused", purse.key, texts)
+        return None
+
+    async def notices(self, run: RunRow, last: AnyRunEvent | None, texts: Texts) -> list[str]:
+        """What is to be said below the answer of a run that has ended: which budget stopped it, and of which most is
+        spent now; of that once a day."""
+        stopped_by = _stopped_by(last)
+        notices = [] if stopped_by is None else [self._sentence("stopped", stopped_by, texts)]
+        payer = _payer(run)
+        purses = [purse for purse in await self.purses(payer) if purse.share >= WARN_SHARE and purse.key != stopped_by]
+        for purse in purses:
+            before = purse.spent - await self._own(payer, purse)
+            if before < WARN_SHARE * purse.limit and self._first_time(purse, payer):
+                notices.append(self._sentence("warning", purse.key, texts, percent=int(purse.share * 100)))
+        return notices
+
+    async def purses(self, payer: Payer, scopes: Sequence[Scope] = tuple(Scope)) -> list[Purse]:
+        """Every limit that applies to them, with what is spent."""
+        limited = [scope for scope in scopes if self._limited(scope) and (scope is not Scope.RUN or payer.run_id)]
+        if not limited:
+            return []
+        await self._meter.write(payer.run_id)
+
+        def query(tx: Connection) -> list[Spent]:
+            return [self._spent(tx, scope, payer) for scope in limited]
+
+        found = await self._store.read(query)
+        return [purse for scope, spent in zip(limited, found, strict=True) for purse in self._purses(scope, spent)]
+
+    def _limited(self, scope: Scope) -> bool:
+        return self._limits[scope].tokens is not None or self._limits[scope].money is not None
+
+    def _spent(self, tx: Connection, scope: Scope, payer: Payer) -> Spent:
+        if scope is Scope.RUN:
+            return usage.spent(tx, run_id=payer.run_id, thread_id=payer.thread_id)
+        since = self._days.starts(self._days.today)
+        conversation = payer.conversation if scope is Scope.CONVERSATION else None
+        speaker = payer.speaker if scope is Scope.SPEAKER else None
+        return usage.spent(tx, conversation=conversation, speaker=speaker, since=since)
+
+    def _purses(self, scope: Scope, spent: Spent) -> list[Purse]:
+        limit, purses = self._limits[scope], []
+        if limit.tokens is not None:
+            purses.append(Purse(scope, "tokens", limit.tokens, spent.tokens))
+        if limit.money is not None:
+            purses.append(Purse(scope, "money", round(limit.money * NANO), spent.costs.get(self._currency or "", 0)))
+        return purses
+
+    async def _own(self, payer: Payer, purse: Purse) -> int:
+        """What of it this very run has spent."""
+        since = None if purse.scope is Scope.RUN else self._days.starts(self._days.today)
+        own = await self._store.read(
+            lambda tx: usage.spent(tx, run_id=payer.run_id, thread_id=payer.thread_id, since=since)
+        )
+        return own.tokens if purse.unit == "tokens" else own.costs.get(self._currency or "", 0)
+
+    def _first_time(self, purse: Purse, payer: Payer) -> bool:
+        """Runs that end together would else tell the same."""
+        today = self._days.today
+        warning = (purse.key, payer.subject(purse.scope), today)
+        if warning in self._warned:
+            return False
+        if len(self._warned) >= REMEMBERED:
+            self._warned.clear()
+        self._warned = {known for known in self._warned if known[2] == today} | {warning}
+        return True
+
+    def _sentence(self, kind: str, key: str, texts: Texts, percent: int = 100) -> str:
+        scope = key.partition(".")[0]
+        sentence = texts.budgets[kind].format(budget=texts.budget_of[scope], key=f"budgets.{key}", percent=percent)
+        if scope == Scope.RUN:
+            return sentence
+        anew = texts.duration(self._days.left)
+        return sentence + texts.budgets["anew"].format(duration=anew, zone=self._days.zone)
+
+
+def _payer(run: RunRow) -> Payer:
+    return Payer(run.conversation, run.speaker, run.run_id, run.thread_id)
+
+
+def _stopped_by(last: AnyRunEvent | None) -> str | None:
+    """The key of the budget that ended a run in its middle; only one of ours is ever shown."""
+    key = last.budget if isinstance(last, Finished) else None
+    if isinstance(last, Failed) and last.kind is FailureKind.BUDGET:
+        key = last.detail_for_log
+    return key if key is not None and key.partition(".")[0] in set(Scope) else None

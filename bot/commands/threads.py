@@ -1,0 +1,134 @@
+"""/threads: the threads of this conversation, newest first; a button, or its number, goes back to one."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from typing import TYPE_CHECKING
+
+from bot.buttons import question
+from bot.commands.group import ButtonKind
+from bot.markdown import inline
+from bot.store import conversations, prompts
+from channels.message import Button, OutboundMessage
+from harness.context import RUN_INPUT
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from sqlalchemy import Connection
+
+    from bot.commands.group import Answers, CommandHandler
+    from bot.commands.line import Call, Press
+    from bot.conversations.actor import Conversation
+    from bot.days import Days
+    from bot.patience import PatientStore
+    from bot.store.rows import ConversationRow, PromptRow, ThreadRow
+    from bot.texts.catalogue import Texts
+    from channels.base import Clock
+
+THREAD = "thread"
+SHOWN = 8
+
+
+class ThreadCommands:
+    """days: whose clock the dates are by."""
+
+    def __init__(self, answers: Answers, store: PatientStore, days: Days, clock: Clock) -> None:
+        self._answers = answers
+        self._store = store
+        self._days = days
+        self._clock = clock
+        self.commands: Mapping[str, CommandHandler] = {"threads": self._threads}
+        self.buttons: Mapping[str, ButtonKind] = {THREAD: ButtonKind(self._pressed, self._open_to)}
+
+    async def _threads(self, conversation: Conversation, call: Call) -> None:
+        row, wanted = await conversation.row(call.message), call.line.arguments
+        known = await self._known(row)
+        if not wanted:
+            message, prompt = self._list(row, known, call.texts)
+            return await self._answers.show(call, message, "/threads", also=lambda tx: prompts.create(tx, prompt))
+        number = int(wanted) if wanted.isdecimal() and len(wanted) < 4 else 0
+        if not 1 <= number <= len(known):
+            return await self._answers.say(call, call.texts.threads["unknown"], "/threads")
+        refusal = self._refusal(conversation, call.may_control, call.texts)
+        if refusal is not None:
+            return await self._answers.say(call, refusal, "/threads")
+        thread = known[number - 1]
+        text = call.texts.threads["resumed"].format(title=_title(thread, call.texts))
+        await self._answers.say(call, text, "/threads", also=lambda tx: _resume(tx, row, thread.thread_id))
+        conversation.forget_row()
+
+    async def _open_to(self, conversation: Conversation, prompt: PromptRow, press: Press) -> bool:
+        return press.may_control
+
+    async def _pressed(self, conversation: Conversation, prompt: PromptRow, press: Press) -> str:
+        """Go back to it, and show the list anew in the same message."""
+        texts, row = press.texts, await conversation.stored()
+        refusal = self._refusal(conversation, press.may_control, texts)
+        if refusal is not None or row is None:
+            await self._answers.nothing(press.event_id, "button refused")
+            return refusal or texts.button_expired
+        thread_id = _option(prompt, press.option)
+        known = await self._known(row)
+        chosen = next((thread for thread in known if thread.thread_id == thread_id), None)
+        if chosen is None:
+            await self._answers.nothing(press.event_id, "expired")
+            return texts.button_expired
+        message, fresh = self._list(row, known, texts, current=thread_id)
+        now = self._clock.now()
+
+        def also(tx: Connection) -> None:
+            prompts.answer(tx, prompt.id, press.person, thread_id, now)
+            _resume(tx, row, thread_id)
+            prompts.create(tx, fresh)
+
+        await self._answers.change(press, message, "thread button", also)
+        conversation.forget_row()
+        return texts.threads["resumed"].format(title=_title(chosen, texts)).replace("`", "")
+
+    def _refusal(self, conversation: Conversation, may_control: bool, texts: Texts) -> str | None:
+        if not may_control:
+            return texts.not_allowed
+        return texts.threads["busy"] if conversation.busy else None
+
+    async def _known(self, row: ConversationRow) -> list[ThreadRow]:
+        """Those in which something was said, and the current one."""
+        return await self._store.read(lambda tx: conversations.threads_of(tx, row, SHOWN))
+
+    def _list(
+        self, row: ConversationRow, known: Sequence[ThreadRow], texts: Texts, current: str | None = None
+    ) -> tuple[OutboundMessage, PromptRow]:
+        """The list with its buttons, and the question that makes them wait for a press."""
+        current, say = current or row.thread_id, texts.threads
+        lines, buttons = [say["head"]], []
+        options = [thread.thread_id for thread in known]
+        prompt = question(THREAD, secrets.token_hex(8), row.key, options, self._clock.now())
+        for place, thread in enumerate(known):
+            here, title = thread.thread_id == current, _title(thread, texts)
+            said = say["messages"].format(count=thread.messages) if thread.messages else ""
+            lines.append(
+                say["line"].format(number=place + 1, title=title, date=self._days.told(thread.last_at), messages=said)
+                + (say["here"] if here else "")
+            )
+            buttons.append((Button(label=("● " if here else "") + title[:60], data=f"{prompt.id}:{place}"),))
+        text = "\n".join(lines) + "\n\n" + say["hint"]
+        return OutboundMessage(text=text, buttons=tuple(buttons), final=True), prompt
+
+
+def _resume(tx: Connection, row: ConversationRow, thread_id: str) -> None:
+    conversations.resume_thread(tx, row.key, thread_id)
+
+
+def _title(thread: ThreadRow, texts: Texts) -> str:
+    """As it was named, else what was first said in it."""
+    words = thread.title
+    if not words and thread.first_input is not None:
+        said = RUN_INPUT.validate_json(thread.first_input)
+        words = said.text.strip() or ", ".join(file.name for file in said.files)
+    return inline(words) or texts.status["untitled"]
+
+
+def _option(prompt: PromptRow, index: int) -> str:
+    options = json.loads(prompt.options)
+    return str(options[index]) if index < len(options) else ""

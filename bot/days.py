@@ -1,0 +1,40 @@
+"""Days as people count them: from midnight to midnight where the gateway's people are (`timezone` in the config)."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, time, timedelta
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from datetime import date
+    from zoneinfo import ZoneInfo
+
+    from channels.base import Clock
+
+
+class Days:
+    def __init__(self, zone: ZoneInfo, clock: Clock) -> None:
+        self._zone = zone
+        self._clock = clock
+
+    @property
+    def zone(self) -> str:
+        """Its name, such as Europe/Berlin."""
+        return self._zone.key
+
+    @property
+    def today(self) -> date:
+        return self._clock.now().astimezone(self._zone).date()
+
+    def starts(self, day: date) -> datetime:
+        """The day's first moment, in UTC."""
+        return datetime.combine(day, time.min, self._zone).astimezone(UTC)
+
+    def told(self, moment: datetime) -> str:
+        """A moment in digits, for every language: 2026-11-21 14:05."""
+        return moment.astimezone(self._zone).strftime("%Y-%m-%d %H:%M")
+
+    @property
+    def left(self) -> float:
+        """Seconds until the next midnight: a day may have 23 or 25 hours."""
+        return (self.starts(self.today + timedelta(days=1)) - self._clock.now()).total_seconds()
