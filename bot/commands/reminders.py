@@ -1,0 +1,116 @@
+"""/reminders: what is scheduled in this chat, each with a button that cancels it: one's own, for administrators all."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from typing import TYPE_CHECKING
+
+from bot.buttons import question
+from bot.commands.group import ButtonKind
+from bot.markdown import plain
+from bot.store import prompts
+from channels.message import Button, OutboundMessage
+from harness.when import local
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from sqlalchemy import Connection
+
+    from bot.commands.group import Answers, CommandHandler
+    from bot.commands.line import Call, Press
+    from bot.conversations.actor import Conversation
+    from bot.schedule.book import ScheduleBook
+    from bot.store.rows import PromptRow
+    from bot.store.schedules import ScheduleRow
+    from bot.texts.catalogue import Texts
+    from channels.base import Clock
+
+REMINDERS = "reminders"
+SHOWN = 8
+"""Reminders that /reminders lists, each with its button."""
+LONGEST_TEXT, LONGEST_LABEL = 100, 40
+
+
+class ReminderCommands:
+    def __init__(self, answers: Answers, schedules: ScheduleBook, clock: Clock) -> None:
+        self._answers = answers
+        self._schedules = schedules
+        self._clock = clock
+        self.commands: Mapping[str, CommandHandler] = {"reminders": self._reminders}
+        self.buttons: Mapping[str, ButtonKind] = {REMINDERS: ButtonKind(self._pressed, self._is_open)}
+
+    async def _reminders(self, conversation: Conversation, call: Call) -> None:
+        whose = None if call.is_admin else call.person
+        rows = await self._schedules.here(call.message.address, whose)
+        message, prompt = self._list(conversation, rows, call.texts)
+        await self._answers.show(call, message, "/reminders", also=lambda tx: prompts.create(tx, prompt))
+
+    async def _is_open(self, conversation: Conversation, prompt: PromptRow, press: Press) -> bool:
+        row = await self._chosen(prompt, press)
+        return row is not None and _may_cancel(row, press)
+
+    async def _pressed(self, conversation: Conversation, prompt: PromptRow, press: Press) -> str:
+        """The list is shown anew, without what is over."""
+        texts, row = press.texts, await self._chosen(prompt, press)
+        if row is not None and not _may_cancel(row, press):
+            await self._answers.nothing(press.event_id, "button refused")
+            return texts.reminder_answers["not_yours"]
+        listed = await self._schedules.active(json.loads(prompt.options))
+        left = [other for other in listed if row is None or other.id != row.id]
+        message, fresh = self._list(conversation, left, texts)
+        cancel = self._schedules.cancelling(row.id) if row is not None else None
+
+        def also(tx: Connection) -> None:
+            prompts.create(tx, fresh)
+            if cancel is not None:
+                cancel(tx)
+
+        await self._answers.change(press, message, "button cancel", also)
+        return texts.reminder_answers["cancelled"] if row is not None else texts.pressed["over"]
+
+    async def _chosen(self, prompt: PromptRow, press: Press) -> ScheduleRow | None:
+        """The one of the button, None when it is over."""
+        ids = json.loads(prompt.options)
+        found = await self._schedules.active(ids[press.option : press.option + 1])
+        return found[0] if found else None
+
+    def _list(
+        self, conversation: Conversation, rows: Sequence[ScheduleRow], texts: Texts
+    ) -> tuple[OutboundMessage, PromptRow]:
+        shown = rows[:SHOWN]
+        lines = [texts.reminders_head if rows else texts.reminders_none]
+        lines += [_line(number, row, texts) for number, row in enumerate(shown, 1)]
+        lines += [texts.reminders_more.format(count=len(rows) - SHOWN)] if len(rows) > SHOWN else []
+        prompt = question(
+            REMINDERS, secrets.token_hex(8), conversation.key, [row.id for row in rows], self._clock.now()
+        )
+        buttons = tuple(
+            (Button(label=_label(row, texts), data=f"{prompt.id}:{index}"),) for index, row in enumerate(shown)
+        )
+        return OutboundMessage(text="\n\n".join(lines), buttons=buttons, final=True), prompt
+
+
+def _may_cancel(row: ScheduleRow, press: Press) -> bool:
+    here = (row.address.account, row.address.chat) == (press.address.account, press.address.chat)
+    return here and (press.is_admin or press.person == row.person)
+
+
+def _line(number: int, row: ScheduleRow, texts: Texts) -> str:
+    return texts.reminders_line.format(
+        number=number,
+        text=plain(_short(row.text, LONGEST_TEXT)),
+        time=local(row.next_at, row.timezone),
+        again=texts.reminders_again.format(cron=row.spec) if row.kind == "cron" else "",
+        whose="" if row.address.kind == "dm" else f" · {plain(_short(row.name, LONGEST_LABEL))}",
+    )
+
+
+def _label(row: ScheduleRow, texts: Texts) -> str:
+    return texts.button_cancel_reminder.format(text=_short(row.text, LONGEST_LABEL))
+
+
+def _short(text: str, most: int) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= most else line[: most - 1] + "…"

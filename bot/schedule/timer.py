@@ -1,0 +1,121 @@
+"""Timer: puts what is due into the inbox, each time once, and sleeps in between. For the gateway."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING
+
+from bot.store import schedules
+from channels.message import ScheduleDue, Sender
+from harness.when import BadTime, When
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Collection
+    from datetime import datetime
+
+    from sqlalchemy import Connection
+
+    from bot.patience import PatientStore
+    from bot.store.schedules import ScheduleRow
+    from channels.base import Clock
+
+    Originate = Callable[[ScheduleDue, Callable[[Connection], bool]], Awaitable[None]]
+
+log = logging.getLogger(__name__)
+
+LONGEST_SLEEP = 60.0
+"""Seconds until the clock on the wall is looked at again: it may be set, and goes on while the machine sleeps. That
+costs no query."""
+
+
+class Timer:
+    """originate: `MessageBus.originate`. accounts: the configured ones; what others have waits for their return."""
+
+    def __init__(self, store: PatientStore, originate: Originate, clock: Clock, accounts: Collection[str]) -> None:
+        self._store = store
+        self._originate = originate
+        self._clock = clock
+        self._accounts = tuple(accounts)
+        self._changed = asyncio.Event()
+
+    def wake(self) -> None:
+        """Look again: something may be due earlier than was known."""
+        self._changed.set()
+
+    async def serve(self) -> None:
+        """For ever. What was missed while no process ran is made up for once per schedule, at the start."""
+        while True:
+            self._changed.clear()
+            await self._sleep_until(await self._fire_due())
+
+    async def _fire_due(self) -> datetime | None:
+        """Let fire what is due; returns when the next one is."""
+        while True:
+            row = await self._store.read(lambda tx: schedules.first_due(tx, self._accounts))
+            if row is None or row.next_at > self._clock.now():
+                return None if row is None else row.next_at
+            await self._fire(row)
+
+    async def _fire(self, row: ScheduleRow) -> None:
+        """The event and the schedule's next time are one transaction, and the event has a key of its own: a crash can
+        neither lose nor double it."""
+        now = self._clock.now()
+        upcoming, event = _upcoming(row, now), due_event(row, now)
+        if now > row.next_at:
+            log.debug("schedule %s was due %.0f s ago", row.id, (now - row.next_at).total_seconds())
+
+        def take(tx: Connection) -> bool:
+            return schedules.fired(tx, row.id, row.next_at, upcoming, now)
+
+        await self._store.until_available(lambda: self._originate(event, take))
+
+    async def _sleep_until(self, at: datetime | None) -> None:
+        """Until then or until a change, whichever comes first."""
+        while not self._changed.is_set():
+            if at is None:
+                await self._changed.wait()
+                return
+            left = (at - self._clock.now()).total_seconds()
+            if left <= 0:
+                return
+            await self._doze(min(left, LONGEST_SLEEP))
+
+    async def _doze(self, seconds: float) -> None:
+        changed = asyncio.create_task(self._changed.wait())
+        slept = asyncio.create_task(self._clock.sleep(seconds))
+        try:
+            await asyncio.wait({changed, slept}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            changed.cancel()
+            slept.cancel()
+
+
+def due_event(row: ScheduleRow, now: datetime) -> ScheduleDue:
+    """What is put into the inbox for it."""
+    account = row.address.account
+    return ScheduleDue(
+        account=account,
+        dedupe_keys=(f"s:{row.id}:{row.next_at.isoformat()}",),
+        sent_at=row.next_at,
+        received_at=now,
+        schedule_id=row.id,
+        address=row.address,
+        reply_to=row.reply_to if row.address.topic is not None else None,
+        sender=Sender(id=row.person.removeprefix(f"{account}:"), display_name=row.name),
+        text=row.text,
+        language=row.language,
+        timezone=row.timezone,
+    )
+
+
+def _upcoming(row: ScheduleRow, now: datetime) -> datetime | None:
+    """The next time that is still to come: what was missed meanwhile is left out."""
+    if row.kind == "once":
+        return None
+    try:
+        return When(row.kind, row.spec, row.timezone).next(now)
+    except (BadTime, LookupError) as error:
+        # Made by another version, or its timezone is gone from this machine: it must not keep the others from firing.
+        log.error("schedule %s of %s ends: %s", row.id, row.person, error)
+        return None
