@@ -1,0 +1,206 @@
+"""Asks a transcription service, as OpenAI's API reference has it (POST /audio/transcriptions); for listener.py.
+
+The one file that knows of HTTP here: whatever goes wrong becomes a NotHeardError.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from dataclasses import dataclass
+from datetime import UTC
+from email.utils import parsedate_to_datetime
+from typing import TYPE_CHECKING, Any
+
+import aiohttp
+
+from bot.voice.errors import NotHeardError
+from channels.errors import Fatal
+from channels.network import http_session, tls_context, usable_proxy
+
+if TYPE_CHECKING:
+    import ssl
+    from collections.abc import Mapping
+    from datetime import datetime
+
+    from bot.voice.audio import Kind
+    from bot.voice.config import TranscriptionSettings
+    from bot.voice.errors import Unheard
+    from channels.base import Clock, Route
+
+log = logging.getLogger(__name__)
+
+TRIES = 3
+PAUSE = 1.0
+"""Seconds before the second try; twice as many before the third, unless the service says when."""
+MOST_BYTES = 1_000_000
+"""Of an answer."""
+MOST_CHARACTERS = 50_000
+"""Of a transcript; nobody talks so much in one message."""
+_NAME = "transcription"
+_REFUSALS: Mapping[int, Unheard] = {
+    **dict.fromkeys((400, 415, 422), "format"),
+    **dict.fromkeys((401, 403), "key"),
+    404: "model",
+    413: "too_large",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Transcript:
+    """seconds: that the service counts, None where it does not say."""
+
+    text: str
+    seconds: float | None
+
+
+class _Busy(Exception):
+    """Trying again may help. wait: after so many seconds, by the service's word."""
+
+    def __init__(self, reason: Unheard, detail: str, wait: float | None = None) -> None:
+        super().__init__(detail)
+        self.reason: Unheard = reason
+        self.wait = wait
+
+
+class TranscriptionService:
+    """One for the process. connections: at most so many at a time."""
+
+    def __init__(self, settings: TranscriptionSettings, route: Route, clock: Clock, connections: int) -> None:
+        self._settings = settings
+        self._route = route
+        self._clock = clock
+        self._connections = connections
+        self._url = f"{settings.base_url.rstrip('/')}/audio/transcriptions"
+        self._session: aiohttp.ClientSession | None = None
+        self._opening = asyncio.Lock()
+
+    async def transcribe(self, content: bytes, kind: Kind) -> Transcript:
+        """The words of some audio; the caller sets the time. Raises NotHeardError."""
+        for attempt in range(1, TRIES + 1):
+            try:
+                return await self._asked(content, kind)
+            except _Busy as busy:
+                wait = PAUSE * 2 ** (attempt - 1) if busy.wait is None else busy.wait
+                if attempt == TRIES or wait > self._settings.timeout:
+                    raise NotHeardError(busy.reason, str(busy)) from None
+                log.info("the transcription service: %s; again in %.1f s", busy, wait)
+                await self._clock.sleep(wait)
+        raise AssertionError("unreachable")
+
+    async def close(self) -> None:
+        """Idempotent."""
+        session, self._session = self._session, None
+        if session is not None:
+            await session.close()
+
+    async def _asked(self, content: bytes, kind: Kind) -> Transcript:
+        session = await self._opened()
+        try:
+            async with session.post(
+                self._url, data=self._form(content, kind), headers=self._headers(), allow_redirects=False
+            ) as response:
+                body = await _whole(response)
+        except (aiohttp.ClientError, OSError) as error:  # only its name: its text may hold a proxy's password
+            raise _Busy("unavailable", type(error).__name__) from None
+        if response.status != 200:
+            wait = _seconds(response.headers.get("Retry-After"), self._clock.now())
+            raise _refused(response.status, wait, body)
+        return _transcript(body)
+
+    def _form(self, content: bytes, kind: Kind) -> aiohttp.FormData:
+        form = aiohttp.FormData()
+        form.add_field("model", self._settings.model)
+        form.add_field("response_format", "json")
+        if self._settings.language:
+            form.add_field("language", self._settings.language)
+        form.add_field("file", content, filename=f"voice.{kind.suffix}", content_type=kind.mime_type)
+        return form
+
+    def _headers(self) -> dict[str, str]:
+        key = self._settings.api_key
+        return {} if key is None else {"Authorization": f"Bearer {key.get_secret_value()}"}
+
+    async def _opened(self) -> aiohttp.ClientSession:
+        async with self._opening:
+            if self._session is None:
+                try:
+                    context = await self._trust()
+                    proxy = usable_proxy(self._route, _NAME)
+                except Fatal as error:
+                    raise NotHeardError("failed", f"{error} {error.hint}") from None
+                timeout = aiohttp.ClientTimeout(total=None)  # the caller's counts
+                self._session = http_session(self._connections, context, proxy=proxy, timeout=timeout)
+            return self._session
+
+    async def _trust(self) -> ssl.SSLContext | None:
+        if not self._url.startswith("https://"):
+            return None
+        return await asyncio.to_thread(tls_context, self._route, _NAME)
+
+
+async def _whole(response: aiohttp.ClientResponse) -> bytes:
+    """The answer, of which no more than MOST_BYTES is read."""
+    body = bytearray()
+    async for chunk in response.content.iter_any():
+        body += chunk
+        if len(body) > MOST_BYTES:
+            response.close()
+            raise _Busy("garbage", "the answer is too long")
+    return bytes(body)
+
+
+def _refused(status: int, wait: float | None, body: bytes) -> Exception:
+    """What an answer other than 200 means: whether trying again helps, and why not."""
+    code = _error_code(body)
+    detail = f"status {status}{f' ({code})' if code else ''}"
+    if code == "insufficient_quota":
+        return NotHeardError("quota", detail)
+    if status == 429:
+        return _Busy("busy", detail, wait)
+    if status >= 500 or status == 408:
+        return _Busy("unavailable", detail, wait)
+    if code == "model_not_found":
+        return NotHeardError("model", detail)
+    return NotHeardError(_REFUSALS.get(status, "failed"), detail)
+
+
+def _transcript(body: bytes) -> Transcript:
+    answer = _object(body)
+    text = answer.get("text")
+    if not isinstance(text, str):
+        raise _Busy("garbage", "the answer holds no text")
+    usage = answer.get("usage")
+    counted = usage.get("seconds") if isinstance(usage, dict) else None
+    seconds = counted if counted is not None else answer.get("duration")
+    whole = text.replace("\0", "").strip()[:MOST_CHARACTERS]
+    return Transcript(whole, float(seconds) if isinstance(seconds, int | float) else None)
+
+
+def _error_code(body: bytes) -> str:
+    """What the service calls the error; never its sentence, which may repeat the key."""
+    error = _object(body).get("error")
+    code = error.get("code") if isinstance(error, dict) else None
+    return code[:80] if isinstance(code, str) and code.replace("_", "").isalnum() else ""
+
+
+def _object(body: bytes) -> dict[str, Any]:
+    try:
+        value = json.loads(body)
+    except (ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def _seconds(retry_after: str | None, now: datetime) -> float | None:
+    """A Retry-After header: seconds, or a date (RFC 9110, 10.2.3); None where there is none that can be read."""
+    if retry_after is None:
+        return None
+    if retry_after.strip().isdecimal():
+        return float(retry_after)
+    try:
+        then = parsedate_to_datetime(retry_after)
+    except ValueError:
+        return None
+    return max(0.0, (then.replace(tzinfo=then.tzinfo or UTC) - now).total_seconds())
