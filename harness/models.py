@@ -16,6 +16,7 @@ from openai import AsyncOpenAI, Omit
 from harness.chat_openai import CompatibleChatOpenAI, LeanCompletions
 from harness.demo import DemoModel
 from harness.errors import ModelSetupError
+from harness.extra_packages import install_command, package_of
 from harness.transport import AiohttpTransport
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
     from harness.config import ModelSettings
 
+DEMO = "demo"
 OPENAI = "langchain_openai:ChatOpenAI"
 OPENAI_URL = "https://api.openai.com/v1"
 CONNECT_SECONDS = 15.0
@@ -43,8 +45,8 @@ class BuiltModel:
 
 def build_model(settings: ModelSettings, route: Route) -> BuiltModel:
     """Raises ModelSetupError when the class cannot be found or does not take what the config says."""
-    if settings.use == "demo":
-        return BuiltModel(DemoModel(), "demo", _nothing)
+    if settings.use == DEMO:
+        return BuiltModel(DemoModel(), DEMO, _nothing)
     if settings.use == OPENAI:
         return _build_openai(settings, route)
     return _build_other(settings, route)
@@ -52,7 +54,7 @@ def build_model(settings: ModelSettings, route: Route) -> BuiltModel:
 
 def check_model(settings: ModelSettings) -> None:
     """Find out at the start whether the model's class is there; may import its package. Raises ModelSetupError."""
-    if settings.use not in ("demo", OPENAI):
+    if settings.use not in (DEMO, OPENAI):
         _load(settings)
 
 
@@ -74,9 +76,17 @@ def _build_openai(settings: ModelSettings, route: Route) -> BuiltModel:
         stream_usage=True,
         use_responses_api=False,
         temperature=settings.temperature,
+        extra_body=_extra_body(settings.thinking_arguments),
+        return_thinking=settings.thinks and settings.return_thinking,
         **optional,
     )
     return BuiltModel(chat, urlsplit(base_url).netloc, http.aclose)
+
+
+def _extra_body(arguments: dict[str, Any]) -> dict[str, Any] | None:
+    """Fields of the request; what stands below `extra_body`, as examples for the SDK have it, is one of them too."""
+    fields = {name: value for name, value in arguments.items() if name != "extra_body"}
+    return {**fields, **arguments.get("extra_body", {})} or None
 
 
 def _openai_client(settings: ModelSettings, base_url: str, http: httpx2.AsyncClient) -> AsyncOpenAI:
@@ -141,6 +151,7 @@ def _build_other(settings: ModelSettings, route: Route) -> BuiltModel:
     }
     known = {name for field, info in cls.model_fields.items() for name in (field, info.alias) if name is not None}
     arguments = {name: value for name, value in wanted.items() if value is not None and name in known}
+    arguments |= settings.thinking_arguments
     try:
         chat = cls(**arguments)
     except (TypeError, ValueError, ImportError) as error:
@@ -153,7 +164,7 @@ def _load(settings: ModelSettings) -> type[BaseChatModel]:
     try:
         cls = getattr(importlib.import_module(module_name), class_name)
     except ImportError as error:
-        raise _missing(settings) from error
+        raise _missing(settings, error) from error
     except AttributeError as error:
         raise ModelSetupError(f"model {settings.name}: {module_name} has no class {class_name}") from error
     if not (isinstance(cls, type) and issubclass(cls, BaseChatModel)):
@@ -161,10 +172,16 @@ def _load(settings: ModelSettings) -> type[BaseChatModel]:
     return cls
 
 
-def _missing(settings: ModelSettings) -> ModelSetupError:
-    package = settings.use.partition(":")[0].partition(".")[0].replace("_", "-")
+def _missing(settings: ModelSettings, error: ImportError) -> ModelSetupError:
+    """The class's package, or one that it needs in turn."""
+    package, lacking = package_of(settings.use), (error.name or "").partition(".")[0]
+    if not isinstance(error, ModuleNotFoundError):
+        return ModelSetupError(f"model {settings.name}: {settings.use} cannot be imported: {error}")
+    if lacking.replace("_", "-") != package:
+        need = f"{settings.use} needs {lacking}, which is not installed"
+        return ModelSetupError(f"model {settings.name}: {need}; run: {install_command(lacking.replace('_', '-'))}")
     return ModelSetupError(
-        f"model {settings.name}: the package for {settings.use} is not installed; run: pip install {package}"
+        f"model {settings.name}: the package for {settings.use} is not installed; run: {install_command(package)}"
     )
 
 

@@ -1,0 +1,116 @@
+"""A choice for a conversation: a list with buttons, and a switch by name, for who may control it: /models, /agent."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from bot.buttons import question
+from bot.commands.group import ButtonKind
+from bot.markdown import inline
+from bot.store import prompts
+from channels.message import Button, OutboundMessage
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from sqlalchemy import Connection
+
+    from bot.commands.group import Answers, CommandHandler
+    from bot.commands.line import Call, Press
+    from bot.conversations.actor import Conversation
+    from bot.store.rows import ConversationRow, PromptRow
+    from bot.texts.catalogue import Texts
+    from channels.base import Clock
+
+PROMPT_LIFE = timedelta(days=1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """command: its name without the slash. kind: of the prompt with the buttons. options: by name, how each is told.
+    current: what a conversation uses. choose: what a switch writes, of a conversation's key and a name. words: head,
+    line {name} {detail}, current, hint, switched {name}, unknown {name} {known}."""
+
+    command: str
+    kind: str
+    options: Mapping[str, Callable[[Texts], str]]
+    current: Callable[[ConversationRow], str]
+    choose: Callable[[Connection, str, str], None]
+    words: Callable[[Texts], Mapping[str, str]]
+
+
+class ChoiceCommands:
+    def __init__(self, answers: Answers, choice: Choice, clock: Clock) -> None:
+        self._answers = answers
+        self._choice = choice
+        self._clock = clock
+        self.commands: Mapping[str, CommandHandler] = {choice.command: self._show}
+        self.buttons: Mapping[str, ButtonKind] = {choice.kind: ButtonKind(self._pressed, self._open_to)}
+
+    async def _show(self, conversation: Conversation, call: Call) -> None:
+        choice, row = self._choice, await conversation.row(call.message)
+        name, reason, words = call.line.arguments, f"/{choice.command}", choice.words(call.texts)
+        if not name:
+            message, prompt = self._list(conversation.key, choice.current(row), call.texts)
+            await self._answers.show(call, message, reason, also=prompt)
+        elif not call.may_control:
+            await self._answers.say(call, call.texts.not_allowed, "not allowed")
+        elif name not in choice.options:
+            known = ", ".join(f"`{option}`" for option in choice.options)
+            await self._answers.say(call, words["unknown"].format(name=inline(name), known=known), reason)
+        else:
+            text = words["switched"].format(name=name)
+            await self._answers.say(call, text, reason, also=lambda tx: choice.choose(tx, conversation.key, name))
+            conversation.forget_row()
+
+    def _list(
+        self, conversation: str, current: str, texts: Texts
+    ) -> tuple[OutboundMessage, Callable[[Connection], None]]:
+        """The list with its buttons, and the unit that makes the buttons wait for a press."""
+        choice, words = self._choice, self._choice.words(texts)
+        now, prompt_id = self._clock.now(), secrets.token_hex(8)
+        prompt = question(choice.kind, prompt_id, conversation, list(choice.options), now, life=PROMPT_LIFE)
+        lines = [words["head"]]
+        for name, told in choice.options.items():
+            detail = f" — {told(texts)}" if told(texts) else ""
+            mark = words["current"] if name == current else ""
+            lines.append(words["line"].format(name=name, detail=detail + mark))
+        buttons = tuple(
+            (Button(label=("● " if name == current else "") + name[:60], data=f"{prompt.id}:{index}"),)
+            for index, name in enumerate(choice.options)
+        )
+        text = "\n".join(lines) + "\n\n" + words["hint"]
+        return OutboundMessage(text=text, buttons=buttons, final=True), lambda tx: prompts.create(tx, prompt)
+
+    async def _open_to(self, conversation: Conversation, prompt: PromptRow, press: Press) -> bool:
+        return press.may_control
+
+    async def _pressed(self, conversation: Conversation, prompt: PromptRow, press: Press) -> str:
+        """Switch, and show the list anew in the same message."""
+        if not press.may_control:
+            await self._answers.nothing(press.event_id, "not allowed")
+            return press.texts.not_allowed
+        choice, name = self._choice, _option(prompt, press.option)
+        if name not in choice.options:
+            await self._answers.nothing(press.event_id, "expired")
+            return press.texts.button_expired
+        message, new_prompt = self._list(conversation.key, name, press.texts)
+        now = self._clock.now()
+
+        def also(tx: Connection) -> None:
+            prompts.answer(tx, prompt.id, press.person, name, now)
+            choice.choose(tx, conversation.key, name)
+            new_prompt(tx)
+
+        await self._answers.change(press, message, f"{choice.kind} button", also)
+        conversation.forget_row()
+        return choice.words(press.texts)["switched"].format(name=name).replace("`", "")
+
+
+def _option(prompt: PromptRow, index: int) -> str:
+    options = json.loads(prompt.options)
+    return str(options[index]) if index < len(options) else ""

@@ -1,0 +1,82 @@
+"""What is wrong with `models:` beyond its schema: classes, names, fallbacks, arguments without use; for checks.py."""
+
+from __future__ import annotations
+
+import re
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+from bot.settings.problems import Finding, did_you_mean
+from harness.extra_packages import install_command, package_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+CLASS_PATH = re.compile(r"([A-Za-z_]\w*)(?:\.[A-Za-z_]\w*)*:[A-Za-z_]\w*", re.ASCII)
+THINKING = ("show_thinking", "return_thinking", "when_thinking_enabled", "when_thinking_disabled")
+
+
+def model_names(values: Mapping[str, Any]) -> list[str]:
+    """The names that other sections may use."""
+    models = values.get("models")
+    listed = [str(model.get("name")) for model in models if isinstance(model, dict)] if isinstance(models, list) else []
+    return listed or ["demo"]
+
+
+def check_models(values: Mapping[str, Any]) -> Iterator[Finding]:
+    models = values.get("models")
+    known = model_names(values)
+    seen: dict[Any, int] = {}
+    for index, model in enumerate(models if isinstance(models, list) else ()):
+        if not isinstance(model, dict):
+            continue
+        name = model.get("name")
+        if isinstance(name, str):
+            if name in seen:
+                yield Finding(("models", index, "name"), f"is the same as that of models[{seen[name]}]")
+            seen.setdefault(name, index)
+        yield from _model_class(index, model)
+        yield from _fallbacks(index, model, known)
+        yield from _thinking(index, model)
+
+
+def check_title(values: Mapping[str, Any]) -> Iterator[Finding]:
+    section, known = values.get("title"), model_names(values)
+    model = section.get("model") if isinstance(section, dict) else None
+    if isinstance(model, str) and model and model not in known:
+        yield Finding(("title", "model"), "names no model", did_you_mean(model, known))
+
+
+def _model_class(index: int, model: Mapping[str, Any]) -> Iterator[Finding]:
+    use = model.get("use", "langchain_openai:ChatOpenAI")
+    if use == "demo" or not isinstance(use, str):
+        return
+    if not model.get("model"):
+        yield Finding(("models", index, "model"), "is missing: the name that the provider gives the model")
+    path = ("models", index, "use")
+    form = CLASS_PATH.fullmatch(use)
+    if form is None:
+        yield Finding(path, "should be module:Class, for example langchain_openai:ChatOpenAI, or demo")
+    elif find_spec(form[1]) is None:
+        yield Finding(path, "its Python package is not installed", f"perhaps: {install_command(package_of(use))}")
+
+
+def _fallbacks(index: int, model: Mapping[str, Any], known: Sequence[str]) -> Iterator[Finding]:
+    """Only the list of the model that was asked for counts, so a loop is a model that is in it twice."""
+    given, name = model.get("fallbacks"), model.get("name")
+    listed = given if isinstance(given, list) else []
+    for place, other in enumerate(listed):
+        path = ("models", index, "fallbacks", place)
+        if other == name:
+            yield Finding(path, "is the model itself", "name another one")
+        elif other in listed[:place]:
+            yield Finding(path, "stands in the list twice")
+        elif isinstance(other, str) and other not in known:
+            yield Finding(path, "names no model", did_you_mean(other, [each for each in known if each != name]))
+
+
+def _thinking(index: int, model: Mapping[str, Any]) -> Iterator[Finding]:
+    if model.get("supports_thinking") in (None, False):
+        for key in THINKING:
+            if model.get(key):
+                yield Finding(("models", index, key), "means nothing without supports_thinking: true")
