@@ -1,0 +1,142 @@
+"""/approvals, and the buttons of requests for approval: who may decide on a tool call, and what is allowed for a chat.
+
+Only the one for whom the agent works, or an administrator, decides; nothing that the agent or a page says comes here.
+"""
+
+from __future__ import annotations
+
+import secrets
+from typing import TYPE_CHECKING
+
+from bot.approvals.shown import APPROVAL, CHAT, DENY, ONCE, OPTIONS, STOP, WHY
+from bot.buttons import chosen, question
+from bot.commands.group import ButtonKind
+from bot.markdown import inline
+from bot.runs.endings import StopReason
+from bot.store import prompts
+from bot.store.approvals import EVERYBODY, Decided
+from channels.message import Button, OutboundMessage
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from bot.commands.group import Answers, CommandHandler
+    from bot.commands.line import Call, Press
+    from bot.conversations.actor import Conversation
+    from bot.store.approvals import ApprovalRow, GrantRow
+    from bot.store.rows import PromptRow
+    from bot.texts.catalogue import Texts
+    from channels.base import Clock
+
+GRANTS = "grants"
+SHOWN = 8
+"""Grants that /approvals lists, each with its button."""
+DECISIONS = {ONCE: Decided.ONCE, CHAT: Decided.CHAT, DENY: Decided.DENY}
+
+
+class ApprovalCommands:
+    def __init__(self, answers: Answers, clock: Clock) -> None:
+        self._answers = answers
+        self._clock = clock
+        self.commands: Mapping[str, CommandHandler] = {"approvals": self._approvals}
+        self.buttons: Mapping[str, ButtonKind] = {
+            APPROVAL: ButtonKind(self._pressed, self._is_open),
+            GRANTS: ButtonKind(self._pressed_in_list, self._may_take_back),
+        }
+
+    # Requests.
+
+    async def _is_open(self, conversation: Conversation, prompt: PromptRow, press: Press) -> bool:
+        row = await conversation.approvals.find(prompt.id)
+        return row is not None and row.decision is None and _may_decide(row, press)
+
+    async def _pressed(self, conversation: Conversation, prompt: PromptRow, press: Press) -> str:
+        """The request's own message shows what was decided, wherever the button was."""
+        row, answers = await conversation.approvals.find(prompt.id), press.texts.approval_answers
+        option = OPTIONS[press.option] if press.option < len(OPTIONS) else ""
+        if row is None or row.decision is not None or not option:
+            await self._answers.nothing(press.event_id, "button too late")
+            return press.texts.pressed["over"]
+        if not _may_decide(row, press):
+            await self._answers.nothing(press.event_id, "button refused")
+            return answers["not_yours"]
+        if option == STOP:
+            stop = conversation.stop_unit(StopReason.STOPPED)
+            stopped = conversation.is_active(row.run_id) and conversation.stop_active(StopReason.STOPPED)
+            await self._answers.nothing(press.event_id, "button stop", stop if stopped else None)
+            return answers["stop"] if stopped else press.texts.pressed["over"]
+        done = await self._decide(conversation, row, option, press)
+        return answers[option] if done else press.texts.pressed["over"]
+
+    async def _decide(self, conversation: Conversation, row: ApprovalRow, option: str, press: Press) -> bool:
+        desk, settled = conversation.approvals, self._answers.settled(press.event_id, f"button {option}")
+        if option == WHY:
+            return await desk.await_reason(row.prompt_id, press.person, also=settled)
+        return await desk.decide(row.prompt_id, DECISIONS[option], press.person, for_all=press.is_admin, also=settled)
+
+    # What is allowed for a chat.
+
+    async def _approvals(self, conversation: Conversation, call: Call) -> None:
+        grants = await conversation.approvals.grants(conversation.key)
+        if call.line.arguments.lower() == "clear":
+            theirs = [grant.id for grant in grants if _is_theirs(grant, call.person, is_admin=call.is_admin)]
+            await conversation.approvals.revoke(conversation.key, theirs)
+            text = call.texts.approvals_taken_back.format(count=len(theirs)) if theirs else call.texts.approvals_none
+            return await self._answers.say(call, text, "/approvals")
+        message, prompt = self._list(conversation, grants, call.texts)
+        await self._answers.show(call, message, "/approvals", also=lambda tx: prompts.create(tx, prompt))
+
+    async def _may_take_back(self, conversation: Conversation, prompt: PromptRow, press: Press) -> bool:
+        grant = await self._chosen(conversation, prompt, press)
+        return grant is not None and _is_theirs(grant, press.person, is_admin=press.is_admin)
+
+    async def _pressed_in_list(self, conversation: Conversation, prompt: PromptRow, press: Press) -> str:
+        """The list is shown anew."""
+        grant, done = await self._chosen(conversation, prompt, press), "over"
+        if grant is not None:
+            done = "taken_back" if _is_theirs(grant, press.person, is_admin=press.is_admin) else "not_yours"
+        if grant is not None and done == "taken_back":
+            await conversation.approvals.revoke(conversation.key, [grant.id])
+        grants = await conversation.approvals.grants(conversation.key)
+        message, fresh = self._list(conversation, grants, press.texts)
+        await self._answers.change(press, message, f"button {done}", also=lambda tx: prompts.create(tx, fresh))
+        return press.texts.approval_answers[done]
+
+    async def _chosen(self, conversation: Conversation, prompt: PromptRow, press: Press) -> GrantRow | None:
+        _, grant_id = chosen(prompt, press.option)
+        grants = await conversation.approvals.grants(conversation.key)
+        return next((grant for grant in grants if str(grant.id) == grant_id), None)
+
+    def _list(
+        self, conversation: Conversation, grants: Sequence[GrantRow], texts: Texts
+    ) -> tuple[OutboundMessage, PromptRow]:
+        shown = grants[-SHOWN:]
+        lines = [texts.approvals_head if grants else texts.approvals_none]
+        lines += [_line(number, grant, texts) for number, grant in enumerate(shown, 1)]
+        lines += [texts.approvals_more.format(count=len(grants) - SHOWN)] if len(grants) > SHOWN else []
+        options = [["revoke", str(grant.id)] for grant in shown]
+        prompt = question(GRANTS, secrets.token_hex(8), conversation.key, options, self._clock.now())
+        buttons = tuple(
+            (Button(label=f"{index + 1} · {texts.button_take_back}", data=f"{prompt.id}:{index}"),)
+            for index in range(len(shown))
+        )
+        return OutboundMessage(text="\n\n".join(lines), buttons=buttons, final=True), prompt
+
+
+def _may_decide(row: ApprovalRow, press: Press) -> bool:
+    return press.is_admin or press.person == row.requester
+
+
+def _is_theirs(grant: GrantRow, person: str, *, is_admin: bool) -> bool:
+    return is_admin or person in (grant.person, grant.granted_by)
+
+
+def _line(number: int, grant: GrantRow, texts: Texts) -> str:
+    kind = grant.coverage.partition(":")[0]
+    covered = inline(grant.shown) if kind == "call" else ""
+    return texts.approvals_line.format(
+        number=number,
+        tool=grant.tool,
+        covered=f": `{covered}`" if covered else f" ({texts.approval_coverage['tool'].format(tool=grant.tool)})",
+        whose=texts.approvals_whose["all" if grant.person == EVERYBODY else "one"].format(person=grant.person),
+    )

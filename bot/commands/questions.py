@@ -1,0 +1,72 @@
+"""The buttons below a question that the agent asked: a pressed option is what its presser says next."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from bot.buttons import CLARIFY
+from bot.commands.group import ButtonKind
+from bot.conversations.turns import Spoken
+from bot.store import prompts
+from channels.message import Message
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from sqlalchemy import Connection
+
+    from bot.commands.group import Answers, CommandHandler
+    from bot.commands.line import Press
+    from bot.conversations.actor import Conversation
+    from bot.store.rows import PromptRow
+    from channels.base import Clock
+
+
+class QuestionCommands:
+    """No commands, only buttons."""
+
+    def __init__(self, answers: Answers, clock: Clock) -> None:
+        self._answers = answers
+        self._clock = clock
+        self.commands: Mapping[str, CommandHandler] = {}
+        self.buttons: Mapping[str, ButtonKind] = {CLARIFY: ButtonKind(self._pressed, self._is_open)}
+
+    async def _is_open(self, conversation: Conversation, prompt: PromptRow, press: Press) -> bool:
+        """Nothing was said since: later an answer would be one to something else."""
+        last = None if conversation.busy else await conversation.last_run()
+        in_range = press.option < len(json.loads(prompt.options))
+        return press.may_speak and in_range and last is not None and last.run_id == prompt.run_id
+
+    async def _pressed(self, conversation: Conversation, prompt: PromptRow, press: Press) -> str:
+        if not press.may_speak:
+            await self._answers.nothing(press.event_id, "button refused")
+            return press.texts.not_allowed
+        if not await self._is_open(conversation, prompt, press):
+            await self._answers.without_buttons(press, "button too late")
+            return press.texts.pressed["over"]
+        option = json.loads(prompt.options)[press.option]
+        await conversation.hear(self._said(prompt, press, option))
+        return ""  # what it says is answered; that shows
+
+    def _said(self, prompt: PromptRow, press: Press, option: str) -> Spoken:
+        """The event of the press is the message; that it answered is recorded when its run is opened."""
+        now, number = self._clock.now(), str(press.option)
+        message = Message(
+            account=press.address.account,
+            dedupe_keys=(),
+            sent_at=now,
+            received_at=now,
+            address=press.address,
+            platform_message_id=press.message_id,
+            sender=press.sender,
+            text=option,
+            mention=True,
+        )
+
+        def also(tx: Connection) -> None:
+            prompts.answer(tx, prompt.id, press.person, number, now)
+
+        rules = replace(press.turns, debounce=0.0)
+        return Spoken(press.event_id, message, press.language, press.is_admin, rules, also)

@@ -1,0 +1,52 @@
+"""What is no new turn: the new state of a message that waits, and the reason that a denial waits for. For actor.py."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from bot.identity import person_id
+from bot.store import inbox, runs
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from sqlalchemy import Connection
+
+    from bot.conversations.arrivals import Arrivals
+    from bot.conversations.mailbox import Edited
+    from bot.conversations.ports import ConversationPorts
+    from bot.conversations.queue import WaitingLine
+    from bot.conversations.turns import Spoken
+    from bot.respond import Responder
+    from bot.store.rows import RunRow
+    from channels.message import Message
+
+
+async def gives_reason(ports: ConversationPorts, run_id: str, spoken: Spoken) -> bool:
+    """Whether a message is what the running answer waits for: why something is denied. Then that is done."""
+    if spoken.message.attachments or spoken.schedule:
+        return False
+    settled, person = ports.responder.answered, person_id(spoken.message.account, spoken.message.sender.id)
+    return await ports.runs.approvals.take_reason(
+        run_id, person, spoken.message.text, also=lambda tx: settled(tx, [spoken.id], "reason of a denial")
+    )
+
+
+async def take_edit(edited: Edited, arrivals: Arrivals, line: WaitingLine, responder: Responder) -> None:
+    """A message that still waits is replaced by its new state; one that is being answered is not run again."""
+    if (arriving := arrivals.edit(edited.message)) is not None:
+        return await responder.settle([edited.id], "edit taken over", _edit(*arriving))
+    if (changed := await line.edit(edited.message)) is not None:
+        return await responder.settle([edited.id], "edit taken over", _edit(*changed))
+    await responder.settle([edited.id], "edited after its turn began")
+
+
+def _edit(event_id: int, message: Message, run: RunRow | None = None) -> Callable[[Connection], None]:
+    """The unit that stores a waiting message's new state, and its run's."""
+
+    def unit(tx: Connection) -> None:
+        inbox.replace_event(tx, event_id, message)
+        if run is not None:
+            runs.set_input(tx, run.run_id, run.input)
+
+    return unit

@@ -1,0 +1,121 @@
+"""Driver: lets the agent work on a run within its time, until it ended or waits for a person. For manager.py."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from contextlib import aclosing
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from bot.runs import endings
+from bot.store import run_events, runs
+from bot.store.errors import StoreError
+from harness.context import RUN_INPUT
+from harness.events import ApprovalRequested, Finished
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from bot.approvals.desk import ApprovalDesk
+    from bot.budgets import Budgets
+    from bot.patience import PatientStore
+    from bot.runs.active import ActiveRun
+    from bot.runs.endings import Ending
+    from bot.runs.presented import Presented
+    from bot.store.rows import RunRow
+    from channels.base import Clock
+    from harness.ports import AnyRunEvent, Harness
+
+log = logging.getLogger(__name__)
+
+ATTEMPTS = 3
+"""Starts without progress after which a run is a dead letter."""
+
+
+class Driver:
+    """seconds: that a run may take altogether, without those that it waits."""
+
+    def __init__(
+        self,
+        store: PatientStore,
+        clock: Clock,
+        seconds: float,
+        presented: Presented,
+        budgets: Budgets,
+        approvals: ApprovalDesk,
+        on_dead_letter: Callable[[RunRow], None],
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._seconds = seconds
+        self._presented = presented
+        self._budgets = budgets
+        self._approvals = approvals
+        self._on_dead_letter = on_dead_letter
+
+    async def drive(self, active: ActiveRun, harness: Harness) -> Ending | None:
+        """Start the run, or go on with it. None: it waits for a person, and that is recorded and asked."""
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        try:
+            async with asyncio.timeout(max(0.0, self._seconds - active.worked)) as limit:
+                return await self._work(active, harness)
+        except StoreError:
+            raise  # another process has the database, or it is closed: the run is not ours to end
+        except Exception as error:
+            if isinstance(error, TimeoutError) and limit.expired():
+                return endings.timed_out(self._seconds, active.view, active.texts)
+            return _broken(active, error)
+        finally:
+            active.worked += loop.time() - began
+
+    async def decided(self, active: ActiveRun) -> Ending | None:
+        """Wait until all that the run asked for is decided."""
+        try:
+            await self._approvals.wait(active)
+        except StoreError:
+            raise
+        except Exception as error:
+            return _broken(active, error)
+        return None
+
+    async def _work(self, active: ActiveRun, harness: Harness) -> Ending | None:
+        if active.row.attempt == 0 and (refused := await self._budgets.refusal(active.row, active.texts)) is not None:
+            return endings.refused(*refused)
+        head = await harness.head(active.row.thread_id)
+        now = self._clock.now()
+        active.row = await self._store.write(lambda tx: runs.start(tx, active.row.run_id, head, now, self._store.epoch))
+        if active.row.attempt > ATTEMPTS:
+            self._on_dead_letter(active.row)
+            return endings.gave_up(ATTEMPTS, active.view, active.texts)
+        seq = await self._store.read(lambda tx: run_events.last_seq(tx, active.row.run_id))
+        run_input = RUN_INPUT.validate_json(active.row.input)
+        last: AnyRunEvent | None = None
+        asked: list[ApprovalRequested] = []
+        events = harness.run(active.context, run_input, attempt=active.row.attempt, next_seq=(seq or 0) + 1)
+        async with aclosing(events):
+            async for event in events:
+                active.view.apply(event, active.texts)
+                active.record.add(event)
+                active.bridge.publish(event)
+                last = event
+                asked += [event] if isinstance(event, ApprovalRequested) else []
+        if isinstance(last, ApprovalRequested):
+            await self._approvals.ask(active, asked)
+            return None
+        active.view.notices += await self._budgets.notices(active.row, last, active.texts)
+        return self._ending(active, last)
+
+    def _ending(self, active: ActiveRun, last: AnyRunEvent | None) -> Ending:
+        files = last.files if isinstance(last, Finished) else ()
+        outgoing = self._presented.outgoing(files, active.row.address.account, active.texts)
+        active.view.notices += outgoing.sentences
+        ending = endings.told(active.row.run_id, active.context.model, last, active.view, active.texts)
+        return replace(ending, message=replace(ending.message, files=outgoing.files))
+
+
+def _broken(active: ActiveRun, error: Exception) -> Ending:
+    """A defect, of whatever kind, must not leave a conversation without an ending."""
+    log.error("run %s broke", active.row.run_id, exc_info=error)
+    return endings.broken(type(error).__name__, active.context.model, active.view, active.texts)

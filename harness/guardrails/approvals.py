@@ -1,0 +1,65 @@
+"""What persons decided on tool calls: the port behind "ask", with its twin in memory, and what one run knows of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from harness.context import RunContext
+
+CallKey = tuple[str, str]
+"""(call within its run, hash of its exact arguments): what a decision is bound to."""
+
+
+@dataclass(frozen=True, slots=True)
+class Approval:
+    """A decision on one call. reason: why it was denied, in the words of who did, or ""."""
+
+    allowed: bool
+    reason: str = ""
+
+
+class Approvals(Protocol):
+    """The durable record of decisions; the gateway fills it with what persons answer."""
+
+    async def decisions(self, run_id: str) -> Mapping[CallKey, Approval]:
+        """All of a run."""
+
+    async def granted(self, ctx: RunContext, tool: str, coverage: str) -> bool:
+        """Whether it was allowed for the whole chat, for this speaker."""
+
+    async def room(self, ctx: RunContext) -> int:
+        """How many more requests may be put to people now, in this run and this chat."""
+
+
+@dataclass(slots=True)
+class RunApprovals:
+    """Of one start of a run. decided: before it. asking: requests that it makes itself."""
+
+    decided: Mapping[CallKey, Approval] = field(default_factory=dict)
+    asking: int = 0
+
+
+@dataclass(slots=True)
+class MemoryApprovals:
+    """Approvals in memory. grants: (tool, coverage)."""
+
+    most: int = 10
+    by_run: dict[str, dict[CallKey, Approval]] = field(default_factory=dict)
+    grants: set[tuple[str, str]] = field(default_factory=set)
+
+    async def decisions(self, run_id: str) -> Mapping[CallKey, Approval]:
+        return dict(self.by_run.get(run_id, {}))
+
+    async def granted(self, ctx: RunContext, tool: str, coverage: str) -> bool:
+        return (tool, coverage) in self.grants
+
+    async def room(self, ctx: RunContext) -> int:
+        return self.most - len(self.by_run.get(ctx.run_id, {}))
+
+    def decide(self, run_id: str, key: CallKey, approval: Approval) -> None:
+        """Take a person's answer; the first one counts."""
+        self.by_run.setdefault(run_id, {}).setdefault(key, approval)

@@ -1,0 +1,91 @@
+"""Whether a shell command fits the patterns of a rule: each command that it would run is looked at by itself. Pure.
+
+A pattern that allows has to fit all of them, as they are written and as they run; and what a reader cannot know before
+(a substitution, a variable that is set for the command, a file that it writes) is never allowed by one.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from harness.guardrails.patterns import fits_words
+from sandbox.shell_parts import DEEPEST, Unreadable
+from sandbox.shell_reader import parsed
+from sandbox.shell_script import all_pipelines
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from sandbox.shell_parts import Command, Script
+
+NOWHERE = "/dev/null"
+_FUNCTION = re.compile(r"\(\s*\)|(?:^|[\s;&|])function\s")
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """What a command would run. plain: nothing of it is only known when it runs."""
+
+    commands: tuple[tuple[str, ...], ...]
+    plain: bool
+
+
+def read(command: str) -> Read | None:
+    """None: it cannot be read for sure."""
+    if _CONTROL.search(command):
+        return None
+    try:
+        script = parsed(command)
+        written = [each for pipeline in _written(script) for each in pipeline]
+        run = [each for pipeline in all_pipelines(script) for each in pipeline]
+    except (Unreadable, RecursionError):
+        return None
+    commands = tuple(dict.fromkeys(_words(each) for each in (*written, *run) if each.words))
+    if not commands:
+        return None
+    certain = "$" not in command and _FUNCTION.search(command) is None
+    return Read(commands, certain and all(map(_is_plain, written)))
+
+
+def all_fit(patterns: Sequence[str], found: Read) -> bool:
+    """For what is allowed: everything that would run fits one of the patterns."""
+    return found.plain and all(_fits(patterns, words) for words in found.commands)
+
+
+def one_fits(patterns: Sequence[str], found: Read) -> bool:
+    """For what is held back: something of what would run fits."""
+    return any(_fits(patterns, words) or _fits(patterns, _short(words)) for words in found.commands)
+
+
+def _fits(patterns: Sequence[str], words: tuple[str, ...]) -> bool:
+    return any(fits_words(pattern, list(words)) for pattern in patterns)
+
+
+def _short(words: tuple[str, ...]) -> tuple[str, ...]:
+    """The program without its folder."""
+    return (words[0].rpartition("/")[2], *words[1:])
+
+
+def _words(command: Command) -> tuple[str, ...]:
+    return tuple(word.text for word in command.words)
+
+
+def _written(script: Script, depth: int = 0) -> Iterator[list[Command]]:
+    if depth > DEEPEST:
+        raise Unreadable("it is nested too deeply")
+    for pipeline in script.pipelines:
+        yield pipeline
+        for command in pipeline:
+            for word in (*command.words, *command.reads, *command.writes):
+                for inner in word.inner:
+                    yield from _written(inner, depth + 1)
+
+
+def _is_plain(command: Command) -> bool:
+    if any(word.inner for word in command.words) or command.given:
+        return False
+    # An assignment in front of a command stands among what it reads, without a name of its own.
+    return not command.reads and all(word.text == NOWHERE and not word.inner for word in command.writes)

@@ -1,0 +1,96 @@
+"""The rules: those of the settings from above, then the built-in ones, then the default. A pure provider."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from harness.guardrails.commands import all_fit, one_fits, read
+from harness.guardrails.patterns import fits_anywhere, fits_glob, fits_whole
+from harness.guardrails.port import Verdict
+from harness.mcp.names import MCP
+from sandbox.base import Isolation
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from harness.guardrails.commands import Read
+    from harness.guardrails.config import GuardrailSettings, RuleSettings
+    from harness.guardrails.port import GuardRequest
+
+SHELL = "bash"
+UNREADABLE = "The command cannot be read for sure, so no rule can decide on it."
+ON_THE_HOST = "Commands are not isolated on this machine."
+DESTRUCTIVE = "Its server says that it may change or delete things."
+DENIED = "The rules of this gateway do not allow it."
+NO_COMMAND = ""
+
+
+class Rules:
+    """GuardrailProvider by the settings."""
+
+    def __init__(self, settings: GuardrailSettings) -> None:
+        self._settings = settings
+
+    async def evaluate(self, request: GuardRequest) -> Verdict:
+        return self.decided(request)
+
+    def decided(self, request: GuardRequest) -> Verdict:
+        """What a rule cannot be sure of is asked, unless a later one denies it."""
+        command = request.args.get("command", NO_COMMAND) if request.tool == SHELL else NO_COMMAND
+        found = read(command) if isinstance(command, str) and self._reads_commands else None
+        unsure = False
+        for rule in self._settings.rules:
+            if not _fits_otherwise(rule, request):
+                continue
+            if rule.command and found is None:
+                unsure = True
+            elif not rule.command or _fits_command(rule, found):
+                return _sure(Verdict(rule.decision, rule.reason), unsure)
+        verdict = built_in(request) if self._settings.builtin else None
+        return _sure(verdict or Verdict(self._settings.default), unsure)
+
+    @property
+    def _reads_commands(self) -> bool:
+        return any(rule.command for rule in self._settings.rules)
+
+
+def built_in(request: GuardRequest) -> Verdict | None:
+    """Commands that nothing holds are asked for, and servers' tools that may do harm. None: no opinion."""
+    if request.tool == SHELL and request.isolation == Isolation.NONE:
+        return Verdict("ask", ON_THE_HOST)
+    about = request.metadata.get(MCP)
+    if isinstance(about, dict) and about.get("destructive", True):
+        return Verdict("ask", DESTRUCTIVE)
+    return None
+
+
+def _sure(verdict: Verdict, unsure: bool) -> Verdict:
+    if unsure and verdict.decision == "allow":
+        return Verdict("ask", UNREADABLE)
+    return Verdict("deny", verdict.reason or DENIED) if verdict.decision == "deny" else verdict
+
+
+def _fits_otherwise(rule: RuleSettings, request: GuardRequest) -> bool:
+    """All of it but the command."""
+    if rule.speaker is not None and (rule.speaker == "admin") != request.speaker.is_admin:
+        return False
+    if rule.place is not None and (rule.place == "group") != request.is_group:
+        return False
+    return fits_glob(rule.tool, request.tool) and _fit_arguments(rule, request.args)
+
+
+def _fit_arguments(rule: RuleSettings, args: Mapping[str, Any]) -> bool:
+    fits = fits_whole if rule.decision == "allow" else fits_anywhere
+    return all(name in args and fits(expression, _text(args[name])) for name, expression in rule.arguments.items())
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, sort_keys=True, default=str)
+
+
+def _fits_command(rule: RuleSettings, found: Read | None) -> bool:
+    if found is None:
+        return False
+    return all_fit(rule.command, found) if rule.decision == "allow" else one_fits(rule.command, found)

@@ -1,0 +1,124 @@
+"""The arguments of a call as a person reads them before they decide: nothing hidden, overlong or secret. Pure.
+
+What cannot be seen, or looks like something else, is written out as \\u{...}; long blanks are counted; of a long text
+both ends are shown with the number of characters between them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import unicodedata
+from typing import TYPE_CHECKING, Any
+
+from harness.messages import clean_text
+from harness.tools.lines import masked
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+LONGEST = 1500
+"""Characters of all arguments together."""
+TAIL = 300
+MOST_BLANKS = 8
+MOST_LINES = 40
+MOST_ARGUMENTS = 20
+LONGEST_NAME = 40
+ABOUT = 60
+
+_BLANKS = re.compile(rf" {{{MOST_BLANKS + 1},}}")
+_LINES = re.compile(r"\n(?: *\n){2,}")
+_WORD = re.compile(r"[^\W_]+")
+_LOOKALIKES = ("CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE", "COPTIC", "LISU", "GEORGIAN", "OSAGE")
+_UNSEEN = frozenset({"Cc", "Cf", "Co", "Cn", "Cs", "Zl", "Zp"})
+_EMPTY = frozenset("\u115f\u1160\u3164\uffa0\u2800\u034f\u17b4\u17b5")
+"""Letters and marks that show nothing."""
+
+
+def args_hash(tool: str, args: Mapping[str, Any], place: str) -> str:
+    """Of the exact call. place: where it would run (isolation, the server's definition)."""
+    text = json.dumps([tool, args, place], sort_keys=True, ensure_ascii=True, default=str, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def shown_arguments(tool: str, args: Mapping[str, Any]) -> str:
+    """All arguments of a call, fit for a code block of their own."""
+    command = args.get("command")
+    if tool == "bash" and isinstance(command, str):
+        rest = {name: value for name, value in args.items() if name not in ("command", "description")}
+        text = "\n".join([_safe(command), *_lines(rest)])
+    else:
+        text = "\n".join(_lines(args))
+    return _cut(text)
+
+
+def about(tool: str, args: Mapping[str, Any]) -> str:
+    """One short line for lists: the tool and the beginning of what it is called with."""
+    line = " ".join(shown_arguments(tool, args).split())
+    return line if len(line) <= ABOUT else line[: ABOUT - 1] + "…"
+
+
+def _lines(args: Mapping[str, Any]) -> list[str]:
+    lines = [f"{_safe(str(name))[:LONGEST_NAME]}: {_safe(_text(value))}" for name, value in args.items()]
+    more = len(lines) - MOST_ARGUMENTS
+    return [*lines[:MOST_ARGUMENTS], f"… +{more} arguments"] if more > 0 else lines
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+
+
+def _safe(text: str) -> str:
+    """Masked before anything is cut or written out, so that no part of a secret slips by."""
+    text = masked(clean_text(text.replace("\r\n", "\n")))
+    if not text.isascii():
+        text = _WORD.sub(_distinct, text)
+    text = "".join(_visible(sign, before) for sign, before in zip(text, "\n" + text, strict=False))
+    text = _BLANKS.sub(lambda found: f" ⟨{len(found.group())} blanks⟩ ", text)
+    return _LINES.sub(lambda found: f"\n⟨{found.group().count(chr(10)) - 1} empty lines⟩\n", text)
+
+
+def _visible(sign: str, before: str) -> str:
+    if sign in " \n" or (sign.isascii() and sign.isprintable()):
+        return sign
+    category = unicodedata.category(sign)
+    stacked = category in ("Mn", "Me") and unicodedata.category(before) in ("Mn", "Me")
+    if category in _UNSEEN or category == "Zs" or sign in _EMPTY or stacked or _is_variant(sign):
+        return _written_out(sign)
+    return sign
+
+
+def _is_variant(sign: str) -> bool:
+    """A selector of a sign's form, or a letter or sign of ASCII in another dress."""
+    if "\ufe00" <= sign <= "\ufe0f" or "\U000e0100" <= sign <= "\U000e01ef":
+        return True
+    plain = unicodedata.normalize("NFKC", sign)
+    return plain != sign and plain.isascii() and unicodedata.category(sign)[0] in "LNPS"
+
+
+def _distinct(found: re.Match[str]) -> str:
+    """A word of ASCII letters with lookalikes among them, these written out."""
+    word = found.group()
+    if not any(sign.isascii() and sign.isalpha() for sign in word):
+        return word
+    return "".join(_written_out(sign) if _is_lookalike(sign) else sign for sign in word)
+
+
+def _is_lookalike(sign: str) -> bool:
+    return not sign.isascii() and unicodedata.name(sign, "").startswith(_LOOKALIKES)
+
+
+def _written_out(sign: str) -> str:
+    return f"\\u{{{ord(sign):04X}}}"
+
+
+def _cut(text: str) -> str:
+    lines = text.split("\n")
+    if len(lines) > MOST_LINES:
+        left_out = lines[MOST_LINES - 5 : -4]
+        count = sum(map(len, left_out)) + len(left_out)
+        text = "\n".join([*lines[: MOST_LINES - 5], f"… +{count} chars …", *lines[-4:]])
+    if len(text) <= LONGEST:
+        return text
+    return f"{text[: LONGEST - TAIL]}\n… +{len(text) - LONGEST} chars …\n{text[-TAIL:]}"

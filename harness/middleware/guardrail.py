@@ -1,0 +1,161 @@
+"""Guardrail: every tool call is allowed, denied, or put to a person, before anything else knows of it.
+
+Outside EffectGuard, so that a call which waits for a person is not recorded as one that may have happened. Fails
+closed. A decision that a person made is believed before any rule is asked, and counts for the exact arguments alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import logging
+from typing import TYPE_CHECKING, Any
+
+from langchain.agents.middleware import AgentMiddleware
+from langchain_core.messages import ToolMessage
+from langgraph.types import interrupt
+
+from harness.frames import neutral
+from harness.guardrails.approvals import Approval
+from harness.guardrails.port import GuardRequest, Verdict
+from harness.guardrails.shown import args_hash, shown_arguments
+from harness.mcp.names import MCP
+from harness.messages import clean_text
+from harness.middleware.effects import call_place
+from harness.signals import ApprovalNeeded, scope_of, tell
+from harness.tools.lines import one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from langchain.agents.middleware import ToolCallRequest
+    from langgraph.types import Command
+
+    from harness.guardrails.approvals import Approvals
+    from harness.guardrails.port import GuardrailProvider
+
+log = logging.getLogger(__name__)
+
+SHELL = "bash"
+LONGEST_REASON = 300
+DENIED = (
+    "This call was not made, the gateway's rules deny it. {reason} Do what the person wants in another way, or tell "
+    "them why you cannot; do not try to get it past this check."
+)
+REFUSED = (
+    "This call was not made: the person who was asked did not allow it. {reason}Do not make it again or in another "
+    "form; go on without it, or ask the person what they want instead."
+)
+SAID = "They said: {reason}. "
+TOO_MANY = (
+    "This call was not made: it needs a person's approval, and too many were asked for already. Make no more calls "
+    "that need one in this turn; tell the person what you could not do."
+)
+NOT_FROM_HERE = "nobody can be asked from within a subagent, so hand this step back to who delegated to you"
+BROKEN = "It could not be checked, and what cannot be checked is not done."
+
+
+class Guardrail(AgentMiddleware[Any, Any, Any]):
+    """provider_seconds: how long it may take to decide. isolation: of the sandbox's commands."""
+
+    def __init__(
+        self, provider: GuardrailProvider, approvals: Approvals, *, provider_seconds: float, isolation: str
+    ) -> None:
+        super().__init__()
+        self._provider = provider
+        self._approvals = approvals
+        self._seconds = provider_seconds
+        self._isolation = isolation
+
+    async def awrap_tool_call(
+        self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[ToolMessage | Command[Any]]]
+    ) -> ToolMessage | Command[Any]:
+        scope, call = scope_of(request.runtime), request.tool_call
+        metadata = dict(request.tool.metadata or {}) if request.tool is not None else {}
+        digest = args_hash(call["name"], call["args"], self._where(call["name"], metadata))
+        place = call_place(request)
+        decided = scope.approvals.decided.get((place, digest))
+        if decided is None:
+            verdict = await self._verdict(request, metadata)
+            if verdict.decision == "allow":
+                return await handler(request)
+            if verdict.decision == "deny":
+                log.warning("a call of %s was denied: %s", call["name"], verdict.reason)
+                return _error(request, DENIED.format(reason=verdict.reason))
+            decided = await self._asked(request, verdict, place, digest, metadata)
+        if decided is None:
+            return _error(request, TOO_MANY)
+        if decided.allowed:
+            return await handler(request)
+        said = one_line(decided.reason, LONGEST_REASON).rstrip(".")
+        return _error(request, REFUSED.format(reason=SAID.format(reason=said) if said else ""))
+
+    async def _verdict(self, request: ToolCallRequest, metadata: dict[str, Any]) -> Verdict:
+        """The provider's decision; whatever goes wrong with it is a denial."""
+        ctx = scope_of(request.runtime).ctx
+        guarded = GuardRequest(
+            tool=request.tool_call["name"],
+            args=request.tool_call["args"],
+            speaker=ctx.speaker,
+            is_group=ctx.is_group,
+            account=ctx.account,
+            conversation=ctx.conversation,
+            isolation=self._isolation,
+            metadata=metadata,
+        )
+        try:
+            async with asyncio.timeout(self._seconds):
+                verdict: object = await self._provider.evaluate(guarded)
+        except Exception as error:  # an operator's provider may raise anything
+            log.error("a tool call could not be checked, so it is denied", exc_info=error)
+            return Verdict("deny", BROKEN)
+        if not isinstance(verdict, Verdict) or verdict.decision not in ("allow", "deny", "ask"):
+            log.error("the guardrail's provider gave no verdict but %s, so the call is denied", type(verdict).__name__)
+            return Verdict("deny", BROKEN)
+        return verdict
+
+    async def _asked(
+        self, request: ToolCallRequest, verdict: Verdict, place: str, digest: str, metadata: dict[str, Any]
+    ) -> Approval | None:
+        """A person's decision: that for the whole chat, or the graph waits here for one. None: no more can be asked."""
+        scope, call = scope_of(request.runtime), request.tool_call
+        name, coverage = call["name"], _coverage(call["name"], digest, metadata)
+        if await self._approvals.granted(scope.ctx, name, coverage):
+            return Approval(allowed=True)
+        if scope.depth > 0:
+            return Approval(allowed=False, reason=NOT_FROM_HERE)
+        scope.approvals.asking += 1
+        if await self._approvals.room(scope.ctx) < scope.approvals.asking:
+            log.warning("run %s asks for too many approvals", scope.ctx.run_id)
+            return None
+        asked = {
+            "prompt_id": "a" + hashlib.sha256(f"{scope.ctx.run_id}/{place}/{digest}".encode()).hexdigest()[:31],
+            "call_id": place,
+            "tool": name,
+            "args_masked": shown_arguments(name, call["args"]),
+            "args_hash": digest,
+            "requester": scope.ctx.speaker.id,
+            "reason": one_line(verdict.reason, LONGEST_REASON),
+            "coverage": coverage,
+        }
+        tell(request.runtime, ApprovalNeeded(asked))
+        answer = interrupt(asked)
+        return Approval(allowed=answer.get("allowed") is True, reason=str(answer.get("reason", "")))
+
+    def _where(self, name: str, metadata: dict[str, Any]) -> str:
+        about = metadata.get(MCP)
+        definition = str(about.get("digest", "")) if isinstance(about, dict) else ""
+        return self._isolation if name == SHELL else definition
+
+
+def _coverage(name: str, digest: str, metadata: dict[str, Any]) -> str:
+    """What "for this chat" covers: of the shell this one command, of others the tool as it is defined now."""
+    if name == SHELL:
+        return f"call:{digest}"
+    about = metadata.get(MCP)
+    return f"tool:{about.get('server', '')}/{about.get('digest', '')}" if isinstance(about, dict) else "tool:"
+
+
+def _error(request: ToolCallRequest, text: str) -> ToolMessage:
+    call = request.tool_call
+    return ToolMessage(neutral(clean_text(text)), tool_call_id=call["id"] or "", name=call["name"], status="error")

@@ -1,0 +1,76 @@
+"""ask_clarification: the agent asks the person and the turn ends; the next message, or an option's button, answers.
+
+Only the lead agent has it. What a model writes into a call is taken as it comes (`asked`), for the call ends the turn:
+a refusal of its arguments could not be answered any more.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from langchain_core.tools import tool
+
+from harness.messages import clean_text
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from langchain_core.tools import BaseTool
+
+ASK = "ask_clarification"
+MOST_OPTIONS = 6
+LONGEST_OPTION = 200
+LONGEST_TEXT = 4000
+"""Characters of a question, and of what is said before it."""
+WAS_ASKED = "The person was asked. Their next message is the answer, or changes the subject."
+
+Kind = Literal["missing_info", "ambiguous_requirement", "approach_choice", "risk_confirmation", "suggestion"]
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A question as it is shown. options: what can be answered by a button; empty for an open question."""
+
+    text: str
+    options: tuple[str, ...] = ()
+
+
+def asked(args: Mapping[str, Any]) -> Asked | None:
+    """The question of a call; None when it asks nothing."""
+    question, context = _text(args.get("question")), _text(args.get("context"))
+    text = "\n\n".join(part for part in (context, question) if part)
+    given = args.get("options")
+    options = [_option(each) for each in given] if isinstance(given, list) else []
+    distinct = tuple(dict.fromkeys(option for option in options if option))[:MOST_OPTIONS]
+    return Asked(text, distinct) if question or (text and distinct) else None
+
+
+def _text(value: object) -> str:
+    text = clean_text(value).strip() if isinstance(value, str) else ""
+    return text if len(text) <= LONGEST_TEXT else text[: LONGEST_TEXT - 1] + "…"
+
+
+def _option(value: object) -> str:
+    """One line, also of what a model gives as an object or a number."""
+    if isinstance(value, dict):
+        value = next((value[key] for key in ("label", "text", "value", "title") if key in value), "")
+    line = " ".join(clean_text(str(value)).split()) if isinstance(value, str | int | float) else ""
+    return line if len(line) <= LONGEST_OPTION else line[: LONGEST_OPTION - 1] + "…"
+
+
+def ask_tool() -> BaseTool:
+    """The tool, whose result nobody reads before the person has answered."""
+
+    @tool(ASK, return_direct=True)
+    async def ask_clarification(
+        question: Annotated[str, "One short question, in the person's language."],
+        kind: Annotated[Kind, "Why you ask."] = "missing_info",
+        options: Annotated[list[str] | None, "At most 6 short answers to choose from; leave out if open."] = None,
+        context: Annotated[str, "What the person has to know to answer; leave out if nothing."] = "",
+    ) -> str:
+        """Ask the person and end the turn: nothing else happens until they answer. Call it alone."""
+        return WAS_ASKED
+
+    ask_clarification.metadata = {"idempotent": True}
+    return ask_clarification

@@ -1,0 +1,129 @@
+"""A run that waits for a person, seen from the gateway: time, crashes, numbers instead of buttons."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from bot.approvals.shown import OPTIONS
+from bot.store import approvals, runs
+from bot.store.approvals import Decided
+from bot.store.rows import RunState
+from bot.texts import LANGUAGES
+from channels.memory import NO_BUTTONS
+from harness.events import ApprovalRequested, Question
+from tests.bot.core import ANN, Core, core
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+    from pathlib import Path
+
+    from bot.texts.catalogue import Texts
+    from harness.ports import AnyRunEvent
+    from tests.bot.scripted_harness import Teller
+
+
+def asks(c: Core, text: str, *, seconds: float = 1800) -> None:
+    """For that message the agent wants to send a letter, and tells in the end whether it was allowed."""
+
+    async def script(tell: Teller) -> AsyncGenerator[AnyRunEvent, None]:
+        run_id = tell.ctx.run_id
+        decided = await c.store.read(lambda tx: approvals.decisions(tx, run_id))
+        if decided:
+            (approval,) = decided.values()
+            yield tell.answer(f"allowed: {approval.allowed} {approval.reason}".strip())
+            return
+        about: dict[str, Any] = {"prompt_id": f"a{run_id[:20]}", "call_id": "1", "tool": "send", "args_hash": "f" * 64}
+        about |= {"args_masked": "to: ```\nall", "requester": ANN, "reason": "", "coverage": "tool:"}
+        yield tell(ApprovalRequested, expires_at=c.clock.now() + timedelta(seconds=seconds), **about)
+
+    c.harness.scripts[text] = script
+
+
+async def say(c: Core, text: str, person: str = ANN) -> None:
+    await c.say(text, person)
+    await c.clock.advance(2)
+
+
+async def states(c: Core) -> list[RunState]:
+    return [row.state for row in await c.store.read(runs.unended)]
+
+
+async def test_a_number_decides_where_there_are_no_buttons(tmp_path: Path) -> None:
+    async with core(tmp_path, mode=NO_BUTTONS) as c:
+        asks(c, "send it")
+        await say(c, "send it")
+        assert "````\nto: ```\nall\n````" in c.texts()[-1]
+        assert "1. Allow once\n2. Allow for this chat\n3. Deny\n4. Deny\\, and say why" in c.texts()[-1]
+        assert await states(c) == [RunState.WAITING]
+        await say(c, "1")
+        await c.answered()
+        assert "allowed: True" in c.texts()
+        assert c.harness.asked == ["send it", "send it"]
+
+
+async def test_the_reason_is_the_next_message_also_there(tmp_path: Path) -> None:
+    async with core(tmp_path, mode=NO_BUTTONS) as c:
+        asks(c, "send it")
+        await say(c, "send it")
+        await say(c, "4")
+        await say(c, "not on a Sunday")
+        await c.answered()
+        assert "allowed: False not on a Sunday" in c.texts()
+
+
+async def test_time_decides_also_after_crashes_and_no_attempt_is_counted(tmp_path: Path) -> None:
+    async with core(tmp_path) as c:
+        asks(c, "send it", seconds=600)
+        await say(c, "send it")
+        for _ in range(5):
+            await c.crash()
+            await c.start()
+            await c.clock.advance(60)
+        assert await states(c) == [RunState.WAITING]
+        assert c.dead == []
+        assert {start.attempt for start in c.harness.starts} == {1}
+        await c.clock.advance(400)
+        await c.answered()
+        assert "allowed: False" in c.texts()
+        assert sum("decided in time" in text for text in c.texts()) == 1
+        assert len(c.texts()) == 2
+
+
+async def test_what_waits_is_told_for_what_and_stop_ends_it(tmp_path: Path) -> None:
+    async with core(tmp_path) as c:
+        asks(c, "send it")
+        await say(c, "send it")
+        await say(c, "and then?")
+        assert c.texts()[-1].startswith("Queued. First I need your decision: send")
+        await say(c, "/stop")
+        await c.answered()
+        assert any("stopped before a decision" in text for text in c.texts())
+        assert c.texts()[-1] == "echo: and then?"
+        assert await states(c) == []
+
+
+async def test_a_question_with_options_is_answered_by_its_number(tmp_path: Path) -> None:
+    async with core(tmp_path, mode=NO_BUTTONS) as c:
+        expires = c.clock.now() + timedelta(days=7)
+
+        def question(tell: Teller) -> AnyRunEvent:
+            run_id = f"q{tell.ctx.run_id}"
+            return tell(Question, prompt_id=run_id, text="Which?", options=("this", "that"), expires_at=expires)
+
+        c.harness.tells("do it", question, lambda tell: tell.answer("Which?"))
+        await say(c, "do it")
+        assert c.texts()[-1] == "Which?\n\n1. this\n2. that"
+        await say(c, "2")
+        await c.answered()
+        assert c.harness.asked == ["do it", "that"]
+        assert c.texts()[-1] == "echo: that"
+
+
+@pytest.mark.parametrize("texts", LANGUAGES.values(), ids=LANGUAGES)
+def test_every_language_has_every_word(texts: Texts) -> None:
+    assert tuple(texts.approval_buttons) == OPTIONS
+    assert set(texts.approval_decided) == {str(each) for each in Decided}
+    assert set(OPTIONS) | {"not_yours", "taken_back", "over"} == set(texts.approval_answers)
