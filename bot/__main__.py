@@ -85,12 +85,15 @@ def check_config(config: ConfigFile = None, data_dir: DataDir = None) -> None:
     """Check the configuration and try the sandbox, without starting the gateway; print a summary, or every problem
     found (exit code 78)."""
     settings, path = _settings(config, data_dir)
+    from bot import servers
     from bot.sandboxes import probe
     from bot.settings.summary import describe
 
     typer.echo(f"config    {path or 'none: the built-in default'}")
     typer.echo(describe(settings))
     typer.echo(f"sandbox   {probe(settings)}")
+    for server in servers.probe(settings):
+        typer.echo(f"mcp       {server}")
     typer.echo("OK")
 
 

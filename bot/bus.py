@@ -17,6 +17,8 @@ from channels.message import INBOUND_EVENT
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 
+    from sqlalchemy import Connection
+
     from bot.store import Store
     from channels.message import InboundEvent
 
@@ -68,6 +70,19 @@ class MessageBus:
         self._accepting.add(accepting)
         accepting.add_done_callback(self._accepting.discard)
         await asyncio.shield(accepting)
+
+    async def originate(self, event: InboundEvent, unit: Callable[[Connection], bool]) -> None:
+        """Commit an event of the gateway's own together with `unit`, which says whether it is to be at all.
+
+        To be called again after StoreError: what had been committed all the same is handed over then.
+        """
+
+        def whole(tx: Connection) -> InboxRow | None:
+            return inbox.ADD_EVENTS.run(tx, [event])[0] if unit(tx) else inbox.still_new(tx, event)
+
+        row = await self._store.write(whole)
+        if row is not None:
+            await self._waiting.put(Inbound(row.id, event))
 
     async def _accept(self, kept: Sequence[InboundEvent]) -> None:
         rows = await self._store.add(inbox.ADD_EVENTS, kept)

@@ -27,11 +27,15 @@ if TYPE_CHECKING:
     from channels.base import Channel
     from channels.capabilities import Capabilities
     from channels.message import Address, Message, OutboundMessage
+    from harness.events import Question
 
 WAITING = "waiting"
 RETRY = "retry"
+CLARIFY = "clarify"
 RUN_NOW, DROP = "now", "drop"
 LIFE = timedelta(days=7)
+LABEL = 60
+"""Characters of an option on its button."""
 LOOKED_BACK = 50
 """Messages of the bot in a chat among which a number looks for its question."""
 
@@ -83,6 +87,19 @@ def retry_buttons(run: RunRow, texts: Texts) -> tuple[tuple[Button, ...], ...]:
     return (row_of(_retry_id(run), texts.button_retry),)
 
 
+def clarify_question(asked: Question, run: RunRow, now: datetime) -> PromptRow:
+    """What the agent asked, with answers to choose from."""
+    life = asked.expires_at - now
+    prompt = question(CLARIFY, asked.prompt_id, run.conversation, list(asked.options), now, life=life)
+    return replace(prompt, run_id=run.run_id)
+
+
+def clarify_buttons(asked: Question) -> tuple[tuple[Button, ...], ...]:
+    """One below the other; what is too long for a button is whole in the text."""
+    labels = [option if len(option) <= LABEL else f"{option[: LABEL - 1]}…" for option in asked.options]
+    return tuple((button,) for button in row_of(asked.prompt_id, *labels))
+
+
 def chosen(prompt: PromptRow, index: int) -> tuple[str, str]:
     """(what to do, run id) of a pressed button; empty when there is no such option."""
     options = json.loads(prompt.options)
@@ -110,19 +127,20 @@ def typed_number(text: str) -> int | None:
 def may_be_number(message: Message, channel: Channel | None) -> bool:
     """Whether a message may be the number of an option that stands in its chat. channel: the one it came by."""
     without = channel is not None and not channel.capabilities.buttons
-    return without and not message.attachments and typed_number(message.text) is not None
+    typed = not message.attachments and not message.dictated
+    return without and typed and typed_number(message.text) is not None
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
-    """One that stands in a chat. data: of its buttons, in the order of their numbers."""
+class Standing:
+    """A question that stands in a chat. data: of its buttons, in the order of their numbers."""
 
     prompt: PromptRow
     reply_key: str
     data: tuple[str, ...]
 
 
-def questions(tx: Connection, conversation: str, address: Address, now: datetime) -> list[Question]:
+def questions(tx: Connection, conversation: str, address: Address, now: datetime) -> list[Standing]:
     """What a number may answer in a conversation, newest first: questions without an answer yet, up to the last thing
     that the agent said there, for a number below that is meant for the agent."""
     found = []
@@ -131,10 +149,15 @@ def questions(tx: Connection, conversation: str, address: Address, now: datetime
         data = _data(body, run)
         prompt = prompts.load(tx, data[0].partition(":")[0]) if data else None
         if prompt is not None and prompt.conversation == conversation and prompt.answer is None:
-            found += [Question(prompt, reply_key, data)] if prompt.expires_at > now else []
-        if run is not None and run.conversation == conversation and run.started_at is not None:
+            found += [Standing(prompt, reply_key, data)] if prompt.expires_at > now else []
+        if run is not None and run.conversation == conversation and _has_spoken(run):
             break
     return found
+
+
+def _has_spoken(run: RunRow) -> bool:
+    """What waits for a decision has asked for it, however late its own draft was sent."""
+    return run.started_at is not None and run.state is not RunState.WAITING
 
 
 def _data(body: str, run: RunRow | None) -> tuple[str, ...]:

@@ -191,6 +191,7 @@ def describe(status: dict[str, Any]) -> str:
         lines.append(f"  {connection_['account']}: {connection_['state']}, {age}{detail}")
     if sandbox := status.get("sandbox"):
         lines.append(f"  sandbox {sandbox}")
+    lines += [f"  mcp {server['text']}" for server in status.get("mcp", ())]
     return "\n".join(lines)
 
 

@@ -31,11 +31,18 @@ from bot.runs.active import RunLimits
 from bot.runs.manager import RunManager
 from bot.runs.presented import Presented
 from bot.sandboxes import Sandboxes
+from bot.schedule.book import ScheduleBook, scheduling
+from bot.schedule.timer import Timer
+from bot.souls import AgentChoices
+from bot.spending import make_spending
 from bot.status import StatusPage
 from bot.store import access
 from bot.tasks import Tasks
+from bot.titles import Titles
 from bot.uploads import MEGABYTE, Uploads
+from bot.voice.make import make_hearing
 from channels.console.channel import ConsoleChannel
+from harness.mcp.pool import McpPool
 
 if TYPE_CHECKING:
     from bot.clock import SystemClock
@@ -73,12 +80,24 @@ class Gateway:
         self._sandboxes = Sandboxes(settings.sandbox, settings.data_dir, settings.network_route)
         audit = AuditFile(settings.data_dir / AUDIT_LOG, redact)
         spool = settings.data_dir / "spool"
-        self._agent = Agent(settings, patient, clock, self._sandboxes, audit, spool)
+        self._servers = McpPool(
+            settings.mcp_servers, folder=settings.data_dir, route=settings.network_route, clock=clock, learn=redact.add
+        )
+        self._spending = spending = make_spending(patient, clock, settings.budgets, settings.prices, settings.zone)
+        self._schedules = ScheduleBook(patient, settings.schedules, lambda: self._timer.wake())
+        self._agents = AgentChoices.of(settings)
+        self._agent = Agent(
+            *(settings, patient, clock, self._sandboxes, audit, spool, self._servers, spending.meter),
+            spending.budgets,
+            scheduling(settings, self._schedules),
+            self._agents.definitions,
+        )
         self._connections = Connections(settings, patient, clock, self._tasks)
         self._delivery = Delivery(store, clock, redact, lease_valid=store.lease_valid, on_moved=self._chat_moved)
         responder = Responder(patient, self._delivery, clock, self._conversation_tasks)
         self._access = make_access(settings, self._connections, patient, self._delivery, responder, clock)
         self._presented = Presented(spool, self._tasks, self._connections.capabilities)
+        self._hearing = make_hearing(settings, self._sandboxes, clock)
         self._runs = RunManager(
             store=patient,
             delivery=self._delivery,
@@ -86,7 +105,13 @@ class Gateway:
             clock=clock,
             limits=RunLimits(settings.limits.concurrent_runs, settings.limits.run_seconds),
             presented=self._presented,
+            meter=spending.meter,
+            budgets=spending.budgets,
+            hearing=self._hearing,
             on_dead_letter=self._dead_letter,
+            on_answer=Titles(
+                settings.title, patient, self._agent.harness, clock, self._tasks, settings.prices
+            ).answered,
         )
         self._status = StatusPage(
             version=version("antler"),
@@ -96,9 +121,12 @@ class Gateway:
             clock=clock,
             waiting=lambda: self._manager.waiting,
             sandbox=lambda: self._sandboxes.facts,
+            servers=lambda: self._servers.facts,
         )
+        self._uploads = Uploads(_upload_limits(settings), clock, self._sandboxes.owner)
         self._manager = self._make_manager(patient, responder)
         self._bus = MessageBus(store, self._manager.gate.passes_by, self._manager.gate.learn)
+        self._timer = Timer(patient, self._bus.originate, clock, settings.channels)
 
     def _make_manager(self, store: PatientStore, responder: Responder) -> ChannelManager:
         settings, clock, desk = self._settings, self._clock, self._access.desk
@@ -108,7 +136,7 @@ class Gateway:
             runs=self._runs,
             responder=responder,
             delivery=self._delivery,
-            uploads=Uploads(_upload_limits(settings), clock, self._sandboxes.owner),
+            uploads=self._uploads,
             with_text=Converter(self._sandboxes, wanted=settings.uploads.convert),
             background=Background(),
             clock=clock,
@@ -118,10 +146,18 @@ class Gateway:
             queue_limit=limits.queued_per_conversation,
             queue_total=limits.queued_total,
             channel=self._connections.channels.get,
+            agents=self._agents,
         )
         return ChannelManager(
             ports=ports,
-            commands=make_commands(responder, self._status, _model_choices(settings), clock, desk),
+            commands=make_commands(
+                *(responder, self._status, _model_choices(settings), clock, desk, self._schedules),
+                store=store,
+                runs=self._runs,
+                spending=self._spending,
+                pictures=self._presented,
+                agents=self._agents,
+            ),
             desk=desk,
             door=self._access.door,
             flood=FloodGate(clock, limits.messages_per_minute, limits.message_burst),
@@ -153,12 +189,14 @@ class Gateway:
             self._delivery.register(channel)
         self._attach_terminal()
         await self._delivery.start()
+        await self._uploads.recall(self._store)
         self._tasks.spawn("manager", self._manager.serve(self._bus))
         self._tasks.spawn("control", self._control())
         await self._manager.recover()
         await self._bus.replay()
         for account in self._settings.channels:
             self._tasks.spawn(f"channel {account}", self._receive(account))
+        self._tasks.spawn("schedules", self._timer.serve())
         self._tasks.spawn("agent", self._warm_up())
         self._tasks.spawn("door", self._access.door.tidy())
         keep_runs = timedelta(days=self._settings.data.keep_days)
@@ -245,6 +283,7 @@ class Gateway:
         left = grace - CLOSING_SECONDS - (self._clock.monotonic() - began)
         await self._delivery.close(max(0.1, left))
         await self._conversation_tasks.cancel()
+        await self._hearing.close()
         await self._connections.close()
         if self._terminal is not None:
             await self._terminal
@@ -264,4 +303,4 @@ def _upload_limits(settings: Settings) -> UploadLimits:
 
 
 def _model_choices(settings: Settings) -> list[ModelChoice]:
-    return [ModelChoice(model.name, model.display_name or model.model) for model in settings.models]
+    return [ModelChoice(model.name, model.display_name or model.model, model.thinks) for model in settings.models]

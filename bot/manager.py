@@ -16,6 +16,7 @@ from bot.identity import chat_id, person_id
 from bot.presses import Presses
 from bot.runs.endings import StopReason
 from bot.runs.recovery import left_runs
+from bot.schedule.due import DueSchedules
 from bot.store import conversations
 from bot.texts import language_of, texts_for
 from channels.message import (
@@ -24,6 +25,7 @@ from channels.message import (
     MembershipChanged,
     Message,
     MessageEdited,
+    ScheduleDue,
     Sender,
 )
 from harness.context import RUN_CONTEXT
@@ -78,6 +80,7 @@ class ChannelManager:
         )
         self._conversations = Conversations(ports)
         self._presses = Presses(ports, commands, desk.book, self._conversations)
+        self._due = DueSchedules(ports, desk.book, door.admins, self._conversations, self.gate.key)
         desk.on_shut_out = self._shut_out
 
     async def serve(self, bus: MessageBus) -> None:
@@ -128,7 +131,11 @@ class ChannelManager:
             case ChatMigrated() as moved:
                 await self._migrated(inbound.id, moved)
             case MembershipChanged() as change:
+                if not change.present:
+                    await self._due.left(change)
                 await self._door.joined(inbound.id, change)
+            case ScheduleDue() as due:
+                await self._due.take(inbound.id, due)
             case _:
                 await self._ports.responder.settle([inbound.id], "unreadable")
 

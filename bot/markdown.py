@@ -12,3 +12,8 @@ def plain(text: str) -> str:
     """Markdown that shows `text` as it is: all ASCII punctuation escaped (CommonMark 2.4), no indentation left."""
     visible = INDENTATION.sub(lambda found: "\u00a0" * len(found.group()), text)
     return PUNCTUATION.sub(r"\\\1", visible)
+
+
+def inline(text: str) -> str:
+    """Foreign text inside backquotes: short, on one line, without backquotes of its own."""
+    return " ".join(text.replace("`", "'").split())[:80]

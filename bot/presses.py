@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from bot.approvals.shown import APPROVAL
 from bot.buttons import may_be_number, questions, typed_number
 from bot.commands import Press
 from bot.conversations.mailbox import Task
-from bot.identity import conversation_key, person_id
+from bot.identity import chat_id, conversation_key, is_in_chat, person_id
 from bot.store import outbox, prompts
 from bot.texts import language_of, texts_for
 from channels.message import OutboundMessage
@@ -21,14 +22,14 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from bot.access.book import AccessBook
-    from bot.buttons import Question
+    from bot.buttons import Standing
     from bot.commands import Commands
     from bot.conversations.actor import Conversation
     from bot.conversations.actors import Conversations
     from bot.conversations.ports import ConversationPorts
     from bot.conversations.turns import Spoken
     from bot.store.rows import PromptRow
-    from channels.message import ButtonPressed
+    from channels.message import Address, ButtonPressed
 
 
 RECORDING_SECONDS = 6.0
@@ -66,19 +67,24 @@ class Presses:
             self._ports.tasks.spawn(f"press {press.account}", self._take_later(event_id, press, waited))
             return
         key = conversation_key(press.address, press.sender, policy.group_scope)
-        if prompt is None or reply_key is None or prompt.conversation != key:
+        is_theirs = prompt is not None and _is_asked_there(prompt, key, press.address, is_admin=rules.is_admin(person))
+        if prompt is None or reply_key is None or not is_theirs:
             await self._ports.responder.settle([event_id], "button refused")
             self._acknowledge(press, texts_for(language).button_expired)
             return
         pressed = Press(
             event_id=event_id,
             address=press.address,
+            sender=press.sender,
+            message_id=press.platform_message_id,
             option=int(option),
             reply_key=reply_key,
             person=person,
             language=language,
             is_admin=rules.is_admin(person),
             may_control=rules.may_control(press.address, person),
+            may_speak=rules.may_speak(press.address, press.sender),
+            turns=policy.turns,
         )
 
         async def answer(actor: Conversation) -> None:
@@ -110,19 +116,23 @@ class Presses:
             return True
         return False
 
-    def _typed(self, spoken: Spoken, question: Question, data: str) -> Press:
+    def _typed(self, spoken: Spoken, question: Standing, data: str) -> Press:
         message = spoken.message
         person = person_id(message.account, message.sender.id)
         rules = self._book.policy(message.account).access
         return Press(
             event_id=spoken.id,
             address=message.address,
+            sender=message.sender,
+            message_id=message.platform_message_id,
             option=int(data.partition(":")[2]),
             reply_key=question.reply_key,
             person=person,
             language=spoken.language,
             is_admin=rules.is_admin(person),
             may_control=rules.may_control(message.address, person),
+            may_speak=rules.may_speak(message.address, message.sender),
+            turns=spoken.rules,
         )
 
     async def _tell(self, spoken: Spoken, text: str) -> None:
@@ -136,6 +146,13 @@ class Presses:
         channel = self._ports.channel(press.account)
         if channel is not None:
             self._ports.tasks.spawn(f"acknowledge {press.account}", channel.acknowledge(press, text))
+
+
+def _is_asked_there(prompt: PromptRow, key: str, address: Address, *, is_admin: bool) -> bool:
+    """In the person's own conversation. Administrators decide in all of a group's what its speakers may have done."""
+    if prompt.conversation == key:
+        return True
+    return is_admin and prompt.kind == APPROVAL and is_in_chat(prompt.conversation, chat_id(address))
 
 
 def _prompt(tx: Connection, prompt_id: str, press: ButtonPressed, now: datetime) -> tuple[PromptRow | None, str | None]:

@@ -6,6 +6,7 @@ import base64
 import json
 import logging
 import re
+from collections import deque
 from typing import TYPE_CHECKING
 from urllib.parse import quote, quote_plus
 
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
 MARK = "[redacted]"
 SHORTEST = 8
 """Shorter values are no secrets worth the damage that replacing them everywhere would do."""
+
+MOST_LEARNT = 100
+"""Secrets that `add` brings; of more the oldest are forgotten, which are no longer good for anything."""
 
 SIGN = 6
 """Characters that a text's end must share with a secret's beginning to be held back."""
@@ -30,7 +34,19 @@ class Redactor:
     sign = SIGN - 1
 
     def __init__(self, secrets: Iterable[str]) -> None:
-        forms = sorted({form for secret in secrets if len(secret) >= SHORTEST for form in _forms(secret)}, key=len)
+        self._secrets = frozenset(secrets)
+        self._learnt: deque[str] = deque(maxlen=MOST_LEARNT)
+        self._prepare()
+
+    def add(self, secret: str) -> None:
+        """From now on replace this one too: a token that was got while the process runs."""
+        if secret not in self._secrets and secret not in self._learnt:
+            self._learnt.append(secret)
+            self._prepare()
+
+    def _prepare(self) -> None:
+        known = (secret for secret in (*self._secrets, *self._learnt) if len(secret) >= SHORTEST)
+        forms = sorted({form for secret in known for form in _forms(secret)}, key=len)
         self.longest = len(forms[-1]) if forms else 0
         self._forms = forms
         self._pattern = re.compile("|".join(re.escape(form) for form in reversed(forms))) if forms else None

@@ -62,7 +62,7 @@ class Responder:
     ) -> None:
         """answer a message with a sentence."""
         answer = OutboundMessage(text=text, final=True)
-        reply_to = message.platform_message_id
+        reply_to = message.platform_message_id or None
         await self.answer(event_id, message.address, reply_to, answer, reason=reason, also=also, reply_key=reply_key)
 
     async def tell(

@@ -6,11 +6,12 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from bot.markdown import plain
-from bot.store import usage
+from bot.store import conversations, usage
 from channels.base import ConnectionState
+from harness.souls import DEFAULT
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from bot.conversations.actor import Conversation
     from bot.patience import PatientStore
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from bot.store.rows import ConversationRow
     from bot.texts.catalogue import Texts
     from channels.base import Clock, Health
+    from harness.mcp.pool import ServerFacts
 
 DEAF_AFTER = 90.0
 """Seconds without a sign of life after which a connection that calls itself connected is not believed."""
@@ -50,6 +52,7 @@ class StatusPage:
         clock: Clock,
         waiting: Callable[[], int],
         sandbox: Callable[[], SandboxFacts],
+        servers: Callable[[], Sequence[ServerFacts]] = tuple,
     ) -> None:
         self._version = version
         self._store = store
@@ -58,6 +61,7 @@ class StatusPage:
         self._clock = clock
         self._waiting = waiting
         self._sandbox = sandbox
+        self._servers = servers
         self._began = clock.monotonic()
 
     def connections(self) -> list[Connection]:
@@ -84,10 +88,18 @@ class StatusPage:
             "waiting": self._waiting(),
             "connections": [asdict(connection) for connection in connections],
             "sandbox": str(self._sandbox()),
+            "mcp": [asdict(facts) | {"text": str(facts)} for facts in self._servers()],
         }
 
     async def for_chat(
-        self, conversation: Conversation, row: ConversationRow, model: str, texts: Texts, *, is_admin: bool
+        self,
+        conversation: Conversation,
+        row: ConversationRow,
+        model: str,
+        texts: Texts,
+        *,
+        is_admin: bool,
+        agent: str = DEFAULT,
     ) -> str:
         """Markdown for one conversation: its own connection in full, the others in a word each, why one is stopped; for
         admins also what the sandbox lacks on this machine."""
@@ -99,11 +111,13 @@ class StatusPage:
         if own is not None:
             lines += self._connection_lines(own, texts)
         others = [_in_a_word(c, texts) for c in connections if c.account != row.account]
+        lines += [say["agent"].format(agent=agent)] if agent != DEFAULT else []
         lines.append(say["model"].format(model=model))
         lines.append(await self._thread_line(row, texts))
         lines.append(self._run_line(conversation, texts))
         lines.append(say["queue"].format(count=conversation.load))
         lines += self._sandbox_lines(texts, in_full=is_admin)
+        lines += self._server_lines(texts, in_full=is_admin)
         if others:
             lines.append(say["others"].format(states=", ".join(others)))
         return "\n".join([lines[0], "", *(f"- {line}" for line in lines[1:])])
@@ -121,10 +135,23 @@ class StatusPage:
         line = texts.status["sandbox"].format(provider=facts.provider, state=texts.sandbox_state[facts.state])
         return [line, *(f"  {plain(shortfall)}" for shortfall in facts.shortfalls if in_full)]
 
+    def _server_lines(self, texts: Texts, *, in_full: bool) -> list[str]:
+        """The MCP servers in one line; for admins also why one is not ready, or what of it was refused."""
+        servers = self._servers()
+        if not servers:
+            return []
+        words = [f"{facts.name} {texts.server_state[facts.state]}" for facts in servers]
+        tools = sum(facts.tools for facts in servers)
+        line = texts.status["servers"].format(states=", ".join(words), tools=tools)
+        details = [f"  {plain(f'{facts.name}: {facts.detail}')}" for facts in servers if in_full and facts.detail]
+        return [line, *details]
+
     async def _thread_line(self, row: ConversationRow, texts: Texts) -> str:
-        totals = await self._store.read(lambda tx: usage.thread_totals(tx, row.thread_id))
+        totals, title = await self._store.read(
+            lambda tx: (usage.thread_totals(tx, row.thread_id), conversations.title_of(tx, row.thread_id))
+        )
         tokens = texts.status["tokens"].format(input=totals.input, output=totals.output) if totals.calls else ""
-        title = row.title or texts.status["untitled"]
+        title = plain(title) or texts.status["untitled"]
         return texts.status["thread"].format(title=f"{title} (`{row.thread_id[:8]}`)", tokens=tokens)
 
     def _run_line(self, conversation: Conversation, texts: Texts) -> str:

@@ -6,7 +6,7 @@ import logging
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from bot.store import decisions, inbox, outbox, prompts, runs
+from bot.store import decisions, inbox, outbox, prompts, runs, schedules
 from bot.store.errors import StoreError
 
 if TYPE_CHECKING:
@@ -34,7 +34,8 @@ async def prune(store: Store, clock: Clock, keep_runs: timedelta, presented: Pre
         try:
             for table in (inbox.prune, outbox.prune, decisions.prune, prompts.prune):
                 await _in_portions(store, table, now - KEPT)
-            await _in_portions(store, runs.prune, now - keep_runs)
+            for table in (runs.prune, schedules.prune):
+                await _in_portions(store, table, now - keep_runs)
             await presented.clear_left(store)
         except StoreError as error:
             log.warning("old rows were not removed: %s", error)

@@ -89,6 +89,7 @@ class Message(Event):
     continues: it is in a thread of its own (`address.topic`), in which a conversation goes on without naming the bot
     once it has begun; False where the operator does not want that, and outside threads.
     bundle_key: equal for events that the platform cut from one message (an album, a long paste), else None.
+    dictated: the text was spoken, and the platform wrote it down; it is never a command.
     chat_title: of a group, untrusted text for show.
     """
 
@@ -101,6 +102,7 @@ class Message(Event):
     attachments: tuple[Attachment, ...] = ()
     continues: bool = False
     bundle_key: str | None = None
+    dictated: bool = False
     chat_title: str = ""
     type: Literal["message"] = "message"
 
@@ -146,6 +148,24 @@ class MembershipChanged(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ScheduleDue(Event):
+    """What somebody put off is due: made by the gateway itself, never by an adapter, in the name of `sender`.
+
+    sent_at: when it was due; received_at: when that was noticed. language: to answer in. timezone: to tell times in.
+    reply_to: a message of its topic, where it is in one.
+    """
+
+    schedule_id: str
+    address: Address
+    reply_to: str | None = None
+    sender: Sender
+    text: str
+    language: str
+    timezone: str
+    type: Literal["schedule_due"] = "schedule_due"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Unparsed(Event):
     """An event that the adapter could not read: kept raw (JSON text) as dead, so that nothing is lost silently."""
 
@@ -155,11 +175,12 @@ class Unparsed(Event):
 
 
 InboundEvent = Annotated[
-    Message | MessageEdited | ButtonPressed | ChatMigrated | MembershipChanged | Unparsed, Field(discriminator="type")
+    Message | MessageEdited | ButtonPressed | ChatMigrated | MembershipChanged | ScheduleDue | Unparsed,
+    Field(discriminator="type"),
 ]
-INBOUND_EVENT: TypeAdapter[Message | MessageEdited | ButtonPressed | ChatMigrated | MembershipChanged | Unparsed] = (
-    TypeAdapter(InboundEvent)
-)
+INBOUND_EVENT: TypeAdapter[
+    Message | MessageEdited | ButtonPressed | ChatMigrated | MembershipChanged | ScheduleDue | Unparsed
+] = TypeAdapter(InboundEvent)
 """Turns events to JSON and back, for the inbox."""
 
 

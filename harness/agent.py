@@ -1,4 +1,4 @@
-"""Assembles the lead agent: model, tools, middleware chain, prompt, state, saver; called by runner.py."""
+"""Assembles agents: model, tools, middleware chain, prompt, state, saver; called by agents.py."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import langsmith
 from langchain.agents import create_agent
 
-from harness.middleware import ChainParts, middleware_chain
+from harness.middleware import ChainParts, middleware_chain, subagent_chain
 from harness.signals import RunScope
 from harness.state import ThreadState
 
@@ -48,4 +48,16 @@ def make_lead_agent(
         state_schema=ThreadState,
         context_schema=RunScope,
         checkpointer=saver,
+    )
+
+
+def make_subagent(parts: ChainParts, *, prompt: str, tools: Sequence[BaseTool]) -> Graph:
+    """The compiled graph of one kind of subagents for one model. It keeps nothing: a subagent lives for one task."""
+    return create_agent(
+        parts.model,
+        tools=list(tools),
+        system_prompt=prompt,
+        middleware=subagent_chain(parts),
+        state_schema=ThreadState,
+        context_schema=RunScope,
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from langchain_core.messages import AIMessageChunk
+from langchain_core.messages import AIMessage, AIMessageChunk
 from langchain_core.tools import BaseTool
 from langchain_openai import ChatOpenAI
 from pydantic import PrivateAttr
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Sequence
 
     from langchain_core.language_models import LanguageModelInput
-    from langchain_core.messages import AIMessage
     from langchain_core.outputs import ChatGenerationChunk
     from langchain_core.runnables import Runnable
     from openai import AsyncOpenAI
@@ -43,8 +42,9 @@ class LeanCompletions:
         """The stream of chunks as dicts; whatever needs the SDK's handling goes through it."""
         if not payload.get("stream") or not SDK_ARGUMENTS.isdisjoint(payload):
             return await self._plain.create(**payload)
+        extra = payload.pop("extra_body", None) or {}
         return await self._client.post(
-            "/chat/completions", body=payload, cast_to=object, stream=True, stream_cls=ChunkStream
+            "/chat/completions", body=payload | extra, cast_to=object, stream=True, stream_cls=ChunkStream
         )
 
 
@@ -52,7 +52,7 @@ class TruncatedStreamError(ConnectionError):
     """The stream ended without a finish reason: what came is not the whole answer."""
 
 
-SDK_ARGUMENTS = frozenset({"extra_headers", "extra_query", "extra_body", "timeout"})
+SDK_ARGUMENTS = frozenset({"extra_headers", "extra_query", "timeout"})
 FORMING = frozenset({"strict", "response_format"})
 """Arguments of bind_tools that change the form of the tools."""
 
@@ -84,7 +84,22 @@ class CompatibleChatOpenAI(ChatOpenAI):
     Reasoning: `reasoning_content` (DeepSeek, vLLM, Moonshot) or `reasoning` (OpenRouter, Ollama).
     """
 
+    return_thinking: bool = False
+    """The server wants to see what it thought before each of its answers (DeepSeek and Moonshot, once there were tool
+    calls), and something there even where another model answered: an empty text is not enough."""
+
     _formatted: FormattedTools = PrivateAttr(default_factory=FormattedTools)
+
+    def _get_request_payload(
+        self, input_: LanguageModelInput, *, stop: list[str] | None = None, **kwargs: Any
+    ) -> dict[str, Any]:
+        payload: dict[str, Any] = super()._get_request_payload(input_, stop=stop, **kwargs)
+        if self.return_thinking:
+            messages = self._convert_input(input_).to_messages()
+            for message, sent in zip(messages, payload["messages"], strict=True):
+                if isinstance(message, AIMessage):
+                    sent["reasoning_content"] = message.additional_kwargs.get(REASONING) or " "
+        return payload
 
     def bind_tools(self, tools: Sequence[Any], **kwargs: Any) -> Runnable[LanguageModelInput, AIMessage]:
         if all(kwargs.get(name) is None for name in FORMING):

@@ -2,18 +2,31 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr
+from typing import Any, Self
+
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, model_validator
 
 
 class Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
 
 
+class PriceSettings(Section):
+    """What a model costs, for a million tokens. cached: of what the provider read from its cache; as input if unset."""
+
+    input: float = Field(ge=0, allow_inf_nan=False)
+    output: float = Field(ge=0, allow_inf_nan=False)
+    cached: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+    currency: str = Field(default="USD", pattern=r"^[A-Z]{3}$", description="ISO 4217")
+
+
 class ModelSettings(Section):
     """One entry of `models:`. The first one is the default."""
 
     name: str = Field(
-        description="What people type after /models; letters, digits, dots, dashes", pattern=r"^[\w.:-]{1,64}$"
+        description="What people type after /models; letters, digits, dots, dashes",
+        max_length=64,
+        pattern=r"^[\w.:-]+$",
     )
     use: str = Field(
         default="langchain_openai:ChatOpenAI", description="module:Class of a LangChain chat model, or demo"
@@ -27,6 +40,28 @@ class ModelSettings(Section):
     timeout: float = Field(default=120.0, gt=0, description="Seconds without a byte from the provider")
     supports_vision: bool = False
     context_window: int = Field(default=128_000, gt=0, description="Tokens")
+    price: PriceSettings | None = None
+    supports_thinking: bool = False
+    thinking: bool = Field(default=True, description="Whether it thinks, where it supports that")
+    show_thinking: bool = Field(default=False, description="The newest line of it, until the answer begins")
+    return_thinking: bool = Field(default=False, description="Each request shows it what it thought before")
+    when_thinking_enabled: dict[str, Any] = Field(default={}, description="Added to each request; by the provider")
+    when_thinking_disabled: dict[str, Any] = Field(default={}, description="As above, with `thinking: false`")
+    fallbacks: tuple[str, ...] = Field(
+        default=(), max_length=8, description="Other models, by name, that answer in this order when it cannot"
+    )
+
+    @property
+    def thinks(self) -> bool:
+        """Whether it thinks before it answers."""
+        return self.supports_thinking and self.thinking
+
+    @property
+    def thinking_arguments(self) -> dict[str, Any]:
+        """What its requests hold besides, so that it thinks or does not."""
+        if not self.supports_thinking:
+            return {}
+        return self.when_thinking_enabled if self.thinking else self.when_thinking_disabled
 
 
 class SummarizationSettings(Section):
@@ -34,6 +69,32 @@ class SummarizationSettings(Section):
     keep: int = Field(default=20, ge=2, description="Messages kept verbatim")
     max_share: float = Field(
         default=0.8, gt=0, le=1, description="Or when the history passes this share of context_window"
+    )
+
+
+class LoopSettings(Section):
+    """Equal tool calls (same tool, same arguments) among the newest `window` of a turn."""
+
+    warn: int = Field(default=3, ge=2, description="The model is told that it repeats itself")
+    stop: int = Field(default=5, ge=2, description="No further tool call; the model has to answer")
+    window: int = Field(default=20, ge=2, le=200)
+
+    @model_validator(mode="after")
+    def _in_order(self) -> Self:
+        if not self.warn < self.stop <= self.window:
+            raise ValueError("needs warn < stop <= window")
+        return self
+
+
+class ToolSettings(Section):
+    """One entry of `tools:`, a LangChain tool of the operator's own."""
+
+    use: str = Field(
+        pattern=r"^[A-Za-z_][\w.]*:[A-Za-z_]\w*$", max_length=300, description="module:variable of a LangChain tool"
+    )
+    group: str = Field(default="", max_length=64, pattern=r"^[\w.-]*$", description="What tool_groups names it by")
+    name: str = Field(
+        default="", max_length=64, pattern=r"^[\w-]*$", description="What the model calls it; its own where empty"
     )
 
 

@@ -10,11 +10,15 @@ from pydantic import TypeAdapter
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Speaker:
-    """The person who speaks. id is `account:native id`; display_name is untrusted text."""
+    """The person who speaks. id is `account:native id`; display_name is untrusted text.
+
+    is_person: False for who speaks anonymously or in the name of a chat.
+    """
 
     id: str
     display_name: str
     is_admin: bool = False
+    is_person: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,6 +26,7 @@ class RunContext:
     """Kept with the run row, so that a resume after a restart needs nothing else.
 
     workspace: the thread's folder on this machine (never shown to the model). model: a name of the config's list.
+    schedule: the id of the one that started this turn, "" where a person did.
     """
 
     thread_id: str
@@ -36,13 +41,33 @@ class RunContext:
     workspace: str
     model: str
     agent: str = "default"
+    schedule: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Voice:
+    """What a voice message says, as far as anybody listened to it.
+
+    transcript: its words, written down by a machine. problem: why there are none, in the gateway's own terms; note: the
+    same for the model, a clause in English.
+    """
+
+    transcript: str = ""
+    problem: str = ""
+    note: str = ""
+
+    @property
+    def listened(self) -> bool:
+        """Whether it was tried."""
+        return bool(self.transcript or self.problem)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InputFile:
     """A file that came with the message, already on disk under the thread's uploads.
 
-    text_path: its text, converted, in the same folder; None where there is none.
+    text_path: its text, converted, in the same folder; None where there is none. note: what else the model is to know
+    of it, such as why there is no text; a clause in English. voice: of a voice message, None of any other file.
     """
 
     path: Path
@@ -50,6 +75,8 @@ class InputFile:
     mime_type: str
     size: int
     text_path: Path | None = None
+    note: str = ""
+    voice: Voice | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +85,7 @@ class RunInput:
 
     message_id: the id that the user's message gets in the thread (from its inbox row, so a repeat is the same message).
     quote: what the message replies to. background: what others said since the last answer, oldest first; data, not
-    instructions.
+    instructions. dictated: the text, or a part of it, was spoken, and the platform wrote it down.
     """
 
     message_id: str
@@ -66,6 +93,13 @@ class RunInput:
     files: tuple[InputFile, ...] = ()
     quote: str = ""
     background: tuple[str, ...] = ()
+    dictated: bool = False
+
+    @property
+    def words(self) -> str:
+        """What the person said: the text, and behind it the transcripts of the voice messages."""
+        spoken = [file.voice.transcript for file in self.files if file.voice is not None and file.voice.transcript]
+        return "\n".join([*([self.text] if self.text.strip() or not spoken else []), *spoken])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +109,15 @@ class HistoryEntry:
     message_id: str
     role: str
     text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Titled:
+    """A title that a model made, as it said it, and the tokens that it took."""
+
+    text: str
+    input_tokens: int
+    output_tokens: int
 
 
 RUN_CONTEXT: TypeAdapter[RunContext] = TypeAdapter(RunContext)

@@ -15,6 +15,7 @@ from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResu
 
 from harness.demo_tools import Move, next_move
 from harness.messages import is_users, users_text
+from harness.prompt import SCHEDULED
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
@@ -52,7 +53,11 @@ LONG = "\n\n".join(
 
 ANSWERS: tuple[tuple[str, str], ...] = (
     (r"hello|hi|hey|hallo|moin|hola|bonjour|你好|您好", f"Hello! {I_AM} {HOW_TO}"),
-    (r"who are you|what are you|help|\?", f"{I_AM} Try `markdown`, `long`, `run ls` or `write a file`. {HOW_TO}"),
+    (
+        r"who are you|what are you|help|\?",
+        f"{I_AM} Try `markdown`, `long`, `run ls`, `write a file`, `delegate run ls; hello` "
+        f"or `remind me in 1 minute to stretch`. {HOW_TO}",
+    ),
     (r"thanks|thank you|danke|谢谢", f"You are welcome. {I_AM}"),
     (r"markdown", MARKDOWN),
     (r"long", f"{I_AM} {HOW_TO}\n\n{LONG}"),
@@ -112,7 +117,10 @@ class DemoModel(BaseChatModel):
 
 def answer_to(messages: list[BaseMessage]) -> str:
     """The scripted answer to the newest thing that a person wrote; a summary prompt gets an honest one too."""
-    said = next((users_text(message).strip() for message in reversed(messages) if is_users(message)), "")
+    newest = next((message for message in reversed(messages) if is_users(message)), None)
+    said = users_text(newest).strip() if newest is not None else ""
+    if newest is not None and SCHEDULED in str(newest.content):
+        return f"It is time: {said}\n\n{I_AM} {HOW_TO}"
     for pattern, answer in ANSWERS:
         if re.search(rf"(?<!\w)(?:{pattern})(?!\w)", said[:200].lower()):
             return answer

@@ -24,7 +24,16 @@ NO_COMMANDS = (
     "I would run a command for that, but this machine's sandbox holds none: Antler's start says why. Files I can show: "
     "try `list files` or `write a file`."
 )
+NO_SUBAGENTS = "I would delegate that, but subagents are switched off here (`subagents.enabled` in config.yaml)."
+MOST_DELEGATED = 3
 ASIDE = r"^(?:please |bitte )?"
+DELEGATE = re.compile(ASIDE + r"delegate[: ]+(?P<tasks>.+)$", re.IGNORECASE | re.DOTALL)
+NO_SCHEDULES = "I would put that off, but that is switched off here (`schedules.enabled` in config.yaml)."
+REMIND = re.compile(
+    ASIDE + r"remind me in (?P<count>\d{1,4}) ?(?P<unit>second|minute|hour)s? (?:to |of |about )?(?P<what>.+)$",
+    re.IGNORECASE | re.DOTALL,
+)
+MINUTES = {"second": 1 / 60, "minute": 1.0, "hour": 60.0}
 REQUESTS: tuple[tuple[str, str, dict[str, str]], ...] = (
     (ASIDE + r"(?:show )?uname\b", "bash", {"command": "uname -a"}),
     (ASIDE + r"(?:run|execute|\$) +`*(?P<command>.+?)`*$", "bash", {}),
@@ -49,6 +58,10 @@ def next_move(said: str, since: Sequence[BaseMessage], tools: frozenset[str], *,
     results = [message for message in since if isinstance(message, ToolMessage)]
     if results:
         return _after(results, tools)
+    if (match := DELEGATE.search(said.strip())) is not None:
+        return _delegate(match["tasks"]) if "task" in tools else Move(NO_SUBAGENTS)
+    if (match := REMIND.search(said.strip())) is not None:
+        return _remind(match) if "schedule" in tools else Move(NO_SCHEDULES)
     for pattern, tool, arguments in REQUESTS:
         match = re.search(pattern, said.strip(), re.IGNORECASE | re.DOTALL)
         if match is None:
@@ -67,9 +80,32 @@ def _call(tool: str, arguments: dict[str, Any]) -> Move:
     return Move(f"I use the tool `{tool}`: `{salient}`", (call,))
 
 
+def _delegate(tasks: str) -> Move:
+    """Each part of the request to a subagent of its own, which is a demo model too."""
+    parts = [part.strip() for part in re.split(r"[;\n]|,? and ", tasks) if part.strip()][:MOST_DELEGATED]
+    calls = tuple(
+        tool_call(
+            name="task",
+            args={"description": part, "prompt": part, "subagent_type": "general-purpose"},
+            id=f"demo-task-{number}",
+        )
+        for number, part in enumerate(parts)
+    )
+    return Move(f"I delegate {len(parts)} part{'s' if len(parts) > 1 else ''} of this to subagents.", calls)
+
+
+def _remind(asked: re.Match[str]) -> Move:
+    minutes = int(asked["count"]) * MINUTES[asked["unit"].lower()]
+    arguments = {"action": "create", "text": asked["what"].strip(), "in_minutes": minutes}
+    return Move("I use the tool `schedule`.", (tool_call(name="schedule", args=arguments, id="demo-schedule"),))
+
+
 def _after(results: list[ToolMessage], tools: frozenset[str]) -> Move:
-    """Present what was written; else show what came out."""
+    """Present what was written; tell what subagents reported; else show what came out."""
     newest = results[-1]
+    if newest.name == "task":
+        reports = [str(result.content)[:LONGEST_SHOWN].replace("\n", "\n> ") for result in results]
+        return Move("My subagents reported:\n\n" + "\n\n".join(f"> {report}" for report in reports))
     written = re.search(rf"{OUTPUTS}/hello-\d+\.txt", str(newest.content))
     if newest.name == "write_file" and newest.status != "error" and written and "present_files" in tools:
         return _call("present_files", {"paths": [written.group()]})

@@ -12,7 +12,15 @@ class HarnessError(Exception):
     """Base of all errors that the harness raises on purpose."""
 
 
-class ModelSetupError(HarnessError):
+class SetupError(HarnessError):
+    """The agent cannot be built as the config says; the text names what to change."""
+
+
+class ToolSetupError(SetupError):
+    """A tool of the config cannot be had; the text names its key."""
+
+
+class ModelSetupError(SetupError):
     """A configured model cannot be built; the text says what to change in the config or what to install."""
 
 
@@ -28,3 +36,7 @@ class ModelFailure(HarnessError):
         self.model = model
         self.detail = detail
         self.retry_after = retry_after
+
+
+class GuardrailSetupError(SetupError):
+    """The provider of guardrails cannot be used. The text names the key."""

@@ -6,10 +6,30 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, TypeAdapter
+
+
+class SubagentState(StrEnum):
+    """What became of a task that the lead agent delegated, so far or in the end."""
+
+    PENDING = "pending"
+    RUNNING = "running"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+    TIMED_OUT = "timed_out"
+
+
+class TodoStatus(StrEnum):
+    """How far a step of a plan is."""
+
+    PENDING = "pending"
+    IN_PROGRESS = "in_progress"
+    COMPLETED = "completed"
 
 
 class Outcome(StrEnum):
@@ -33,6 +53,7 @@ class FailureKind(StrEnum):
     EMPTY = "empty"
     BAD_RESPONSE = "bad_response"
     BAD_REQUEST = "bad_request"
+    BUDGET = "budget"
     INTERNAL = "internal"
 
 
@@ -99,6 +120,48 @@ class ToolProgress(BaseEvent):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SubagentStarted(BaseEvent):
+    """The lead agent delegated a task by this call; it is pending. description: for people, one short line."""
+
+    call_id: str
+    subagent: str
+    description: str
+    type: Literal["subagent_started"] = "subagent_started"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubagentProgress(BaseEvent):
+    """The task is running, for so many seconds. line: what the subagent did last, for people; one short line.
+
+    At most one a second and call, and like ToolProgress not worth keeping.
+    """
+
+    call_id: str
+    seconds: int
+    line: str
+    type: Literal["subagent_progress"] = "subagent_progress"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubagentEnded(BaseEvent):
+    """seconds: that it was running. model_calls: that it made; their tokens are told as Usage."""
+
+    call_id: str
+    state: SubagentState
+    seconds: int
+    model_calls: int
+    type: Literal["subagent_ended"] = "subagent_ended"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TodosChanged(BaseEvent):
+    """The agent's plan, as it is from now on: (step, how far it is), in order; each step one line for people."""
+
+    todos: tuple[tuple[str, TodoStatus], ...]
+    type: Literal["todos_changed"] = "todos_changed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ReadyFile:
     """A file for the person, as it was when the agent presented it.
 
@@ -135,11 +198,52 @@ class ModelRetrying(BaseEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Notice(BaseEvent):
-    """Something the person should know beside the answer. images_not_seen: the model has no vision."""
+    """Something the person should know beside the answer. images_not_seen: the model has no vision. fallback: the model
+    answered instead of the one that was asked for."""
 
-    kind: Literal["images_not_seen", "summarized"]
+    kind: Literal["images_not_seen", "summarized", "fallback"]
     model: str = ""
+    instead_of: str = ""
     type: Literal["notice"] = "notice"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question(BaseEvent):
+    """The agent asks the person, and the run ends with it: Finished comes next, with the same text.
+
+    prompt_id: derived from the run, so that a repeat is the same question. options: what a button may answer, at most
+    six; the next message answers it as well. expires_at: no button answers it from then on.
+    """
+
+    prompt_id: str
+    text: str
+    options: tuple[str, ...]
+    expires_at: datetime
+    type: Literal["question"] = "question"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApprovalRequested(BaseEvent):
+    """A tool call is made only if a person allows it. Ends the run's events for now: the graph waits at its checkpoint,
+    and `run` goes on once there is a decision.
+
+    prompt_id: derived from the run and the very call, so that a repeat is the same request. call_id: of the call within
+    its run. args_masked: the arguments for people, escaped and cut. args_hash: of the exact arguments; the decision
+    counts for nothing else. requester: the person for whom it is done. reason: the rule's, or "". coverage: what an
+    answer for the whole chat covers: "call:..." exactly this call, "tool:..." the tool with any arguments. expires_at:
+    without an answer it is denied then.
+    """
+
+    prompt_id: str
+    call_id: str
+    tool: str
+    args_masked: str
+    args_hash: str
+    requester: str
+    reason: str
+    coverage: str
+    expires_at: datetime
+    type: Literal["approval_requested"] = "approval_requested"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,14 +269,17 @@ class Resumed(BaseEvent):
 class Finished(BaseEvent):
     """The last event of a run with an answer: the last assistant message without tool calls.
 
-    calls: the limit of model calls that cut it (LIMITED), None where the model's own output limit did. files: all that
-    the run presented, in order, also before a restart.
+    LIMITED was cut by one of: calls, the limit of model calls; repeated, so many equal tool calls; budget, the name of
+    one that is used up; none of them, the model's own output limit. files: all that the run presented, in order, also
+    before a restart.
     """
 
     outcome: Outcome
     text: str
     message_id: str
     calls: int | None = None
+    repeated: int | None = None
+    budget: str | None = None
     files: tuple[ReadyFile, ...] = ()
     type: Literal["finished"] = "finished"
 
@@ -195,9 +302,15 @@ RunEvent = Annotated[
     | ToolStarted
     | ToolProgress
     | ToolEnded
+    | SubagentStarted
+    | SubagentProgress
+    | SubagentEnded
+    | TodosChanged
     | FileReady
     | ModelRetrying
     | Notice
+    | Question
+    | ApprovalRequested
     | Usage
     | Resumed
     | Finished

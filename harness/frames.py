@@ -8,11 +8,15 @@ from __future__ import annotations
 
 import re
 
-FRAMES = ("antler-context", "antler-quoted", "antler-said-by-others", "antler-files", "antler-limit", "antler-image")
-CONTEXT, QUOTED, SAID_BY_OTHERS, FILES, LIMIT, IMAGE = FRAMES
+FRAMES = (
+    *("antler-context", "antler-quoted", "antler-said-by-others", "antler-files", "antler-limit", "antler-image"),
+    *("antler-outside", "antler-plan"),
+)
+CONTEXT, QUOTED, SAID_BY_OTHERS, FILES, LIMIT, IMAGE, OUTSIDE, PLAN = FRAMES
 
 _OPENING = "<antler-"
-_TAG = re.compile(r"<(?=\s*/?\s*antler-)", re.IGNORECASE)
+_TAG = re.compile(r"<(?=\s*+/?\s*+antler-)", re.IGNORECASE)
+"""Possessive: a text of blanks must not be looked at again and again."""
 _BLOCK = re.compile(r"<(antler-[a-z-]+)>.*?(?:</\1>|\Z)|</antler-[a-z-]*>?", re.DOTALL)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
@@ -11,13 +10,15 @@ from harness.events import Outcome
 from harness.frames import visible
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from langchain_core.messages import ToolCall
 
 OUTCOME = "antler_outcome"
 CALLS = "antler_model_calls"
-"""response_metadata key of an answer that a limit cut short."""
+LOOP = "antler_repeated_calls"
+BUDGET = "antler_budget"
+"""response_metadata keys of an answer that a limit cut short."""
 
 MARK = "antler"
 """additional_kwargs key of messages that the harness wrote itself."""
@@ -34,12 +35,9 @@ THINK_OPEN, THINK_CLOSE = "<think>", "</think>"
 def next_message_id(run_id: str, messages: Sequence[BaseMessage]) -> str:
     """The id of the run's next assistant message: the same for every attempt at it and after a resume."""
     prefix = f"{run_id}-"
-    rounds = [
-        int(message.id.removeprefix(prefix))
-        for message in messages
-        if isinstance(message, AIMessage) and message.id and re.fullmatch(rf"{re.escape(prefix)}\d+", message.id)
-    ]
-    return f"{prefix}{max(rounds, default=0) + 1}"
+    ids = (message.id or "" for message in messages if isinstance(message, AIMessage))
+    rounds = [id_.removeprefix(prefix) for id_ in ids if id_.startswith(prefix)]
+    return f"{prefix}{max((int(number) for number in rounds if number.isdecimal()), default=0) + 1}"
 
 
 def stored_form(message: Any, message_id: str, history: Sequence[BaseMessage]) -> Any:
@@ -99,10 +97,24 @@ def outcome_of(message: AIMessage) -> Outcome:
     return Outcome.SUCCESS
 
 
-def calls_allowed(message: AIMessage) -> int | None:
-    """The limit of model calls that cut the answer; None when that was not the cause."""
-    calls = message.response_metadata.get(CALLS)
-    return calls if isinstance(calls, int) else None
+def cut_answer(message: Any, cause: Mapping[str, int | str]) -> Any:
+    """The model's last word in a turn that a limit cut: no calls, and marked with the cause (CALLS, LOOP, BUDGET)."""
+    if not isinstance(message, AIMessage):
+        return message
+    metadata = {**message.response_metadata, OUTCOME: Outcome.LIMITED.value, **cause}
+    return message.model_copy(update={"tool_calls": [], "invalid_tool_calls": [], "response_metadata": metadata})
+
+
+def cut_by(message: AIMessage, cause: str) -> int | None:
+    """The limit (CALLS), or the number of equal calls (LOOP), that cut the answer; None when that was not the cause."""
+    count = message.response_metadata.get(cause)
+    return count if isinstance(count, int) else None
+
+
+def cut_by_budget(message: AIMessage) -> str | None:
+    """The name of the budget that cut the answer; None when that was not the cause."""
+    name = message.response_metadata.get(BUDGET)
+    return name if isinstance(name, str) else None
 
 
 def finish_reason(message: AIMessage) -> str:

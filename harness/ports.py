@@ -13,17 +13,23 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
     from datetime import datetime
 
-    from harness.context import HistoryEntry, RunContext, RunInput
+    from harness.context import HistoryEntry, RunContext, RunInput, Titled
     from harness.events import (
+        ApprovalRequested,
         Failed,
         FileReady,
         Finished,
         ModelRetrying,
         Notice,
+        Question,
         ReasoningDelta,
         Resumed,
+        SubagentEnded,
+        SubagentProgress,
+        SubagentStarted,
         TextDelta,
         TextReset,
+        TodosChanged,
         ToolEnded,
         ToolProgress,
         ToolStarted,
@@ -37,9 +43,15 @@ if TYPE_CHECKING:
         | ToolStarted
         | ToolProgress
         | ToolEnded
+        | SubagentStarted
+        | SubagentProgress
+        | SubagentEnded
+        | TodosChanged
         | FileReady
         | ModelRetrying
         | Notice
+        | Question
+        | ApprovalRequested
         | Usage
         | Resumed
         | Finished
@@ -79,6 +91,21 @@ class RunLedger(Protocol):
 
     async def model_called(self, run_id: str) -> int:
         """Count one more model call of the run; returns the count, this call included."""
+
+
+@dataclass(frozen=True, slots=True)
+class Overdraft:
+    """A budget that is used up. name: of its key in the config. small: one more call, to sum up, can be afforded."""
+
+    name: str
+    small: bool
+
+
+class Budget(Protocol):
+    """What may still be spent, in tokens or money, by whoever runs. What is spent is told by Usage events."""
+
+    async def overdraft(self, ctx: RunContext) -> Overdraft | None:
+        """Asked before each model call of a run and of its subagents: the budget that forbids it, None: it is made."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,6 +176,9 @@ class Harness(Protocol):
     async def forget(self, thread_id: str) -> None:
         """Delete everything kept of the thread."""
 
+    async def title(self, model: str, said: str, answered: str) -> Titled | None:
+        """A short title for a thread that begins with this exchange; None when that model gives none."""
+
     async def head(self, thread_id: str) -> str | None:
         """The id of the newest checkpoint, None for a new thread."""
 
@@ -190,3 +220,18 @@ class MemoryRunLedger:
     async def model_called(self, run_id: str) -> int:
         self.counts[run_id] = self.counts.get(run_id, 0) + 1
         return self.counts[run_id]
+
+
+@dataclass(slots=True)
+class MemoryBudget:
+    """Budget in memory: so many calls of each run are affordable, None for any number. A further one is a small
+    overdraft, more are not."""
+
+    calls: int | None = None
+    asked: dict[str, int] = field(default_factory=dict)
+
+    async def overdraft(self, ctx: RunContext) -> Overdraft | None:
+        count = self.asked[ctx.run_id] = self.asked.get(ctx.run_id, 0) + 1
+        if self.calls is None or count <= self.calls:
+            return None
+        return Overdraft("run.calls", small=count == self.calls + 1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from copy import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -49,10 +50,35 @@ class RunSandbox:
     """
 
     def __init__(self, provider: SandboxProvider, thread_id: str) -> None:
-        self.writing = asyncio.Lock()
+        self._hold = _Hold(provider, thread_id)
+        self._remember(asyncio.Lock())
+
+    def _remember(self, writing: asyncio.Lock) -> None:
+        self.writing = writing
         self.successors: dict[str, str] = {}
         self.images: dict[str, str | None] = {}
         self.commands: dict[str, CommandEnd] = {}
+
+    def branch(self) -> RunSandbox:
+        """For a subagent of the run: the same sandbox and the same lock, with a memory of its own, since it has seen
+        neither the files nor the pictures that the others have. Only the run's own is released."""
+        branch = copy(self)
+        branch._remember(self.writing)
+        return branch
+
+    async def get(self) -> Sandbox:
+        """The sandbox, acquired at the first call. Raises SandboxError; the next call tries again."""
+        return await self._hold.get()
+
+    async def release(self) -> None:
+        """Give it back if it was asked for. Never raises SandboxError: the run is over anyway."""
+        await self._hold.release()
+
+
+class _Hold:
+    """One thread's sandbox, acquired by whoever needs it first."""
+
+    def __init__(self, provider: SandboxProvider, thread_id: str) -> None:
         self._provider = provider
         self._thread_id = thread_id
         self._acquiring = asyncio.Lock()
@@ -60,7 +86,6 @@ class RunSandbox:
         self._held: Sandbox | None = None
 
     async def get(self) -> Sandbox:
-        """The sandbox, acquired at the first call. Raises SandboxError; the next call tries again."""
         async with self._acquiring:
             if self._held is None:
                 self._asked = True
@@ -68,7 +93,6 @@ class RunSandbox:
             return self._held
 
     async def release(self) -> None:
-        """Give it back if it was asked for. Never raises SandboxError: the run is over anyway."""
         if not self._asked:
             return
         self._asked, self._held = False, None

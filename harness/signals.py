@@ -5,25 +5,55 @@ The stream keeps these in order with the model's chunks. They never leave the ha
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
+from harness.guardrails.approvals import RunApprovals
+
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from langchain_core.messages import AIMessage
 
     from harness.context import RunContext
-    from harness.events import FileReady, ModelRetrying, Notice, ToolEnded, ToolProgress, ToolStarted, Usage
+    from harness.ports import AnyRunEvent
     from harness.sandboxes import RunSandbox
+
+
+@dataclass(slots=True)
+class Delegated:
+    """What one subagent works for. key: of the call of `task`, within the run. model_calls: that it has made."""
+
+    key: str
+    model_calls: int = 0
+
+
+@dataclass(slots=True)
+class Answering:
+    """The model that answers this agent now. model: its name, "" for the one that was asked for. place: that of the
+    first fallback that may be asked, which stays the same once one has answered."""
+
+    model: str = ""
+    place: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class RunScope:
-    """The graph's run-scoped context (`runtime.context`): who runs, and where, for middlewares and tools."""
+    """The graph's run-scoped context (`runtime.context`): who runs, and where, for middlewares and tools.
+
+    delegated: of a subagent. depth: 0 for the lead agent, 1 for its subagents.
+    """
 
     ctx: RunContext
     sandbox: RunSandbox | None = None
+    delegated: Delegated | None = None
+    depth: int = 0
+    approvals: RunApprovals = field(default_factory=RunApprovals)
+    answering: Answering = field(default_factory=Answering)
+
+    def key(self, inner: str) -> str:
+        """What is unique within this agent's thread, made unique within the run: subagents have keys of their own."""
+        return inner if self.delegated is None else f"{self.delegated.key}/{inner}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +79,17 @@ class CallEnded:
 class Told:
     """An event for people that lacks only run_id and seq."""
 
-    make: Callable[..., Usage | Notice | ModelRetrying | ToolStarted | ToolProgress | ToolEnded | FileReady]
+    make: Callable[..., AnyRunEvent]
 
 
-Signal = CallStarted | CallDropped | CallEnded | Told
+@dataclass(frozen=True, slots=True)
+class ApprovalNeeded:
+    """A call waits for a person. asked: JSON types, as they are kept at the graph's interrupt."""
+
+    asked: Mapping[str, str]
+
+
+Signal = CallStarted | CallDropped | CallEnded | Told | ApprovalNeeded
 
 
 def scope_of(runtime: Any) -> RunScope:

@@ -6,7 +6,7 @@ ours (langgraph.channels.delta.DeltaChannel: a reducer gets the state and a batc
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Required
+from typing import TYPE_CHECKING, Annotated, Any, NotRequired, Required
 
 from langchain.agents import AgentState
 from langchain_core.messages import AnyMessage, BaseMessage, RemoveMessage
@@ -50,7 +50,29 @@ def _flat(writes: Sequence[Any]) -> Iterator[Any]:
             yield item if isinstance(item, BaseMessage) else convert_to_messages([item])[0]
 
 
+PROMOTED = "promoted"
+"""The channel of the tools that a thread has found with tool_search."""
+MOST_PROMOTED = 100
+
+
+def reduce_promoted(state: Sequence[str], found: Sequence[str]) -> list[str]:
+    """Names in the order in which they were found last, each once; the newest MOST_PROMOTED. Associative."""
+    newest = dict.fromkeys(reversed([*state, *found]))
+    return list(newest)[:MOST_PROMOTED][::-1]
+
+
+TODOS = "todos"
+"""The channel of the plan."""
+
+
+def newest_plan(state: Sequence[dict[str, str]], written: Sequence[dict[str, str]]) -> list[dict[str, str]]:
+    """The plan that was written last, also of two that were written at once."""
+    return list(written)
+
+
 class ThreadState(AgentState[Any]):
     """The state of one thread. JSON types only outside of messages: others come back from a checkpoint as dicts."""
 
     messages: Required[Annotated[list[AnyMessage], DeltaChannel(reduce_messages, snapshot_frequency=SNAPSHOT_EVERY)]]
+    promoted: NotRequired[Annotated[list[str], reduce_promoted]]
+    todos: NotRequired[Annotated[list[dict[str, str]], newest_plan]]

@@ -12,6 +12,7 @@ from langgraph.types import StateUpdate
 from harness.agent import MODEL_NODE
 from harness.checkpoint import RUN_KEY, thread_config
 from harness.context import HistoryEntry
+from harness.ending import question_of
 from harness.messages import INTERRUPTED_TURN, MARK, answer_text, is_users, users_text
 from harness.middleware.dangling import open_calls
 from harness.middleware.effects import effect_key, recorded_result
@@ -92,6 +93,8 @@ def entries(messages: list[AnyMessage]) -> list[HistoryEntry]:
     for message in messages:
         if is_users(message):
             said.append(HistoryEntry(message_id=message.id or "", role="user", text=users_text(message)))
+        elif (question := question_of(message)) is not None:
+            said.append(HistoryEntry(message_id=message.id or "", role="assistant", text=question.text))
         elif isinstance(message, AIMessage) and not message.tool_calls and MARK not in message.additional_kwargs:
             text = answer_text(message)
             if text:

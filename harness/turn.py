@@ -10,10 +10,10 @@ from harness.agent import MODEL_NODE
 from harness.events import ReasoningDelta, TextDelta, TextReset
 from harness.frames import VisibleStream
 from harness.messages import REASONING, THINK_CLOSE, THINK_OPEN, clean_text
-from harness.signals import CallDropped, CallEnded, CallStarted, Told
+from harness.signals import ApprovalNeeded, CallDropped, CallEnded, CallStarted, Told
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from harness.ports import AnyRunEvent
 
@@ -22,10 +22,13 @@ THOUGHT_BLOCKS = {"reasoning": "reasoning", "thinking": "thinking"}
 
 
 class Turn:
-    """Holds what the events of one run depend on: the number, the message being told, the last answer."""
+    """Holds what the events of one run depend on: the number, the message being told, the last answer, and what was
+    asked of persons on the way. tells_thinking: not only the answer."""
 
     def __init__(self, run_id: str, next_seq: int) -> None:
         self.answer: AIMessage | None = None
+        self.asked: list[Mapping[str, str]] = []
+        self.tells_thinking = True
         self._run_id = run_id
         self._seq = next_seq
         self._message_id = ""
@@ -53,16 +56,18 @@ class Turn:
             yield from self._reset()
         elif isinstance(payload, CallEnded):
             yield from self._call_ended(payload.message)
+        elif isinstance(payload, ApprovalNeeded):
+            self.asked.append(payload.asked)
         elif isinstance(payload, Told):
             yield self.event(payload.make)
 
     def _chunk(self, chunk: AIMessageChunk) -> Iterator[AnyRunEvent]:
         thought, text = _parts(chunk)
-        if thought:
+        if thought and self.tells_thinking:
             yield self._delta(ReasoningDelta, clean_text(thought))
         if text:
             thought, text = self._text.feed(text)
-            if thought:
+            if thought and self.tells_thinking:
                 yield self._delta(ReasoningDelta, thought)
             if text := self._visible.feed(text):
                 yield self._delta(TextDelta, text)

@@ -1,7 +1,10 @@
-"""The store for all tests: every test that takes `url` or `store` runs on both databases."""
+"""The store for all tests: every test that takes `url` or `store` runs on both databases. And an open folder."""
 
 from __future__ import annotations
 
+import shutil
+import tempfile
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,7 +15,6 @@ from tests.simulators.postgres import PostgresServer, postgres_server
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
-    from pathlib import Path
 
 
 @pytest.fixture(scope="session")
@@ -34,3 +36,12 @@ async def store(url: str) -> AsyncIterator[Store]:
     opened = await Store.open(url, clock=SystemClock())
     yield opened
     await opened.close()
+
+
+@pytest.fixture
+def open_folder() -> Iterator[Path]:
+    """A folder that every user may enter, unlike pytest's own."""
+    folder = Path(tempfile.mkdtemp(prefix="antler-open-", dir="/tmp"))
+    folder.chmod(0o755)
+    yield folder
+    shutil.rmtree(folder)

@@ -65,7 +65,7 @@ class Doorkeeper:
         self._book = desk.book
         self._store = store
         self._responder = responder
-        self._admins = admins
+        self.admins = admins
         self._claims = claims
         self._clock = clock
         self._budgets = {account: _Budgets(clock) for account in desk.book.accounts}
@@ -229,7 +229,7 @@ class Doorkeeper:
             name = clean_name(sender.display_name) or person
             return sentence.format(title=clean_name(title) or group, group=group, name=name, person=person)
 
-        await self._admins.tell(address.account, f"group:{group}:{day}", text)
+        await self.admins.tell(address.account, f"group:{group}:{day}", text)
 
     # While the gateway serves.
 

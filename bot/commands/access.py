@@ -13,8 +13,8 @@ from bot.access.listing import entries
 from bot.access.pairing import Tries
 from bot.buttons import question, row_of
 from bot.commands.group import ButtonKind
-from bot.commands.line import inline
 from bot.identity import chat_id
+from bot.markdown import inline
 from bot.store import prompts
 from channels.message import OutboundMessage
 

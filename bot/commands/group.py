@@ -65,6 +65,10 @@ class Answers:
         """Settle without a reply: what was done shows by itself."""
         await self._responder.settle([event_id], reason, also)
 
+    def settled(self, event_id: int, reason: str) -> Callable[[Connection], None]:
+        """The unit that settles an event, for a transaction of the caller's own."""
+        return lambda tx: self._responder.answered(tx, [event_id], reason)
+
     async def without_buttons(self, press: Press, reason: str) -> None:
         """Take the buttons off the message that has them; its text stays."""
         await self._responder.take_buttons_off(press.event_id, press.reply_key, press.address, reason)

@@ -11,8 +11,9 @@ from bot.texts import texts_for
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from bot.conversations.policies import TurnRules
     from bot.texts.catalogue import Texts
-    from channels.message import Address, Message
+    from channels.message import Address, Message, Sender
 
 _LINE = re.compile(r"/([A-Za-z][\w-]{0,31})(?:@(\S+))?(?:\s+(.*))?", re.DOTALL)
 
@@ -35,12 +36,13 @@ def parse(text: str) -> CommandLine | None:
 
 
 def meant_for_us(message: Message, username: str | None, knows: Callable[[str], bool]) -> CommandLine | None:
-    """The command that a message gives the bot; another bot's, and an unknown one that a group says to nobody, is none.
+    """The command that a message gives the bot; another bot's, one that was spoken, and an unknown one that a group
+    says to nobody, is none.
 
     username: the bot's, None while it is not connected. knows: whether we have a command of that name.
     """
     line = parse(message.text)
-    if line is None or message.attachments:
+    if line is None or message.attachments or message.dictated:
         return None
     if line.bot is None:
         return line if message.mention or knows(line.name) else None
@@ -69,22 +71,24 @@ class Call:
 @dataclass(frozen=True, slots=True)
 class Press:
     """A press of one of our buttons, or the typed number of an option. option: its index; reply_key: of the message
-    that has the button."""
+    that has the button, message_id: that message, or the one that says the number.
+
+    may_speak: its sender may talk to the agent there, by these rules.
+    """
 
     event_id: int
     address: Address
+    sender: Sender
+    message_id: str
     option: int
     reply_key: str
     language: str
     person: str
     is_admin: bool
     may_control: bool
+    may_speak: bool
+    turns: TurnRules
 
     @property
     def texts(self) -> Texts:
         return texts_for(self.language)
-
-
-def inline(text: str) -> str:
-    """Foreign text inside backquotes: short, on one line, without backquotes of its own."""
-    return " ".join(text.replace("`", "'").split())[:80]

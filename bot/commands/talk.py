@@ -13,7 +13,7 @@ from bot.runs.endings import StopReason
 from bot.store import conversations
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from sqlalchemy import Connection
 
@@ -21,17 +21,26 @@ if TYPE_CHECKING:
     from bot.commands.line import Call
     from bot.conversations.actor import Conversation
     from bot.status import StatusPage
+    from bot.store.rows import ConversationRow
     from bot.texts.catalogue import Texts
     from channels.base import Clock
 
 
 class TalkCommands:
-    """default_model: of conversations that have chosen none."""
+    """model_of, agent_of: what answers in a conversation."""
 
-    def __init__(self, answers: Answers, status: StatusPage, default_model: str, clock: Clock) -> None:
+    def __init__(
+        self,
+        answers: Answers,
+        status: StatusPage,
+        model_of: Callable[[ConversationRow], str],
+        agent_of: Callable[[ConversationRow], str],
+        clock: Clock,
+    ) -> None:
         self._answers = answers
         self._status = status
-        self._default_model = default_model
+        self._model_of = model_of
+        self._agent_of = agent_of
         self._clock = clock
         self.commands: Mapping[str, CommandHandler] = {
             "new": self._new,
@@ -76,9 +85,8 @@ class TalkCommands:
 
     async def _show_status(self, conversation: Conversation, call: Call) -> None:
         row = await conversation.row(call.message)
-        text = await self._status.for_chat(
-            conversation, row, row.model or self._default_model, call.texts, is_admin=call.is_admin
-        )
+        model, agent = self._model_of(row), self._agent_of(row)
+        text = await self._status.for_chat(conversation, row, model, call.texts, agent=agent, is_admin=call.is_admin)
         await self._answers.say(call, text, "/status")
 
     async def _memory(self, conversation: Conversation, call: Call) -> None:

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from bot.buttons import DROP, RETRY, RUN_NOW, WAITING, chosen, question
 from bot.commands.group import ButtonKind
-from bot.commands.line import inline
+from bot.markdown import inline
 from bot.store import prompts
 from channels.message import Button, OutboundMessage
 from harness.context import RUN_CONTEXT, RUN_INPUT
@@ -187,6 +187,6 @@ class WaitingCommands:
 def _about(run: RunRow, since: datetime, now: datetime, texts: Texts) -> dict[str, str]:
     """What a line of the list tells of a run: its first words, whose it is, for how long."""
     run_input, context = RUN_INPUT.validate_json(run.input), RUN_CONTEXT.validate_json(run.context)
-    words = run_input.text.strip() or ", ".join(file.name for file in run_input.files)
+    words = run_input.words.strip() or ", ".join(file.name for file in run_input.files)
     age = texts.duration((now - since).total_seconds())
     return {"text": inline(words) or "…", "name": inline(context.speaker.display_name) or "?", "age": age}

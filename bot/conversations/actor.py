@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from bot.buttons import waiting_question
 from bot.conversations.arrivals import Arrivals
+from bot.conversations.interceptions import gives_reason, take_edit
 from bot.conversations.mailbox import Arrived, Edited, Ended, Item, Resume, Task
 from bot.conversations.openings import Openings, open_once
 from bot.conversations.policies import Backlog, Refusal, refusal
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection
 
+    from bot.approvals.desk import ApprovalDesk
     from bot.conversations.ports import ConversationPorts
     from bot.conversations.queue import Waiting
     from bot.runs.active import ActiveRun
@@ -42,6 +44,10 @@ log = logging.getLogger(__name__)
 
 def _anyone(person: str) -> bool:
     return True
+
+
+async def _looked_at(conversation: Conversation) -> None:
+    """What waits is shown anew behind every item."""
 
 
 class Conversation:
@@ -98,7 +104,7 @@ class Conversation:
             await self._dispatch(item)
             # While the first of them is about to begin it has no message, and those behind it must not stand above it.
             if not self._mailbox and not self.stopping:
-                await self.line.show()
+                await self.line.show(self.approvals.blocking(self.active))
         except Exception:
             # The one place that survives a bug: the event stays in the inbox (and is tried again at the next start),
             # the conversation goes on with the next one.
@@ -110,7 +116,7 @@ class Conversation:
             case Spoken():
                 await self.hear(item)
             case Edited():
-                await self._edited(item)
+                await take_edit(item, self._arrivals, self.line, self._ports.responder)
             case Task():
                 await item.do(self)
             case Resume():
@@ -126,9 +132,11 @@ class Conversation:
 
     async def hear(self, spoken: Spoken) -> None:
         """A message for the agent. Only within the conversation's own order."""
+        ports = self._ports
+        if self.active is not None and await gives_reason(ports, self.active.run_id, spoken):
+            return
         if self._arrivals.joins(spoken):
             return
-        ports = self._ports
         backlog = Backlog(
             working=self.busy,
             here=self._waiting,
@@ -144,6 +152,11 @@ class Conversation:
         self._refusals.over()
         self._arrivals.begin(spoken)
         await self._open_complete()
+
+    @property
+    def approvals(self) -> ApprovalDesk:
+        """Where what the running answer waits for is decided."""
+        return self._ports.runs.approvals
 
     async def _open_complete(self) -> None:
         for turn in self._arrivals.completed():
@@ -173,6 +186,7 @@ class Conversation:
             return
         self.active, self.active_since = self.line.pop(), self._ports.clock.now()
         run = self._ports.runs.begin(self.active)
+        run.changed = lambda: self.post(Task(_looked_at))
         try:
             if run.stop_reason is None:
                 await self._ports.runs.present(run)
@@ -190,6 +204,10 @@ class Conversation:
     def stop_active(self, reason: StopReason) -> bool:
         """Stop the running run; False when there is none to stop. To be recorded, see `stop_unit`."""
         return self.active is not None and self._ports.runs.stop(self.active.run_id, reason)
+
+    def is_active(self, run_id: str) -> bool:
+        """Whether that is the run which works here, or waits."""
+        return self.active is not None and self.active.run_id == run_id
 
     def stop_unit(self, reason: StopReason) -> Callable[[Connection], None]:
         """The unit that records why the running run is stopped, so that after a crash it does not go on."""
@@ -243,9 +261,9 @@ class Conversation:
         after a crash all of this happens again. Raises LookupError when what to go back to is not kept.
         """
         ports, known = self._ports, await self.stored()
-        model = known.model if known is not None and known.model is not None else ports.default_model
+        model, agent = ports.agents.answering(known, ports.default_model)
         await ports.runs.rewind(ended)
-        run = run_again(ended, event_id, model=model, now=ports.clock.now(), epoch=ports.store.epoch)
+        run = run_again(ended, event_id, model=model, agent=agent, now=ports.clock.now(), epoch=ports.store.epoch)
         await ports.store.write(lambda tx: open_once(tx, run))
         self.line.add(run)
         await self._start_next()
@@ -275,23 +293,3 @@ class Conversation:
         """The conversation has another key, in the store already: what runs and waits here goes on under it."""
         self.key = key
         self._row = None
-
-    async def _edited(self, edited: Edited) -> None:
-        """A message that still waits is replaced by its new state; one that is being answered is not run again."""
-        settle = self._ports.responder.settle
-        if (arriving := self._arrivals.edit(edited.message)) is not None:
-            return await settle([edited.id], "edit taken over", _edit(*arriving))
-        if (changed := await self.line.edit(edited.message)) is not None:
-            return await settle([edited.id], "edit taken over", _edit(*changed))
-        await settle([edited.id], "edited after its turn began")
-
-
-def _edit(event_id: int, message: Message, run: RunRow | None = None) -> Callable[[Connection], None]:
-    """The unit that stores a waiting message's new state, and its run's."""
-
-    def unit(tx: Connection) -> None:
-        inbox.replace_event(tx, event_id, message)
-        if run is not None:
-            runs.set_input(tx, run.run_id, run.input)
-
-    return unit

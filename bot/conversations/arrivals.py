@@ -61,6 +61,8 @@ class Arrivals:
     async def _assemble(self, turn: Turn) -> None:
         """Wait for the last part, fetch the files."""
         await turn.quiet(self._ports.clock)
+        if turn.only_voice and not self._ports.runs.ears.work:
+            return  # it will be told so, and what no run is given is not kept
         channel = self._ports.channel(turn.first.account)
         thread_id = (await self._record(turn.first)).thread_id
         folder = thread_folder(self._ports.data_dir, thread_id) / "uploads"

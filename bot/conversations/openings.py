@@ -14,6 +14,8 @@ from bot.conversations.policies import Moment, Move, decide
 from bot.conversations.run_inputs import can_join, joined_run, run_of
 from bot.runs.endings import StopReason
 from bot.store import prompts, runs
+from bot.texts import texts_for
+from channels.message import OutboundMessage
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
     from bot.conversations.queue import Waiting, WaitingLine
     from bot.conversations.turns import Turn
     from bot.store.rows import ConversationRow, RunRow
-    from channels.message import Message, OutboundMessage
+    from channels.message import Message
 
 
 class Openings:
@@ -38,10 +40,15 @@ class Openings:
         self._record = record
 
     async def open(self, turn: Turn, running: RunRow | None) -> None:
-        """Put the turn into the line, or just tell that its files were refused when it was nothing else."""
+        """Put the turn into the line, or just tell that its files were refused, or that nobody listens to voice
+        messages here, when it was nothing else."""
         notice = turn.not_taken()
         if notice is not None and turn.hollow:
             await self.answer(turn, notice, "files refused")
+            return
+        if turn.only_voice and not self._ports.runs.ears.work:
+            sentence = self._ports.runs.ears.refusal(texts_for(turn.language))
+            await self.answer(turn, OutboundMessage(text=sentence, final=True), "not listened to")
             return
         last = self._line.last
         moment = Moment(
@@ -92,7 +99,8 @@ class Openings:
         return run_of(
             turn,
             record,
-            model=ports.default_model,
+            model=ports.agents.model_of(record, ports.default_model),
+            agent=ports.agents.agent_of(record),
             background=ports.background.take(record.key),
             data_dir=ports.data_dir,
             now=ports.clock.now(),
@@ -100,13 +108,20 @@ class Openings:
         )
 
     async def _commit(self, turn: Turn, notice: OutboundMessage | None, unit: Callable[[Connection], object]) -> None:
-        """What becomes of a turn, together with what there is to tell about its files."""
+        """What becomes of a turn, together with what its messages bring, and what there is to tell about its files."""
+
+        def whole(tx: Connection) -> None:
+            unit(tx)
+            for part in turn.parts:
+                if part.also is not None:
+                    part.also(tx)
+
         if notice is None:
-            await self._ports.store.write(unit)
+            await self._ports.store.write(whole)
             return
         first = turn.first
         key = f"files:{turn.ids[0]}"
-        await self._ports.responder.tell(key, first.address, first.platform_message_id, notice, also=unit)
+        await self._ports.responder.tell(key, first.address, first.platform_message_id, notice, also=whole)
 
     async def answer(self, turn: Turn, notice: OutboundMessage, reason: str) -> None:
         """Settle a turn that gets no run, with a sentence."""

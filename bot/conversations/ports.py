@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from bot.conversations.queue import Tally
+from bot.souls import AgentChoices
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -44,3 +45,4 @@ class ConversationPorts:
     queue_total: int
     channel: Callable[[str], Channel | None]
     tally: Tally = field(default_factory=Tally)
+    agents: AgentChoices = field(default_factory=AgentChoices)

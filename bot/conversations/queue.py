@@ -9,6 +9,7 @@ from collections import deque
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from bot.approvals.shown import first
 from bot.buttons import waiting_buttons
 from bot.conversations.run_inputs import edited_run
 from bot.store import inbox
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
     from bot.delivery import Delivery, Reply
     from bot.patience import PatientStore
+    from bot.store.approvals import ApprovalRow
     from bot.store.rows import RunRow
     from channels.base import Channel, Clock
     from channels.message import Message
@@ -115,8 +117,9 @@ class WaitingLine:
                 return event_id, message, waiting.row
         return None
 
-    async def show(self) -> None:
-        """Bring the messages of those that wait up to date.
+    async def show(self, blocking: ApprovalRow | None = None) -> None:
+        """Bring the messages of those that wait up to date. blocking: what the running answer waits for, for its
+        requester's decision.
 
         A new place is told at once to the next in line and to those who got a worse one. The others hear of it within
         the budget of their chat: until then they are told a worse place than they have, never a better one.
@@ -124,12 +127,21 @@ class WaitingLine:
         now = self._clock.monotonic()
         renumber, edits = now >= self._renumber_at, 0
         for place, waiting in enumerate(self, 1):
-            message = acknowledgement(waiting, place)
-            if waiting.shown is None or (message != waiting.shown and self._may_edit(waiting, place == 1 or renumber)):
+            message = self._acknowledgement(waiting, place, blocking)
+            at_once = place == 1 or renumber or blocking is not None
+            if waiting.shown is None or (message != waiting.shown and self._may_edit(waiting, at_once)):
                 edits += waiting.shown is not None
                 await self._show(waiting, message)
         if renumber and edits:
             self._renumber_at = now + edits * SECONDS_PER_EDIT
+
+    def _acknowledgement(self, waiting: Waiting, place: int, blocking: ApprovalRow | None) -> OutboundMessage:
+        if blocking is None or waiting.row.speaker != blocking.requester:
+            return acknowledgement(waiting, place)
+        channel = self._channel(waiting.row.address.account)
+        buttons = channel is not None and channel.capabilities.buttons
+        decision = first(blocking, texts_for(waiting.context.locale), buttons=buttons)
+        return decision if buttons else replace(decision, buttons=acknowledgement(waiting, place).buttons)
 
     def _may_edit(self, waiting: Waiting, in_budget: bool) -> bool:
         channel = self._channel(waiting.row.address.account)

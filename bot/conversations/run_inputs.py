@@ -12,7 +12,7 @@ from bot.identity import thread_folder
 from bot.store.encoding import to_json
 from bot.store.rows import RunRow
 from channels.message import INBOUND_EVENT, Message
-from harness.context import RUN_CONTEXT, RUN_INPUT, RunContext, RunInput, Speaker
+from harness.context import RUN_CONTEXT, RUN_INPUT, RunContext, RunInput, Speaker, Voice
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,21 +28,23 @@ def run_of(
     conversation: ConversationRow,
     *,
     model: str,
+    agent: str,
     background: tuple[str, ...],
     data_dir: Path,
     now: datetime,
     epoch: int,
 ) -> RunRow:
-    """The pending run that answers a complete turn. model: where the conversation has chosen none."""
+    """The pending run that answers a complete turn."""
     message, run_id = turn.first, uuid.uuid4().hex
     folder = thread_folder(data_dir, conversation.thread_id)
-    context = _context_of(turn, conversation, run_id, model=conversation.model or model, workspace=str(folder))
+    context = _context_of(turn, conversation, run_id, model=model, agent=agent, workspace=str(folder))
     run_input = RunInput(
         message_id=message_id(turn.ids[0]),
         text=turn.text,
         files=tuple(turn.files),
         quote=turn.quote,
         background=background,
+        dictated=turn.dictated,
     )
     return RunRow(
         run_id=run_id,
@@ -52,7 +54,7 @@ def run_of(
         inbox_ids=turn.ids,
         reply_key=run_id,
         address=message.address,
-        reply_to=message.platform_message_id,
+        reply_to=message.platform_message_id or None,
         context=to_json(RUN_CONTEXT, context),
         input=to_json(RUN_INPUT, run_input),
         epoch=epoch,
@@ -60,7 +62,9 @@ def run_of(
     )
 
 
-def _context_of(turn: Turn, conversation: ConversationRow, run_id: str, *, model: str, workspace: str) -> RunContext:
+def _context_of(
+    turn: Turn, conversation: ConversationRow, run_id: str, *, model: str, agent: str, workspace: str
+) -> RunContext:
     message = turn.first
     return RunContext(
         thread_id=conversation.thread_id,
@@ -69,11 +73,18 @@ def _context_of(turn: Turn, conversation: ConversationRow, run_id: str, *, model
         account=message.account,
         conversation=conversation.key,
         owner=conversation.owner,
-        speaker=Speaker(id=turn.person, display_name=message.sender.display_name, is_admin=turn.is_admin),
+        speaker=Speaker(
+            id=turn.person,
+            display_name=message.sender.display_name,
+            is_admin=turn.is_admin,
+            is_person=message.sender.kind == "user",
+        ),
         is_group=message.address.kind != "dm",
         locale=turn.language,
         workspace=workspace,
         model=model,
+        agent=agent,
+        schedule=turn.schedule,
     )
 
 
@@ -83,8 +94,11 @@ def message_id(event_id: int) -> str:
 
 
 def can_join(row: RunRow, turn: Turn) -> bool:
-    """Whether a run that waits can answer this turn too: the same person's, answered in the same place and language."""
+    """Whether a run that waits can answer this turn too: the same person's, answered in the same place and language.
+    What a schedule began is answered by itself."""
     context = RUN_CONTEXT.validate_json(row.context)
+    if context.schedule or turn.schedule:
+        return False
     told = (row.speaker, row.address, context.locale, context.speaker.is_admin)
     return told == (turn.person, turn.first.address, turn.language, turn.is_admin) and row.attempt == 0
 
@@ -98,14 +112,18 @@ def joined_run(row: RunRow, turn: Turn, background: tuple[str, ...]) -> RunRow:
         files=(*run_input.files, *turn.files),
         quote=joined((run_input.quote, turn.quote)),
         background=(*run_input.background, *background),
+        dictated=run_input.dictated or turn.dictated,
     )
     return replace(row, inbox_ids=(*row.inbox_ids, *turn.ids), input=to_json(RUN_INPUT, run_input))
 
 
-def run_again(run: RunRow, event_id: int, *, model: str, now: datetime, epoch: int) -> RunRow:
-    """The pending run that answers what an ended one answered. event_id: of the event that asks for it."""
+def run_again(run: RunRow, event_id: int, *, model: str, agent: str, now: datetime, epoch: int) -> RunRow:
+    """The pending run that answers what an ended one answered. event_id: of the event that asks for it.
+
+    What nobody could listen to is listened to anew; what was understood is not paid for again.
+    """
     run_id = uuid.uuid4().hex
-    context = replace(RUN_CONTEXT.validate_json(run.context), run_id=run_id, trace_id=run_id, model=model)
+    context = replace(RUN_CONTEXT.validate_json(run.context), run_id=run_id, trace_id=run_id, model=model, agent=agent)
     return RunRow(
         run_id=run_id,
         thread_id=run.thread_id,
@@ -116,10 +134,19 @@ def run_again(run: RunRow, event_id: int, *, model: str, now: datetime, epoch: i
         address=run.address,
         reply_to=run.reply_to,
         context=to_json(RUN_CONTEXT, context),
-        input=run.input,
+        input=to_json(RUN_INPUT, asked_again(RUN_INPUT.validate_json(run.input))),
         epoch=epoch,
         created_at=now,
     )
+
+
+def asked_again(run_input: RunInput) -> RunInput:
+    """The input without what was wrong with its voice messages."""
+    files = [
+        replace(file, voice=Voice()) if file.voice is not None and file.voice.problem else file
+        for file in run_input.files
+    ]
+    return replace(run_input, files=tuple(files))
 
 
 def messages_of(rows: Sequence[InboxRow]) -> int:

@@ -12,7 +12,9 @@ from bot.texts import texts_for
 from channels.message import OutboundMessage
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
+
+    from sqlalchemy import Connection
 
     from bot.uploads import Refused
     from channels.base import Clock
@@ -27,13 +29,17 @@ WINDOWS = 5
 
 @dataclass(frozen=True, slots=True)
 class Spoken:
-    """An admitted message. language: to answer in; is_admin: of its sender; rules: of its account."""
+    """An admitted message. language: to answer in; is_admin: of its sender; rules: of its account. also: to be written
+    in the transaction in which its run is opened. schedule: the id of the one that says it in its sender's name, "" for
+    what they wrote just now."""
 
     id: int
     message: Message
     language: str
     is_admin: bool = False
     rules: TurnRules = QUEUED
+    also: Callable[[Connection], object] | None = None
+    schedule: str = ""
 
 
 @dataclass(slots=True, eq=False)
@@ -69,6 +75,10 @@ class Turn:
         return self.parts[0].is_admin
 
     @property
+    def schedule(self) -> str:
+        return self.parts[0].schedule
+
+    @property
     def rules(self) -> TurnRules:
         return self.parts[0].rules
 
@@ -81,6 +91,16 @@ class Turn:
         return joined(part.message.text for part in self.parts)
 
     @property
+    def dictated(self) -> bool:
+        return any(part.message.dictated for part in self.parts)
+
+    @property
+    def only_voice(self) -> bool:
+        """Voice messages and nothing else: without their words there is nothing to answer."""
+        kinds = {attachment.kind for part in self.parts for attachment in part.message.attachments}
+        return kinds == {"voice"} and not self.text.strip()
+
+    @property
     def hollow(self) -> bool:
         """Nothing is left to answer: it was only files, and none was taken."""
         return bool(self.refused) and not self.files and not self.text.strip()
@@ -88,7 +108,7 @@ class Turn:
     def takes(self, spoken: Spoken) -> bool:
         """Whether a message is a further part of this turn."""
         message, last = spoken.message, self.parts[-1].message
-        if self.sealed or message.sender.id != last.sender.id:
+        if self.sealed or spoken.schedule or message.sender.id != last.sender.id:
             return False
         if message.bundle_key is not None and message.bundle_key == last.bundle_key:
             return True

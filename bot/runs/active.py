@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -10,10 +11,11 @@ from bot.runs.render import RunView
 from bot.runs.stream import StreamBridge
 
 if TYPE_CHECKING:
-    import asyncio
+    from collections.abc import Callable
 
     from bot.delivery import Reply
     from bot.runs.endings import Ending, StopReason
+    from bot.store.approvals import ApprovalRow
     from bot.store.rows import RunRow
     from bot.texts.catalogue import Texts
     from harness.context import RunContext
@@ -27,9 +29,17 @@ class RunLimits:
     seconds: float
 
 
+def _nobody() -> None:
+    """Nobody wants to know."""
+
+
 @dataclass(slots=True)
 class ActiveRun:
-    """A run that this process works on. `view` is what /status reads. reply: None until it is opened."""
+    """A run that this process works on. `view` is what /status reads. reply: None until it is opened.
+
+    worked: seconds of its time that are used up; waiting for a person is not counted. asking: what it waits for a
+    person to decide; decided: something of that was. changed: told when `asking` is another.
+    """
 
     row: RunRow
     context: RunContext
@@ -41,3 +51,7 @@ class ActiveRun:
     bridge: StreamBridge = field(default_factory=StreamBridge)
     stop_reason: StopReason | None = None
     worker: asyncio.Task[Ending] | None = None
+    worked: float = 0.0
+    asking: tuple[ApprovalRow, ...] = ()
+    decided: asyncio.Event = field(default_factory=asyncio.Event)
+    changed: Callable[[], None] = _nobody

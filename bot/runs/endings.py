@@ -8,12 +8,13 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from bot.store.rows import RunState
+from channels.message import OutboundMessage
 from harness.events import Failed, FailureKind, Finished, Outcome
 
 if TYPE_CHECKING:
     from bot.runs.render import RunView
     from bot.texts.catalogue import Texts
-    from channels.message import OutboundMessage
+    from harness.events import Question
     from harness.ports import AnyRunEvent
 
 log = logging.getLogger(__name__)
@@ -41,12 +42,13 @@ class StopReason(StrEnum):
 @dataclass(frozen=True, slots=True)
 class Ending:
     """How a run ended: its state, what the chat shows, and a word for the log and the run row. retry: a button offers
-    to try again."""
+    to try again. question: what the answer asks the person."""
 
     state: RunState
     message: OutboundMessage
     detail: str = ""
     retry: bool = False
+    question: Question | None = None
 
 
 def stopped(reason: StopReason, view: RunView, texts: Texts, *, forgotten: bool = True) -> Ending:
@@ -67,6 +69,12 @@ def gave_up(attempts: int, view: RunView, texts: Texts) -> Ending:
     return Ending(RunState.ERROR, view.ended(texts.gave_up.format(attempts=attempts), texts), "dead letter")
 
 
+def refused(budget: str, sentence: str) -> Ending:
+    """The ending of a run that was not begun, because a budget is used up."""
+    log.info("a run was refused: budgets.%s is used up", budget)
+    return Ending(RunState.LIMITED, OutboundMessage(text=sentence, final=True), f"budgets.{budget}")
+
+
 def broken(detail: str, model: str, view: RunView, texts: Texts) -> Ending:
     """The ending of a run that a defect of ours ended."""
     sentence = texts.failures[FailureKind.INTERNAL].format(model=model, wait="")
@@ -78,7 +86,10 @@ def told(run_id: str, model: str, last: AnyRunEvent | None, view: RunView, texts
     match last:
         case Finished():
             state = RunState.LIMITED if last.outcome is Outcome.LIMITED else RunState.SUCCESS
-            return Ending(state, view.answer(last, texts))
+            return Ending(state, view.answer(last, texts), question=view.question)
+        case Failed(kind=FailureKind.BUDGET):
+            log.info("run %s was stopped: budgets.%s is used up", run_id, last.detail_for_log)
+            return Ending(RunState.LIMITED, view.failure(last, texts), f"budgets.{last.detail_for_log}")
         case Failed():
             log.error("run %s failed (%s, %s): %s", last.run_id, last.kind, last.model, last.detail_for_log)
             return Ending(RunState.ERROR, view.failure(last, texts), str(last.kind), retry=True)

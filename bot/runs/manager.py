@@ -7,44 +7,49 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from contextlib import aclosing
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from bot.buttons import retry_buttons, retry_question
-from bot.runs import endings
+from bot.approvals.desk import ApprovalDesk
+from bot.runs import asking, endings
 from bot.runs.active import ActiveRun
+from bot.runs.driving import Driver
 from bot.runs.endings import Ending, StopReason
+from bot.runs.hearing import Ears
 from bot.runs.record import EventRecord
-from bot.store import prompts, run_events, runs
-from bot.store.errors import StoreError
+from bot.store import prompts, runs
 from bot.store.rows import RunState
 from bot.texts import texts_for
 from channels.message import OutboundMessage
-from harness.context import RUN_CONTEXT, RUN_INPUT
-from harness.events import Finished
+from harness.context import RUN_CONTEXT
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from sqlalchemy import Connection
 
+    from bot.approvals.desk import Change
+    from bot.budgets import Budgets
     from bot.delivery import Delivery, Reply
+    from bot.meter import Meter
     from bot.patience import PatientStore
     from bot.runs.active import RunLimits
     from bot.runs.presented import Presented
     from bot.store.rows import RunRow
+    from bot.voice.listener import Hearing
     from channels.base import Clock
-    from harness.ports import AnyRunEvent, Harness
+    from harness.ports import Harness
 
 log = logging.getLogger(__name__)
 
-ATTEMPTS = 3
-"""Starts without progress after which a run is a dead letter."""
+
+def _nobody(row: RunRow, text: str) -> None:
+    """Nobody wants to hear of answers."""
 
 
 class RunManager:
-    """Runs of all conversations. harness: awaited by each run, so that channels may listen before it is imported."""
+    """Runs of all conversations. harness: awaited by each run, so that channels may listen before it is imported.
+    on_answer: told, after the end was committed, of each run that has an answer."""
 
     def __init__(
         self,
@@ -55,7 +60,11 @@ class RunManager:
         clock: Clock,
         limits: RunLimits,
         presented: Presented,
+        meter: Meter,
+        budgets: Budgets,
+        hearing: Hearing,
         on_dead_letter: Callable[[RunRow], None],
+        on_answer: Callable[[RunRow, str], None] = _nobody,
     ) -> None:
         self._store = store
         self._delivery = delivery
@@ -63,16 +72,21 @@ class RunManager:
         self._clock = clock
         self._limits = limits
         self._presented = presented
+        self._on_answer = on_answer
+        self._meter = meter
         self._slots = asyncio.Semaphore(limits.concurrent)
-        self._on_dead_letter = on_dead_letter
         self._suspending = False
         self._waiting = 0
         self.active: dict[str, ActiveRun] = {}
+        self.ears = Ears(store, hearing, budgets)
+        self.approvals = ApprovalDesk(store, delivery, clock, self.active)
+        self._driver = Driver(store, clock, limits.seconds, presented, budgets, self.approvals, on_dead_letter)
 
     def begin(self, row: RunRow) -> ActiveRun:
         """Take a run up, at once: from here on it can be stopped. `execute` has to follow."""
         context = RUN_CONTEXT.validate_json(row.context)
-        active = ActiveRun(row, context, texts_for(context.locale), self._clock.monotonic())
+        texts, record = texts_for(context.locale), self._meter.open(row)
+        active = ActiveRun(row, context, texts, self._clock.monotonic(), record=record)
         if self._suspending:
             active.stop_reason = StopReason.SUSPENDED
         elif row.stop is not None:  # an earlier process was to end it
@@ -99,6 +113,7 @@ class RunManager:
         finally:
             active.bridge.close()
             del self.active[active.row.run_id]
+            self._meter.close(active.row.run_id)
 
     def stop(self, run_id: str, reason: StopReason) -> bool:
         """Stop a run; False when it is not being worked on, or is already ending."""
@@ -113,9 +128,9 @@ class RunManager:
         return True
 
     def stopping(self, run_id: str) -> bool:
-        """Whether it was stopped and is about to end."""
+        """Whether it is about to end, or has ended and its conversation has not been told yet."""
         active = self.active.get(run_id)
-        return active is not None and active.stop_reason is not None
+        return active is None or active.stop_reason is not None
 
     @property
     def waiting(self) -> int:
@@ -126,6 +141,14 @@ class RunManager:
         """Make the agent forget an ended run, the newest of its thread. Raises LookupError when that is not kept."""
         if row.attempt:  # before its first start there was nothing to remember
             await (await self._harness()).rewind(row.thread_id, row.base_checkpoint_id)
+
+    async def compact(self, thread_id: str) -> int:
+        """Make a summary of what is older in a thread in which nothing runs; returns how many messages it replaces.
+        Raises HarnessError."""
+        harness = await self._harness()
+        before = len(await harness.history(thread_id))
+        await harness.compact(thread_id)
+        return before - len(await harness.history(thread_id))
 
     def suspend(self) -> None:
         """A planned stop: every run pauses where it is and goes on at the next start."""
@@ -173,13 +196,26 @@ class RunManager:
         reply = active.reply or await self.present(active)
         showing = asyncio.create_task(self._show(active, reply), name=f"show:{active.row.run_id}")
         try:
-            await self._take_slot(active, reply)
-            try:
-                return await self._within_limit(active, await self._harness())
-            finally:
-                self._slots.release()
+            await self.ears.listen(active, reply)
+            while True:
+                await self._take_slot(active, reply)
+                try:
+                    ending = await self._driver.drive(active, await self._harness())
+                finally:
+                    self._slots.release()
+                if ending is not None or (ending := await self._wait(active, reply)) is not None:
+                    return ending
         finally:
             showing.cancel()
+
+    async def _wait(self, active: ActiveRun, reply: Reply) -> Ending | None:
+        """Until persons have decided what the run asked; the ending, when that went wrong."""
+        active.view.status = active.texts.waiting_for_decision
+        reply.show(active.view.draft(active.texts))
+        ending = await self._driver.decided(active)
+        active.view.status = ""
+        reply.show(active.view.draft(active.texts))
+        return ending
 
     async def _take_slot(self, active: ActiveRun, reply: Reply) -> None:
         """Wait for a slot, saying so when there is none."""
@@ -200,42 +236,6 @@ class RunManager:
         reply.show(active.view.draft(active.texts))
         async for _ in active.bridge.read():
             reply.show(active.view.draft(active.texts))
-
-    async def _within_limit(self, active: ActiveRun, harness: Harness) -> Ending:
-        try:
-            async with asyncio.timeout(self._limits.seconds) as limit:
-                return await self._drive(active, harness)
-        except StoreError:
-            raise  # another process has the database, or it is closed: the run is not ours to end
-        except Exception as error:
-            if isinstance(error, TimeoutError) and limit.expired():
-                return endings.timed_out(self._limits.seconds, active.view, active.texts)
-            # A defect, of whatever kind, must not leave a conversation without an ending.
-            log.exception("run %s broke", active.row.run_id)
-            return endings.broken(type(error).__name__, active.context.model, active.view, active.texts)
-
-    async def _drive(self, active: ActiveRun, harness: Harness) -> Ending:
-        head = await harness.head(active.row.thread_id)
-        now = self._clock.now()
-        active.row = await self._store.write(lambda tx: runs.start(tx, active.row.run_id, head, now, self._store.epoch))
-        if active.row.attempt > ATTEMPTS:
-            self._on_dead_letter(active.row)
-            return endings.gave_up(ATTEMPTS, active.view, active.texts)
-        seq = await self._store.read(lambda tx: run_events.last_seq(tx, active.row.run_id))
-        run_input = RUN_INPUT.validate_json(active.row.input)
-        last: AnyRunEvent | None = None
-        events = harness.run(active.context, run_input, attempt=active.row.attempt, next_seq=(seq or 0) + 1)
-        async with aclosing(events):
-            async for event in events:
-                active.view.apply(event, active.texts)
-                active.record.add(event)
-                active.bridge.publish(event)
-                last = event
-        files = last.files if isinstance(last, Finished) else ()
-        outgoing = self._presented.outgoing(files, active.row.address.account, active.texts)
-        active.view.notices += outgoing.sentences
-        ending = endings.told(active.row.run_id, active.context.model, last, active.view, active.texts)
-        return replace(ending, message=replace(ending.message, files=outgoing.files))
 
     async def _pause(self, active: ActiveRun, reply: Reply) -> None:
         reply.show(OutboundMessage(text=active.view.text, status=active.texts.paused))
@@ -261,22 +261,25 @@ class RunManager:
             active.row.conversation,
         )
         await self._commit_end(active.row, ending, active.record)
+        if ending.state in (RunState.SUCCESS, RunState.LIMITED):
+            self._on_answer(active.row, active.view.text)
 
     async def _commit_end(self, row: RunRow, ending: Ending, record: EventRecord) -> None:
-        now, message = self._clock.now(), ending.message
-        if ending.retry:
-            texts = texts_for(RUN_CONTEXT.validate_json(row.context).locale)
-            message = replace(message, buttons=retry_buttons(row, texts))
+        now, asks = self._clock.now(), asking.of_ending(ending, row)
+        message = replace(ending.message, buttons=asks.buttons)
+        changes: list[Change] = []
 
         def unit(tx: Connection) -> None:
+            changes.clear()
             if not runs.end(tx, row.run_id, ending.state, now, ending.detail):
                 return  # tried again after a lost connection: it was committed the first time
             record.commit(tx, row, now)
             self._delivery.finalize(tx, row.reply_key, row.address, row.reply_to, message)
-            if ending.retry:
-                prompts.ensure(tx, [retry_question(row, now)])
+            prompts.ensure(tx, asks.prompts(now))
+            changes.extend(self.approvals.stop(tx, row, now))
 
         await self._store.write(unit)
+        self.approvals.show(changes)
         reply = self._delivery.finished(row.reply_key, row.address, row.reply_to, message)
         if message.files:
             self._presented.clear_after(row.run_id, reply)

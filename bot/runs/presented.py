@@ -9,6 +9,7 @@ import asyncio
 import logging
 import os
 import shutil
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -19,7 +20,7 @@ from bot.uploads import MEGABYTE, harmless_name
 from channels.message import OutboundFile
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import AsyncIterator, Callable, Iterable
     from pathlib import Path
 
     from bot.delivery import Reply
@@ -47,6 +48,7 @@ class Presented:
         self._folder = folder
         self._tasks = tasks
         self._capabilities = capabilities
+        self._drawn: set[str] = set()
 
     def outgoing(self, ready: Iterable[ReadyFile], account: str, texts: Texts) -> Outgoing:
         """What becomes of the files that a run presented in a chat of this account."""
@@ -80,12 +82,42 @@ class Presented:
         if reply.outcome is not Outcome.PENDING:
             await asyncio.to_thread(self._remove, run_id)
 
+    def shows_images(self, account: str) -> bool:
+        """Whether people see pictures there; a terminal only keeps them."""
+        caps = self._capabilities(account)
+        return caps is not None and caps.files and not caps.operator
+
+    @asynccontextmanager
+    async def drawn(
+        self, reply_key: str, name: str, draw: Callable[[], bytes], *, instead: str
+    ) -> AsyncIterator[OutboundFile]:
+        """A PNG, drawn in a thread, as a file for the reply of that key, which has to be committed within the block.
+        instead: to say where the platform does not take it."""
+        self._drawn.add(reply_key)
+        try:
+            path = await asyncio.to_thread(self._keep, reply_key, name, draw)
+            yield OutboundFile(path=path, name=name, mime_type="image/png", kind="image", instead=instead)
+        finally:
+            self._drawn.discard(reply_key)
+
+    def _keep(self, reply_key: str, name: str, draw: Callable[[], bytes]) -> Path:
+        content = draw()
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        folder = self._folder / reply_key
+        folder.mkdir(mode=0o700, exist_ok=True)
+        with open(folder / name, "wb", opener=lambda path, flags: os.open(path, flags, 0o600)) as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        return folder / name
+
     async def clear_left(self, store: Store) -> None:
         """Remove the copies of runs that have ended and whose answer is delivered. Raises StoreError."""
         there = await asyncio.to_thread(self._run_ids)  # before the store is asked: a run is known before its files
+        drawn = set(self._drawn)  # of the others that are there the store knows
         if there:
             needed = {row.run_id for row in await store.read(runs.unended)} | await store.read(outbox.open_keys)
-            for run_id in there - needed:
+            for run_id in there - needed - drawn:
                 await asyncio.to_thread(self._remove, run_id)
 
     def _run_ids(self) -> set[str]:

@@ -2,32 +2,39 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
+from uuid import uuid4
 
+from bot.prices import cost
 from bot.store import run_events, usage
 from bot.store.encoding import to_json
-from harness.events import RUN_EVENT, TextDelta, ToolProgress, Usage
+from bot.store.usage import UsageRow
+from harness.events import RUN_EVENT, ReasoningDelta, SubagentProgress, TextDelta, ToolProgress, Usage
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
     from datetime import datetime
 
     from sqlalchemy import Connection
 
     from bot.store.rows import RunRow
+    from harness.config import PriceSettings
     from harness.ports import AnyRunEvent
 
 
 @dataclass(slots=True)
 class EventRecord:
-    """What of a run's events is kept: deltas folded to one row per message."""
+    """What of a run's events is kept: deltas folded to one row per message. prices: of models, by name. usage: with a
+    name for each call, so that it counts once however often it is written."""
 
+    prices: Mapping[str, PriceSettings] = field(default_factory=dict)
     rows: list[tuple[int, str, str]] = field(default_factory=list)
-    usage: list[Usage] = field(default_factory=list)
+    usage: list[tuple[str, Usage]] = field(default_factory=list)
     _folding: TextDelta | None = None
 
     def add(self, event: AnyRunEvent) -> None:
-        if isinstance(event, ToolProgress):
+        if isinstance(event, ToolProgress | SubagentProgress | ReasoningDelta):
             return  # worth showing, not worth keeping
         if isinstance(event, TextDelta):
             previous = self._folding
@@ -41,7 +48,7 @@ class EventRecord:
             return
         self.flush()
         if isinstance(event, Usage):
-            self.usage.append(event)
+            self.usage.append((uuid4().hex, event))
         self._keep(event)
 
     def flush(self) -> None:
@@ -52,17 +59,39 @@ class EventRecord:
     def _keep(self, event: AnyRunEvent) -> None:
         self.rows.append((event.seq, event.type, to_json(RUN_EVENT, event)))
 
+    def taken(self) -> EventRecord:
+        """What there is, to be committed; this one goes on empty."""
+        taken = replace(self)
+        self.rows, self.usage = [], []
+        return taken
+
+    def calls(self, row: RunRow, now: datetime) -> tuple[UsageRow, ...]:
+        """The model calls that are not written yet."""
+        return tuple(self._call(name, event, row, now) for name, event in self.usage)
+
+    def _call(self, name: str, event: Usage, row: RunRow, now: datetime) -> UsageRow:
+        price = self.prices.get(event.model)
+        return UsageRow(
+            call=name,
+            run_id=row.run_id,
+            thread_id=row.thread_id,
+            conversation=row.conversation,
+            speaker=row.speaker,
+            model=event.model,
+            input_tokens=event.input_tokens,
+            output_tokens=event.output_tokens,
+            cached_tokens=event.cached_tokens,
+            cost=None if price is None else cost(event, price),
+            currency=None if price is None else price.currency,
+            at=now,
+        )
+
+    def written(self, calls: Iterable[UsageRow]) -> None:
+        """These calls need not be committed any more."""
+        names = {call.call for call in calls}
+        self.usage = [(name, event) for name, event in self.usage if name not in names]
+
     def commit(self, tx: Connection, row: RunRow, now: datetime) -> None:
         """Write it; part of the caller's unit. What is still folding has to be flushed before."""
         run_events.append(tx, row.run_id, self.rows)
-        for used in self.usage:
-            usage.add(
-                tx,
-                run_id=row.run_id,
-                thread_id=row.thread_id,
-                model=used.model,
-                input_tokens=used.input_tokens,
-                output_tokens=used.output_tokens,
-                cached_tokens=used.cached_tokens,
-                now=now,
-            )
+        usage.add(tx, self.calls(row, now))

@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING
 
 from markdown_it import MarkdownIt
 
+from bot.buttons import LABEL
+from bot.markdown import plain
+from bot.runs.delegated import DelegatedTasks
 from channels.message import OutboundMessage
 from harness.events import (
     Failed,
@@ -14,9 +17,16 @@ from harness.events import (
     ModelRetrying,
     Notice,
     Outcome,
+    Question,
+    ReasoningDelta,
     Resumed,
+    SubagentEnded,
+    SubagentProgress,
+    SubagentStarted,
     TextDelta,
     TextReset,
+    TodosChanged,
+    TodoStatus,
     ToolEnded,
     ToolProgress,
     ToolStarted,
@@ -28,6 +38,8 @@ if TYPE_CHECKING:
     from harness.ports import AnyRunEvent
 
 
+MAX_THOUGHT = 120
+"""Characters of a thought that are shown."""
 _MARKDOWN = MarkdownIt("commonmark", {"html": False})
 
 
@@ -56,12 +68,19 @@ class RunView:
     notices: list[str] = field(default_factory=list)
     model_calls: int = 0
     tools: dict[str, RunningTool] = field(default_factory=dict)
+    tasks: DelegatedTasks = field(default_factory=DelegatedTasks)
+    question: Question | None = None
+    plan: tuple[tuple[str, TodoStatus], ...] = ()
+    _thought: str = ""
 
     def apply(self, event: AnyRunEvent, texts: Texts) -> None:
         match event:
             case TextDelta():
                 self._add(event)
+            case ReasoningDelta():
+                self._think(event, texts)
             case TextReset():
+                self._thought = ""
                 self.text = "" if event.message_id == self.message_id else self.text
             case ToolStarted():
                 self.tools[event.call_id] = RunningTool(event.tool, event.summary)
@@ -72,6 +91,15 @@ class RunView:
             case ToolEnded():
                 self.tools.pop(event.call_id, None)
                 self._show_tools(texts)
+            case SubagentStarted() | SubagentProgress() | SubagentEnded():
+                self.tools.pop(event.call_id, None)  # the task says more than its call
+                self.tasks.apply(event)
+                self._show_tools(texts)
+            case TodosChanged():
+                self.plan = event.todos
+                self._show_tools(texts)
+            case Question():
+                self.question = event
             case ModelRetrying():
                 self.status = texts.retrying.format(seconds=max(1, round(event.delay)))
             case Resumed():
@@ -80,6 +108,8 @@ class RunView:
                 self.model_calls += 1
             case Notice(kind="images_not_seen"):
                 self.notices.append(texts.images_not_seen.format(model=event.model))
+            case Notice(kind="fallback"):
+                self.notices.append(texts.fell_back.format(model=event.model, instead_of=event.instead_of))
             case _:
                 pass
 
@@ -89,8 +119,17 @@ class RunView:
         self.text += event.text
         self.status = ""
 
+    def _think(self, event: ReasoningDelta, texts: Texts) -> None:
+        """The newest line of a thought stands in the place of the status; nothing of it stays."""
+        self._thought = (self._thought + event.text)[-MAX_THOUGHT:]
+        _, broken, line = self._thought.strip().rpartition("\n")
+        if line and not self.text:
+            cut = not broken and len(self._thought) == MAX_THOUGHT
+            self.status = texts.thinking.format(line=("…" if cut else "") + " ".join(line.split()))
+
     def _show_tools(self, texts: Texts) -> None:
-        self.status = " · ".join(tool.told(texts) for tool in self.tools.values())
+        told = [_step(self.plan, texts), self.tasks.told(texts), *(tool.told(texts) for tool in self.tools.values())]
+        self.status = " · ".join(each for each in told if each)
 
     def draft(self, texts: Texts) -> OutboundMessage:
         """What the chat shows while the run goes on."""
@@ -104,15 +143,34 @@ class RunView:
         return OutboundMessage(text=_paragraphs(self.text, sentence, *partial, *self.notices), final=True)
 
     def answer(self, event: Finished, texts: Texts) -> OutboundMessage:
-        limited = [_limit(event, texts)] if event.outcome is Outcome.LIMITED else []
-        return OutboundMessage(text=_paragraphs(event.text, *limited, *self.notices), final=True)
+        limited = [_limit(event, texts)] if event.outcome is Outcome.LIMITED and event.budget is None else []
+        options = _long_options(self.question) if self.question is not None else []
+        return OutboundMessage(text=_paragraphs(event.text, *options, *limited, *self.notices), final=True)
 
     def failure(self, event: Failed, texts: Texts) -> OutboundMessage:
         wait = texts.retry_in.format(duration=texts.duration(event.retry_after)) if event.retry_after else ""
         return self.ended(texts.failures[event.kind].format(model=event.model, wait=wait), texts)
 
 
+def _step(plan: tuple[tuple[str, TodoStatus], ...], texts: Texts) -> str:
+    """Where the agent is in its plan; "" without one, and when it is through."""
+    left = [step for step, status in plan if status is not TodoStatus.COMPLETED]
+    if not left:
+        return ""
+    begun = next((step for step, status in plan if status is TodoStatus.IN_PROGRESS), left[0])
+    return texts.plan_step.format(number=len(plan) - len(left) + 1, count=len(plan), step=begun)
+
+
+def _long_options(question: Question) -> list[str]:
+    """All options of a question, where one of them does not fit on its button."""
+    if all(len(option) <= LABEL for option in question.options):
+        return []
+    return ["\n".join(f"{number}. {plain(option)}" for number, option in enumerate(question.options, 1))]
+
+
 def _limit(event: Finished, texts: Texts) -> str:
+    if event.repeated is not None:
+        return texts.looped.format(count=event.repeated)
     return texts.cut_short if event.calls is None else texts.calls_used_up.format(limit=event.calls)
 
 

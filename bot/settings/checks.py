@@ -13,16 +13,18 @@ from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from bot.settings.budget_checks import check_budgets
 from bot.settings.identities import ACCOUNT_ID, ANYBODY
+from bot.settings.model_checks import CLASS_PATH, check_models, check_title, model_names
 from bot.settings.problems import Finding, did_you_mean
 from channels.registry import PLATFORMS, config_class
+from harness.subagents.config import INHERIT
 from sandbox.config import PROVIDERS
 
 if TYPE_CHECKING:
     from bot.settings.problems import Path
 
 _PLACEHOLDER = re.compile(r"<[^<>]*>|.*replace-me.*", re.IGNORECASE | re.DOTALL)
-_CLASS_PATH = re.compile(r"([A-Za-z_]\w*)(?:\.[A-Za-z_]\w*)*:[A-Za-z_]\w*", re.ASCII)
 
 
 def check_tree(values: Mapping[str, Any]) -> list[Finding]:
@@ -33,7 +35,11 @@ def check_tree(values: Mapping[str, Any]) -> list[Finding]:
         _accounts,
         _same_secrets,
         _strange_accounts,
-        _models,
+        check_models,
+        check_title,
+        check_budgets,
+        _tools,
+        _subagents,
         _history,
         _files,
         _sandbox,
@@ -121,33 +127,30 @@ def _access_entries(values: Mapping[str, Any]) -> Iterator[tuple[Path, Any]]:
                 yield (*place, index), entry
 
 
-def _models(values: Mapping[str, Any]) -> Iterator[Finding]:
-    models = values.get("models")
-    seen: dict[Any, int] = {}
-    for index, model in enumerate(models if isinstance(models, list) else ()):
-        if not isinstance(model, dict):
-            continue
-        name = model.get("name")
-        if isinstance(name, str):
-            if name in seen:
-                yield Finding(("models", index, "name"), f"is the same as that of models[{seen[name]}]")
-            seen.setdefault(name, index)
-        yield from _model_class(index, model)
+def _tools(values: Mapping[str, Any]) -> Iterator[Finding]:
+    listed = values.get("tools")
+    tools = [tool for tool in listed if isinstance(tool, dict)] if isinstance(listed, list) else []
+    for index, tool in enumerate(tools):
+        use = tool.get("use")
+        form = CLASS_PATH.fullmatch(use) if isinstance(use, str) else None
+        if form is not None and find_spec(form[1]) is None:
+            yield Finding(("tools", index, "use"), "its Python package is not installed, or not where Antler looks")
+    named = values.get("tool_groups")
+    known = sorted({str(tool["group"]) for tool in tools if tool.get("group")})
+    for index, group in enumerate(named if isinstance(named, list) else ()):
+        if group not in known:
+            hint = did_you_mean(str(group), known) if known else "give the tools a group first"
+            yield Finding(("tool_groups", index), "is the group of no tool", hint)
 
 
-def _model_class(index: int, model: Mapping[str, Any]) -> Iterator[Finding]:
-    use = model.get("use", "langchain_openai:ChatOpenAI")
-    if use == "demo" or not isinstance(use, str):
-        return
-    if not model.get("model"):
-        yield Finding(("models", index, "model"), "is missing: the name that the provider gives the model")
-    path = ("models", index, "use")
-    form = _CLASS_PATH.fullmatch(use)
-    if form is None:
-        yield Finding(path, "should be module:Class, for example langchain_openai:ChatOpenAI, or demo")
-    elif find_spec(form[1]) is None:
-        package = form[1].replace("_", "-")
-        yield Finding(path, "its Python package is not installed", f"perhaps: .venv/bin/pip install {package}")
+def _subagents(values: Mapping[str, Any]) -> Iterator[Finding]:
+    known = model_names(values)
+    for name, kind in _section(_section(values, "subagents"), "types").items():
+        model = _section({"type": kind}, "type").get("model", INHERIT)
+        if isinstance(model, str) and model != INHERIT and model not in known:
+            yield Finding(
+                ("subagents", "types", name, "model"), "names no model", did_you_mean(model, [INHERIT, *known])
+            )
 
 
 def _history(values: Mapping[str, Any]) -> Iterator[Finding]:
@@ -175,7 +178,7 @@ def _files(values: Mapping[str, Any]) -> Iterator[Finding]:
 def _sandbox(values: Mapping[str, Any]) -> Iterator[Finding]:
     section = _section(values, "sandbox")
     use = section.get("use", PROVIDERS[0])
-    form = _CLASS_PATH.fullmatch(use) if isinstance(use, str) else None
+    form = CLASS_PATH.fullmatch(use) if isinstance(use, str) else None
     if isinstance(use, str) and ":" not in use and use not in PROVIDERS:
         yield Finding(("sandbox", "use"), "names no provider", did_you_mean(use, (*PROVIDERS, "module:Class")))
     elif form is not None and find_spec(form[1]) is None:

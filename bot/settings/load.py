@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
+from bot.settings.agent_folders import agent_problems
 from bot.settings.checks import check_tree
 from bot.settings.layers import Layer, blame, command_line, environment, merge
 from bot.settings.model import Settings
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from bot.settings.problems import Path as TreePath
 
 _BUILT_IN = "built-in default"
-_RELATIVE_TO_FILE: tuple[TreePath, ...] = (("data_dir",), ("network", "ca_file"))
+_RELATIVE_TO_FILE: tuple[TreePath, ...] = (("data_dir",), ("agents_dir",), ("network", "ca_file"))
 
 
 @dataclass(slots=True)
@@ -56,6 +57,8 @@ def load(path: Path | None, env: Mapping[str, str], options: Mapping[str, Any] |
         findings += findings_of(error, values)
     else:
         if not findings:
+            if problems := list(agent_problems(settings, path)):
+                raise ConfigError(problems)
             return settings
     # Outside the handler: the error that people see must not carry the one that knows the values.
     raise ConfigError(_sorted(blame(finding, layers) for finding in _first_of_each_place(findings)))
@@ -71,6 +74,7 @@ def _read(path: Path, env: Mapping[str, str]) -> _File:
     given = {key: value for key, value in tree.values.items() if value is not None}
     values = expand(given, env, (), findings)
     values.setdefault("data_dir", "data")
+    values.setdefault("agents_dir", "agents")
     for place in _RELATIVE_TO_FILE:
         _anchor(values, place, path.absolute().parent)
     return _File(Layer(str(path), values, tree.lines), findings)

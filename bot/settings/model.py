@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, TypeVar
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import (
     BaseModel,
@@ -25,22 +26,38 @@ from bot.settings.problems import did_you_mean
 from bot.settings.secret_values import secret_values
 from bot.settings.sections import (
     AccessSettings,
+    BudgetsSettings,
     ConversationSettings,
     DatabaseSettings,
     DataSettings,
     LimitSettings,
     LogSettings,
+    ScheduleSettings,
+    TitleSettings,
     UploadSettings,
 )
+from bot.voice.config import TranscriptionSettings
 from channels.registry import PLATFORMS, config_class, names_group
-from harness.config import LlmSettings, ModelSettings, Section, SummarizationSettings
+from harness.config import (
+    LlmSettings,
+    LoopSettings,
+    ModelSettings,
+    PriceSettings,
+    Section,
+    SummarizationSettings,
+    ToolSettings,
+)
+from harness.guardrails.config import GuardrailSettings
+from harness.mcp.config import McpServerSettings, ServerName, ToolSearchSettings
+from harness.subagents.config import SubagentsSettings
+from harness.web.config import WebSettings
 from sandbox.config import SandboxSettings
 
 AccountId = Annotated[str, StringConstraints(pattern=ACCOUNT_ID)]
 Locale = Literal["auto", "en", "zh"]
 _Section = TypeVar("_Section", bound=BaseModel)
 
-COMMON_KEYS = ("type", "access", "conversations", "locale", "proxy")
+COMMON_KEYS = ("type", "access", "conversations", "locale", "agent", "proxy")
 """Keys of a channel that the gateway reads; all others belong to the platform's own config class."""
 
 
@@ -51,6 +68,7 @@ class ChannelSettings(Section):
     access: AccessSettings | None = None
     conversations: ConversationSettings | None = None
     locale: Locale | None = None
+    agent: str | None = None
     proxy: ProxyUrl | None = None
     adapter: SerializeAsAny[BaseModel]
 
@@ -92,6 +110,7 @@ class Settings(BaseSettings):
     database: DatabaseSettings = DatabaseSettings()
     log: LogSettings = LogSettings()
     locale: Locale = "auto"
+    timezone: str = "UTC"
     shutdown_grace_seconds: float = Field(default=30.0, ge=0)
     network: NetworkSettings = NetworkSettings()
     models: tuple[ModelSettings, ...] = Field(default=(ModelSettings(name="demo", use="demo"),), min_length=1)
@@ -99,10 +118,23 @@ class Settings(BaseSettings):
     access: AccessSettings = AccessSettings()
     conversations: ConversationSettings = ConversationSettings()
     limits: LimitSettings = LimitSettings()
+    budgets: BudgetsSettings = BudgetsSettings()
     summarization: SummarizationSettings = SummarizationSettings()
     llm: LlmSettings = LlmSettings()
+    loop: LoopSettings = LoopSettings()
+    guardrails: GuardrailSettings = GuardrailSettings()
     sandbox: SandboxSettings = SandboxSettings()
     uploads: UploadSettings = UploadSettings()
+    transcription: TranscriptionSettings | None = None
+    web: WebSettings = WebSettings()
+    tools: tuple[ToolSettings, ...] = Field(default=(), max_length=200)
+    tool_groups: tuple[str, ...] = ()
+    mcp_servers: dict[ServerName, McpServerSettings] = Field(default={})
+    tool_search: ToolSearchSettings = ToolSearchSettings()
+    subagents: SubagentsSettings = SubagentsSettings()
+    schedules: ScheduleSettings = ScheduleSettings()
+    title: TitleSettings = TitleSettings()
+    agents_dir: Path = Field(default=Path("agents"), validate_default=True)
     data: DataSettings = DataSettings()
 
     @classmethod
@@ -110,10 +142,18 @@ class Settings(BaseSettings):
         """What runs without any configuration: the terminal and the demo model, data below the working directory."""
         return cls.model_validate({"channels": {"console": {}}} | ({"data_dir": data_dir} if data_dir else {}))
 
-    @field_validator("data_dir")
+    @field_validator("data_dir", "agents_dir")
     @classmethod
     def _absolute(cls, value: Path) -> Path:
         return value.expanduser().absolute()
+
+    @field_validator("timezone")
+    @classmethod
+    def _known_zone(cls, value: str) -> str:
+        try:
+            return ZoneInfo(value).key
+        except (ZoneInfoNotFoundError, ValueError, OSError):  # OSError: a folder of zones, such as Europe
+            raise ValueError("names no time zone; it is written like Europe/Berlin") from None
 
     @field_validator("channels", mode="before")
     @classmethod
@@ -136,6 +176,11 @@ class Settings(BaseSettings):
         if faults:
             raise ValidationError.from_exception_data("Settings", faults, hide_input=True)
         return self
+
+    @property
+    def zone(self) -> ZoneInfo:
+        """Whose midnight a day begins at."""
+        return ZoneInfo(self.timezone)
 
     @property
     def database_url(self) -> str:
@@ -163,6 +208,10 @@ class Settings(BaseSettings):
         """Whether an id is a group's and not a person's; None where the account's platform cannot tell by the id."""
         return names_group(self.channels[account].type, native_id)
 
+    def agent_for(self, account: str) -> str:
+        """The agent of the account's conversations that have chosen none."""
+        return self.channels[account].agent or self.conversations_for(account).agent
+
     def locale_for(self, account: str) -> Locale:
         """The account's language setting, else the general one."""
         return self.channels[account].locale or self.locale
@@ -175,6 +224,11 @@ class Settings(BaseSettings):
         """network_route with the account's own proxy, if it has one."""
         proxy = self.channels[account].proxy
         return self.network_route(url, proxy.get_secret_value() if proxy else None)
+
+    @property
+    def prices(self) -> dict[str, PriceSettings]:
+        """Of the models that have one, by name."""
+        return {model.name: model.price for model in self.models if model.price is not None}
 
     def secrets(self) -> frozenset[str]:
         """Every secret of the tree, adapters included, for redaction: whole values, and passwords within URLs."""

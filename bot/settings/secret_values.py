@@ -15,6 +15,7 @@ def secret_values(value: Any) -> Iterator[str]:
         text = value.get_secret_value()
         if text and not _is_plain_server(text):
             yield text
+            yield from _credentials(text)
         yield from _url_passwords(text)
     elif isinstance(value, str):
         yield from _url_passwords(value)
@@ -27,6 +28,13 @@ def secret_values(value: Any) -> Iterator[str]:
     elif isinstance(value, list | tuple | set | frozenset):
         for item in value:
             yield from secret_values(item)
+
+
+def _credentials(text: str) -> Iterator[str]:
+    """What stands behind the scheme of an Authorization header, which whoever it is sent to may repeat alone."""
+    scheme, _, rest = text.partition(" ")
+    if rest and scheme.lower() in ("bearer", "basic", "token"):
+        yield rest.strip()
 
 
 def _url_passwords(text: str) -> Iterator[str]:

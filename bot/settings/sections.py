@@ -74,13 +74,14 @@ class AccessSettings(Section):
 
 class ConversationSettings(Section):
     """busy: what a message does that arrives during a run. debounce_seconds: in which a person's further messages join
-    the first one. group_*: how groups are held."""
+    the first one. group_*: how groups are held. agent: that answers where none was chosen."""
 
     busy: Literal["queue", "collect", "interrupt", "rollback", "reject"] = "queue"
     debounce_seconds: float = Field(default=0, ge=0, le=60)
     group_scope: Literal["chat", "speaker"] = "chat"
     group_context: Literal["on", "off"] = "on"
     group_control: Literal["admins", "members"] = "admins"
+    agent: str = "default"
 
     @field_validator("busy", mode="before")
     @classmethod
@@ -113,6 +114,40 @@ class UploadSettings(Section):
     max_thread_mb: float = Field(default=200, gt=0)
     max_person_mb_per_day: float = Field(default=500, gt=0)
     convert: bool = True
+
+
+class BudgetSettings(Section):
+    """What may be spent: tokens, read and written; money, in the currency of the models' prices. None: anything."""
+
+    tokens: int | None = Field(default=None, gt=0)
+    money: float | None = Field(default=None, ge=0.000001, allow_inf_nan=False)
+
+
+class BudgetsSettings(Section):
+    """run: by one answer, its subagents' part included. *_day: from midnight to midnight of `timezone`, by one
+    conversation, by one person everywhere, by all together."""
+
+    run: BudgetSettings = BudgetSettings()
+    conversation_day: BudgetSettings = BudgetSettings()
+    speaker_day: BudgetSettings = BudgetSettings()
+    gateway_day: BudgetSettings = BudgetSettings()
+
+
+class TitleSettings(Section):
+    """Of threads. model: makes one of the first exchange; "": the message's first words are it."""
+
+    enabled: bool = True
+    model: str = ""
+
+
+class ScheduleSettings(Section):
+    """Reminders and tasks for later. enabled: the agent can make them; those that there are fire all the same.
+    min_interval_minutes: between two times of one that repeats."""
+
+    enabled: bool = True
+    max_per_person: int = Field(default=20, gt=0)
+    max_per_chat: int = Field(default=50, gt=0)
+    min_interval_minutes: int = Field(default=15, ge=1, le=24 * 60)
 
 
 class DataSettings(Section):

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from bot.settings.agent_folders import agents_of
+from harness.souls import DEFAULT
 
 if TYPE_CHECKING:
     from bot.settings.model import Settings
@@ -17,18 +21,50 @@ _TERMINAL = "whoever may use this machine as the user that Antler runs as"
 
 
 def describe(settings: Settings) -> str:
-    """Accounts, models, access and where the data lives."""
+    """Accounts, models, access, what the agent reaches, and where the data lives."""
     database = "SQLite" if settings.database.url is None else "PostgreSQL"
     lines = [
         f"data      {settings.data_dir} ({database})",
         *(f"model     {model.name} ({model.model or model.use})" for model in settings.models),
     ]
+    lines += [*_agents(settings), f"voice     {_voice(settings)}", f"web       {_web(settings)}", *_tools(settings)]
     for account, channel in settings.channels.items():
         lines.append(f"account   {account} ({channel.type})")
         # The terminal's lists are empty for a reason: it is asked by nobody but the operator.
         at_terminal = channel.type == "console"
         lines.append(f"  access  {_TERMINAL if at_terminal else _access(settings.access_for(account), account)}")
     return "\n".join(lines)
+
+
+def _agents(settings: Settings) -> list[str]:
+    """Those of the operator's own; Antler's goes without saying."""
+    found = agents_of(settings).definitions.values()
+    return [f"agent     {each.name} ({settings.agents_dir / each.name})" for each in found if each.name != DEFAULT]
+
+
+def _voice(settings: Settings) -> str:
+    transcription = settings.transcription
+    if transcription is None:
+        return "voice messages are not listened to (no transcription)"
+    return f"{transcription.model} at {urlsplit(transcription.base_url).hostname} writes voice messages down"
+
+
+def _web(settings: Settings) -> str:
+    search, fetch = settings.web.search, settings.web.fetch
+    asked = "no search" if search.provider == "none" else f"search: {search.provider}"
+    if not fetch.enabled:
+        return f"{asked}; pages are not read"
+    opened = f", and what {len(fetch.allow)} of web.fetch.allow open" if fetch.allow else ""
+    return f"{asked}; pages of the public internet are read{opened}"
+
+
+def _tools(settings: Settings) -> list[str]:
+    groups = settings.tool_groups
+    return [
+        f"tool      {tool.use}{f' as {tool.name}' if tool.name else ''}"
+        for tool in settings.tools
+        if not groups or tool.group in groups
+    ]
 
 
 def _access(access: AccessSettings, account: str) -> str:

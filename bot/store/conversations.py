@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
-from sqlalchemy import bindparam, select, update
+from sqlalchemy import bindparam, func, select, update
 
 from bot.store.errors import StoreError
 from bot.store.rekey import migrate_chat as migrate_chat
-from bot.store.rows import ConversationRow
+from bot.store.rows import ConversationRow, ThreadRow
 from bot.store.sql import chunks, insert
-from bot.store.tables import conversations, threads
+from bot.store.tables import conversations, runs, threads, usage
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -37,7 +37,13 @@ def load(tx: Connection, key: str) -> ConversationRow | None:
     if row is None:
         return None
     return ConversationRow(
-        key=row.key, account=row.account, owner=row.owner, thread_id=row.thread_id, model=row.model, title=row.title
+        key=row.key,
+        account=row.account,
+        owner=row.owner,
+        thread_id=row.thread_id,
+        model=row.model,
+        title=row.title,
+        agent=row.agent,
     )
 
 
@@ -74,9 +80,67 @@ def new_thread(tx: Connection, key: str, title: str, now: datetime) -> Conversat
     return _existing(tx, key)
 
 
+def title_of(tx: Connection, thread_id: str) -> str:
+    """The thread's title, "" while it has none."""
+    return tx.scalar(select(threads.c.title).where(threads.c.thread_id == thread_id)) or ""
+
+
+def name_thread(tx: Connection, thread_id: str, title: str) -> None:
+    """Give a thread a title, unless it has one."""
+    tx.execute(update(threads).where(threads.c.thread_id == thread_id, threads.c.title == "").values(title=title))
+
+
+def threads_of(tx: Connection, conversation: ConversationRow, limit: int) -> list[ThreadRow]:
+    """Its current thread, and those of its owner that were begun here and in which the agent was asked something; of
+    all these the ones where something was said last."""
+    said = (
+        select(runs.c.thread_id, func.max(runs.c.created_at), func.count(), func.min(runs.c.seq))
+        .where(runs.c.conversation == conversation.key)
+        .group_by(runs.c.thread_id)
+    )
+    known = {thread_id: rest for thread_id, *rest in tx.execute(said)}
+    own = (threads.c.conversation == conversation.key) & (threads.c.owner == conversation.owner)
+    found = []
+    for thread in tx.execute(select(threads).where(own | (threads.c.thread_id == conversation.thread_id))):
+        last_at, messages, first = known.get(thread.thread_id, (None, 0, None))
+        current = thread.thread_id == conversation.thread_id
+        if messages or current or _was_used(tx, thread.thread_id):
+            found.append((last_at or thread.created_at, messages, first, thread))
+    found.sort(key=lambda each: each[0], reverse=True)
+    return [
+        ThreadRow(
+            thread_id=thread.thread_id,
+            title=thread.title,
+            last_at=last_at,
+            messages=messages,
+            first_input=tx.scalar(select(runs.c.input).where(runs.c.seq == first)) if first is not None else None,
+        )
+        for last_at, messages, first, thread in found[:limit]
+    ]
+
+
+def resume_thread(tx: Connection, key: str, thread_id: str) -> None:
+    """Go on in a thread that was begun in this conversation. Raises LookupError when it is another one's."""
+    known = _existing(tx, key)
+    own = (threads.c.thread_id == thread_id) & (threads.c.conversation == key) & (threads.c.owner == known.owner)
+    if thread_id != known.thread_id and tx.scalar(select(threads.c.thread_id).where(own)) is None:
+        raise LookupError(f"no thread {thread_id} of conversation {key}")
+    tx.execute(update(conversations).where(conversations.c.key == key).values(thread_id=thread_id))
+
+
+def _was_used(tx: Connection, thread_id: str) -> bool:
+    """Whether a model was called in it, also when its runs are pruned already."""
+    return tx.scalar(select(usage.c.id).where(usage.c.thread_id == thread_id).limit(1)) is not None
+
+
 def set_model(tx: Connection, key: str, model: str | None) -> None:
     """Choose a model for the conversation, None for the default."""
     tx.execute(update(conversations).where(conversations.c.key == key).values(model=model))
+
+
+def set_agent(tx: Connection, key: str, agent: str | None) -> None:
+    """As set_model, the agent."""
+    tx.execute(update(conversations).where(conversations.c.key == key).values(agent=agent))
 
 
 def _begin_thread(tx: Connection, key: str, owner: str, title: str, now: datetime) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import select, update
 
-from bot.store import runs
+from bot.store import runs, usage
 from bot.store.sql import insert
 from bot.store.tables import effects
 from harness.ports import Effect
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection
 
+    from bot.meter import Meter
     from bot.patience import PatientStore
     from harness.ports import EffectKey
 
@@ -41,14 +42,24 @@ class StoreEffectLog:
 
 
 class StoreRunLedger:
-    """harness.ports.RunLedger: the count is kept with the run."""
+    """harness.ports.RunLedger: the count is kept with the run. meter: what it tells is written in the same commit."""
 
-    def __init__(self, store: PatientStore) -> None:
+    def __init__(self, store: PatientStore, meter: Meter | None = None) -> None:
         self._store = store
+        self._meter = meter
 
     async def model_called(self, run_id: str) -> int:
         """Count one more model call of the run; returns the count, this call included."""
-        return await self._store.write(lambda tx: runs.count_model_call(tx, run_id))
+        calls = self._meter.unwritten(run_id) if self._meter is not None else ()
+
+        def unit(tx: Connection) -> int:
+            usage.add(tx, calls)
+            return runs.count_model_call(tx, run_id)
+
+        count = await self._store.write(unit)
+        if self._meter is not None:
+            self._meter.written(run_id, calls)
+        return count
 
 
 def _begin(tx: Connection, key: EffectKey, tool: str, now: datetime) -> Effect | None:

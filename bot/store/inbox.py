@@ -13,7 +13,15 @@ from bot.store.errors import StoreError
 from bot.store.rows import InboxRow, InboxState
 from bot.store.sql import chunks, insert, insert_numbered
 from bot.store.tables import inbox, inbox_keys
-from channels.message import INBOUND_EVENT, ButtonPressed, MembershipChanged, Message, MessageEdited, Unparsed
+from channels.message import (
+    INBOUND_EVENT,
+    ButtonPressed,
+    MembershipChanged,
+    Message,
+    MessageEdited,
+    ScheduleDue,
+    Unparsed,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -23,7 +31,7 @@ if TYPE_CHECKING:
 
     from channels.message import ChatMigrated
 
-    AnyEvent = Message | MessageEdited | ButtonPressed | ChatMigrated | MembershipChanged | Unparsed
+    AnyEvent = Message | MessageEdited | ButtonPressed | ChatMigrated | MembershipChanged | ScheduleDue | Unparsed
 
 Key = tuple[str, str]
 SCANNED = 10_000
@@ -86,6 +94,12 @@ def unsettled(tx: Connection) -> list[InboxRow]:
     """What nobody has decided on yet, in the order of arrival."""
     query = select(*COLUMNS).where(inbox.c.state == InboxState.NEW).order_by(inbox.c.id)
     return [_row(row) for row in tx.execute(query)]
+
+
+def still_new(tx: Connection, event: AnyEvent) -> InboxRow | None:
+    """The row of an event that is stored and that nobody has decided on yet; None for any other."""
+    known = _known(tx, {(event.account, storable(key)) for key in event.dedupe_keys})
+    return next((row for row in load(tx, set(known.values())) if row.state is InboxState.NEW), None)
 
 
 def load(tx: Connection, ids: Iterable[int]) -> list[InboxRow]:
@@ -186,7 +200,9 @@ def _values(event: AnyEvent) -> dict[str, Any]:
 def _chat(event: AnyEvent) -> str | None:
     if isinstance(event, MessageEdited):
         return event.message.address.chat
-    return event.address.chat if isinstance(event, Message | ButtonPressed | MembershipChanged) else None
+    if isinstance(event, Message | ButtonPressed | MembershipChanged | ScheduleDue):
+        return event.address.chat
+    return None
 
 
 def _row(row: Row[*tuple[Any, ...]]) -> InboxRow:

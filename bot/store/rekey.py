@@ -12,8 +12,22 @@ from sqlalchemy import ColumnElement, delete, func, select, update
 
 from bot.store.encoding import to_json
 from bot.store.rows import InboxState, RunState
-from bot.store.tables import access, accounts, conversations, inbox, inbox_keys, outbox, prompts, runs, threads
-from channels.message import INBOUND_EVENT, ButtonPressed, MembershipChanged, Message, MessageEdited
+from bot.store.tables import (
+    access,
+    accounts,
+    approval_grants,
+    approvals,
+    conversations,
+    inbox,
+    inbox_keys,
+    outbox,
+    prompts,
+    runs,
+    schedules,
+    threads,
+    usage,
+)
+from channels.message import INBOUND_EVENT, ButtonPressed, MembershipChanged, Message, MessageEdited, ScheduleDue
 from harness.context import RUN_CONTEXT
 
 if TYPE_CHECKING:
@@ -26,10 +40,16 @@ if TYPE_CHECKING:
 
 ACTIVE = runs.c.state.in_((RunState.RUNNING, RunState.WAITING))
 UNSETTLED = inbox.c.state.in_((InboxState.NEW, InboxState.ASSIGNED))
-HOLD_ACCOUNT = (inbox.c.account, inbox_keys.c.account, conversations.c.account, runs.c.account, outbox.c.account)
+HOLD_ACCOUNT = (
+    inbox.c.account, inbox_keys.c.account, conversations.c.account, runs.c.account, outbox.c.account,
+    schedules.c.account,
+)  # fmt: skip
 HOLD_PREFIX = (
     conversations.c.key, threads.c.conversation, threads.c.owner, runs.c.conversation, runs.c.speaker,
     prompts.c.conversation, prompts.c.who, prompts.c.answered_by, access.c.subject_id, access.c.decided_by,
+    approvals.c.conversation, approvals.c.requester, approvals.c.reason_from, approvals.c.decided_by,
+    approval_grants.c.conversation, approval_grants.c.person, approval_grants.c.granted_by,
+    usage.c.conversation, usage.c.speaker, schedules.c.conversation, schedules.c.person,
 )  # fmt: skip
 """Columns whose values start with `account:`; conversations.owner follows threads.owner by its foreign key."""
 
@@ -44,9 +64,10 @@ def migrate_chat(tx: Connection, account: str, old_chat: str, new_chat: str) -> 
         rest = key[len(old) :]
         if key.startswith(old) and (not rest or rest[0] in "/@"):
             _move_conversation(tx, key, new + rest)
-    for table in (runs, outbox):
+    for table in (runs, outbox, schedules):
         tx.execute(update(table).where(table.c.account == account, table.c.chat == old_chat).values(chat=new_chat))
     # Ids are counted anew there.
+    _set(tx, schedules.c.reply_to, (schedules.c.account == account) & (schedules.c.chat == new_chat), None)
     tx.execute(update(outbox).where(outbox.c.account == account, outbox.c.chat == new_chat).values(sent_after=None))
 
     def moved(address: Address) -> Address:
@@ -79,8 +100,9 @@ def _move_conversation(tx: Connection, old: str, new: str) -> None:
     if taken:
         source = tx.execute(select(conversations).where(conversations.c.key == old)).one()
         tx.execute(delete(conversations).where(conversations.c.key == old))
-        model = {} if source.model is None else {"model": source.model}
-        changes = {"thread_id": source.thread_id, "owner": source.owner} | model
+        chosen = {"model": source.model, "agent": source.agent}
+        changes = {"thread_id": source.thread_id, "owner": source.owner}
+        changes |= {name: value for name, value in chosen.items() if value is not None}
         tx.execute(update(conversations).where(conversations.c.key == new).values(changes))
         # Only one run of a conversation may be active; the other one waits and is resumed.
         if tx.scalar(select(runs.c.seq).where(runs.c.conversation == new, ACTIVE)) is not None:
@@ -94,7 +116,18 @@ def _move_conversation(tx: Connection, old: str, new: str) -> None:
 
     _rewrite_contexts(tx, (runs.c.conversation == old) & runs.c.ended_at.is_(None), renamed)
     _set(tx, runs.c.conversation, runs.c.conversation == old, new)
-    _set(tx, prompts.c.conversation, prompts.c.conversation == old, new)
+    for column in (prompts.c.conversation, approvals.c.conversation, usage.c.conversation, schedules.c.conversation):
+        _set(tx, column, column == old, new)
+    _move_grants(tx, old, new)
+
+
+def _move_grants(tx: Connection, old: str, new: str) -> None:
+    """What is allowed under both keys is kept once."""
+    known = select(approval_grants).where(approval_grants.c.conversation == new).subquery()
+    same = (known.c.person == approval_grants.c.person) & (known.c.tool == approval_grants.c.tool)
+    twice = select(known.c.id).where(same, known.c.coverage == approval_grants.c.coverage).exists()
+    tx.execute(delete(approval_grants).where(approval_grants.c.conversation == old, twice))
+    _set(tx, approval_grants.c.conversation, approval_grants.c.conversation == old, new)
 
 
 def _set(tx: Connection, column: Column[Any], where: ColumnElement[bool], value: object) -> None:
@@ -114,7 +147,7 @@ def _rewrite_events(tx: Connection, where: ColumnElement[bool], change: Callable
 
 
 def _with_address(event: Any, change: Callable[[Address], Address]) -> Any:
-    if isinstance(event, Message | ButtonPressed | MembershipChanged):
+    if isinstance(event, Message | ButtonPressed | MembershipChanged | ScheduleDue):
         return replace(event, address=change(event.address))
     if isinstance(event, MessageEdited):
         return replace(event, message=_with_address(event.message, change))

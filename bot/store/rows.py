@@ -49,7 +49,8 @@ class InboxRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConversationRow:
-    """key: account:chat[/topic][@speaker]. model: chosen by /models, None for the default. title: of the thread."""
+    """key: account:chat[/topic][@speaker]. model: chosen by /models, agent: by /agent, None for the
+    default. title: of the thread."""
 
     key: str
     account: str
@@ -57,6 +58,19 @@ class ConversationRow:
     thread_id: str
     model: str | None
     title: str
+    agent: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ThreadRow:
+    """A thread of a conversation, as /threads lists it. last_at: when something was said there last. messages: that
+    are still known; first_input: RunInput of the first of them, as JSON."""
+
+    thread_id: str
+    title: str
+    last_at: datetime
+    messages: int
+    first_input: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

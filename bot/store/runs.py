@@ -11,7 +11,7 @@ from bot.store import inbox
 from bot.store.errors import StoreError
 from bot.store.rows import InboxState, RunRow, RunState
 from bot.store.sql import chunks, insert
-from bot.store.tables import effects, run_events, runs
+from bot.store.tables import approvals, effects, run_events, runs
 from bot.store.tables import inbox as inbox_table
 from channels.message import Address
 
@@ -54,6 +54,10 @@ END_MESSAGES = (
 COUNT_CALL = update(runs).where(THIS_RUN).values(model_calls=runs.c.model_calls + 1).returning(runs.c.model_calls)
 NEVER_WANTED = "dropped"
 """The detail of a run that somebody dropped before it started."""
+UNDONE = "undone"
+"""The detail of a run that the agent was made to forget when it had ended."""
+FORGOTTEN = (UNDONE, "rollback", "admin_rollback")
+"""The details of all runs that the agent was made to forget; the others are StopReasons that rewind."""
 
 
 class RunEnded(StoreError):
@@ -73,14 +77,16 @@ def start(tx: Connection, run_id: str, head: str | None, now: datetime, epoch: i
     """Mark it running and count the attempt. Raises RunEnded, LookupError.
 
     head: the thread's newest checkpoint now. The attempt is 1 at the first start, when the run made a checkpoint since
-    the last start, and when it had been stopped regularly (`suspend`); else one more than before.
+    the last start, when it waited for a person, and when it had been stopped regularly (`suspend`); else one more than
+    before.
     """
     row = tx.execute(ONE_RUN, {"run_id": run_id}).first()
     if row is None:
         raise LookupError(f"no run {run_id}")
     if RunState(row.state).ended:
         raise RunEnded(f"run {run_id} has ended: {row.state}")
-    repeated = row.attempt > 0 and row.head == head and not row.suspended
+    waited = row.state == RunState.WAITING
+    repeated = row.attempt > 0 and row.head == head and not row.suspended and not waited
     base = row.base_checkpoint_id if row.attempt else head
     attempt = row.attempt + 1 if repeated else 1
     began = row.started_at or now
@@ -89,6 +95,13 @@ def start(tx: Connection, run_id: str, head: str | None, now: datetime, epoch: i
     started = load(tx, run_id)
     assert started is not None
     return started
+
+
+def wait(tx: Connection, run_id: str) -> bool:
+    """It is not worked on until a person has decided; it stays its conversation's only active run. False when it was
+    not running."""
+    running = (runs.c.run_id == run_id) & (runs.c.state == RunState.RUNNING)
+    return tx.execute(update(runs).where(running).values(state=RunState.WAITING)).rowcount > 0
 
 
 def suspend(tx: Connection, run_id: str) -> None:
@@ -176,20 +189,42 @@ def recent(tx: Connection, conversation: str, limit: int) -> list[RunRow]:
     return _rows(tx, RUNS.where(runs.c.conversation == conversation).order_by(runs.c.seq.desc()).limit(limit))
 
 
+def with_files(tx: Connection, since: datetime) -> list[RunRow]:
+    """The runs that were opened since then for messages with files."""
+    recent = runs.c.ended_at.is_(None) | (runs.c.ended_at >= since)  # for the index
+    query = RUNS.where(recent, runs.c.created_at >= since, runs.c.input.not_like('%"files":[]%'))
+    return _rows(tx, query.order_by(runs.c.seq))
+
+
 def last_worked(tx: Connection, conversation: str, thread_id: str) -> RunRow | None:
     """The run that ended last in that thread, whatever its ending; one that was dropped before it started is none."""
     wanted = or_(runs.c.attempt > 0, runs.c.detail.is_(None), runs.c.detail != NEVER_WANTED)
+    wanted = and_(wanted, or_(runs.c.detail.is_(None), runs.c.detail != UNDONE))
     ended = and_(runs.c.conversation == conversation, runs.c.thread_id == thread_id, runs.c.ended_at.is_not(None))
     found = _rows(tx, RUNS.where(ended, wanted).order_by(runs.c.ended_at.desc(), runs.c.seq.desc()).limit(1))
     return found[0] if found else None
 
 
+def last_kept(tx: Connection, conversation: str, thread_id: str) -> RunRow | None:
+    """The run that ended last in that thread of those that the agent remembers."""
+    kept = and_(runs.c.attempt > 0, or_(runs.c.detail.is_(None), runs.c.detail.not_in(FORGOTTEN)))
+    ended = and_(runs.c.conversation == conversation, runs.c.thread_id == thread_id, runs.c.ended_at.is_not(None))
+    found = _rows(tx, RUNS.where(ended, kept).order_by(runs.c.ended_at.desc(), runs.c.seq.desc()).limit(1))
+    return found[0] if found else None
+
+
+def undo(tx: Connection, row: RunRow) -> None:
+    """The agent has forgotten an ended run, and with it the earlier answers to the same message."""
+    same = and_(runs.c.thread_id == row.thread_id, runs.c.input == row.input, runs.c.ended_at.is_not(None))
+    tx.execute(update(runs).where(same).values(detail=UNDONE))
+
+
 def prune(tx: Connection, before: datetime, limit: int = 1000) -> int:
-    """Forget runs that ended before that time, with their events and effects, at most `limit`; returns how many."""
+    """Forget runs that ended before that time, with all that belongs to them, at most `limit`; returns how many."""
     old = select(runs.c.run_id).where(runs.c.ended_at < before).order_by(runs.c.ended_at).limit(limit)
     ids = list(tx.scalars(old))
     for part in chunks(ids):
-        for table in (run_events, effects, runs):
+        for table in (run_events, effects, approvals, runs):
             tx.execute(delete(table).where(table.c.run_id.in_(part)))
     return len(ids)
 

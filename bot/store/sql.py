@@ -94,6 +94,12 @@ def insert_new(dialect: str, table: Table) -> sqlite.Insert | postgresql.Insert:
 
 
 @cache
+def insert_once(dialect: str, column: Column[str]) -> sqlite.Insert | postgresql.Insert:
+    """As insert_new, by a unique column that is not the key."""
+    return _insert(dialect, column.table).on_conflict_do_nothing(index_elements=[column])
+
+
+@cache
 def _insert_numbered(dialect: str, column: Column[int]) -> ReturningInsert[*tuple[Any, ...]]:
     ordered = dialect != "sqlite"
     return _insert(dialect, column.table).returning(column, sort_by_parameter_order=ordered)

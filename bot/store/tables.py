@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sqlalchemy import (
+    BigInteger,
     Boolean,
     Column,
     ForeignKeyConstraint,
@@ -115,7 +116,7 @@ threads = Table(
     Column("thread_id", SafeText, primary_key=True, doc="random UUID hex: LangGraph's thread_id, the folder's name"),
     _text("conversation", "where it was begun"),
     _text("owner", "whose it is, for ever"),
-    _text("title", "from /new, or empty"),
+    _text("title", "from /new or made of its first exchange, else empty"),
     _time("created_at", "when it was begun"),
     UniqueConstraint("thread_id", "owner"),
     Index(None, "conversation"),
@@ -130,6 +131,7 @@ conversations = Table(
     _text("thread_id", "its current thread"),
     _text("model", "chosen by /models, null for the default", null=True),
     _time("created_at", "its first message"),
+    _text("agent", "chosen by /agent, null for the default", null=True),
     # A conversation can only point at a thread of its own owner.
     ForeignKeyConstraint(["thread_id", "owner"], ["threads.thread_id", "threads.owner"], onupdate="CASCADE"),
 )
@@ -263,6 +265,70 @@ prompts = Table(
     Index(None, "expires_at"),
 )
 
+approvals = Table(
+    "approvals",
+    metadata,
+    Column("prompt_id", SafeText, primary_key=True, doc="of the prompt whose buttons answer it"),
+    _text("run_id", "the run that waits for it"),
+    _text("call_id", "the tool call within the run, as in effects"),
+    _text("args_hash", "of the exact call: the decision counts for nothing else"),
+    _text("conversation", "where it was asked"),
+    _text("requester", "person id of whom the run answers"),
+    _text("tool", "the tool's name"),
+    _text("shown", "the arguments as people were shown them"),
+    _text("why", "the rule's reason to ask, or empty"),
+    _text("coverage", "what an answer for the whole chat covers: call:... or tool:..."),
+    _time("asked_at", "when it was put to people"),
+    _time("expires_at", "denied from then on"),
+    _text("reason_from", "the person whose next message is the reason of the denial", null=True),
+    _text("decision", "once, chat, deny, expired or stopped; null while it is open", null=True),
+    _text("reason", "of a denial, in the words of who denied it; else empty"),
+    _text("decided_by", "person id; null where time or a stop decided", null=True),
+    _time("decided_at", "when", null=True),
+    UniqueConstraint("run_id", "call_id", "args_hash"),
+    Index(None, "conversation", "asked_at"),
+)
+
+approval_grants = Table(
+    "approval_grants",
+    metadata,
+    Column("id", BigId, primary_key=True, doc="the order in which they were given, never used twice"),
+    _text("conversation", "where it counts"),
+    _text("person", "for whose runs; empty: for everybody's there"),
+    _text("tool", "the tool's name"),
+    _text("coverage", "as of the approval that was answered for the whole chat"),
+    _text("shown", "for the list: what was allowed"),
+    _text("granted_by", "person id"),
+    _time("granted_at", "when"),
+    UniqueConstraint("conversation", "person", "tool", "coverage"),
+    sqlite_autoincrement=True,
+)
+
+schedules = Table(
+    "schedules",
+    metadata,
+    Column("id", SafeText, primary_key=True, doc="derived from the tool call that made it, so that it is made once"),
+    *_address(),
+    _text("reply_to", "the platform message that asked for it, to find its topic again", null=True),
+    _text("conversation", "where it was made"),
+    _text("person", "person id of whom it belongs to, and for whom it runs"),
+    _text("name", "untrusted text: what they were called then"),
+    _text("language", "to answer in"),
+    _text("text", "what to remind of, or to do"),
+    _text("kind", "once or cron"),
+    _text("spec", "the time in ISO 8601, or the cron expression"),
+    _text("timezone", "IANA name: where the cron expression counts, and to tell times in"),
+    _time("next_at", "when it is due; of one that has ended, when it was due last"),
+    _time("created_at", "when it was made"),
+    _time("last_fired_at", "when it was put into the inbox last", null=True),
+    _text("state", "ScheduleState"),
+    _time("ended_at", "null while it is active", null=True),
+    Index(None, "state", "next_at"),
+    Index(None, "person", "state"),
+    Index(None, "account", "chat", "state"),
+    Index(None, "ended_at"),
+)
+
 access = Table(
     "access",
     metadata,
@@ -292,7 +358,16 @@ usage = Table(
     Column("input_tokens", BigId, nullable=False, doc="as the provider counted them, cached ones included"),
     Column("output_tokens", BigId, nullable=False, doc="as the provider counted them"),
     Column("cached_tokens", BigId, nullable=False, doc="the part of input_tokens that came from a cache"),
-    _time("at", "when the call ended"),
-    Index(None, "thread_id"),
+    _time("at", "when the call was recorded"),
+    _text("call", "names the call, so that it counts once; null in rows of older versions", null=True),
+    _text("conversation", "where the run was asked for; null when an older version knew no more", null=True),
+    _text("speaker", "person id of whom it answered; null as above", null=True),
+    Column("cost", BigInteger, nullable=True, doc="in billionths of the currency; null where the model had no price"),
+    _text("currency", "of the cost", null=True),
+    UniqueConstraint("call"),
+    Index(None, "thread_id", "run_id"),
+    Index(None, "conversation", "at"),
+    Index(None, "speaker", "at"),
+    Index(None, "at"),
     sqlite_autoincrement=True,
 )

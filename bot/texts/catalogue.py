@@ -17,9 +17,12 @@ class Texts:
 
     # A run as it goes on: status lines, plain text.
     working: str
+    plan_step: str  # {number} {count} {step}
     tool_running: str  # {tool} {summary}
     tool_running_for: str  # {tool} {summary} {age}
+    tasks: Mapping[str, str]  # {count} {tasks} {task} {age}; keys: one, many, done, failed, running, waiting, age, and
     retrying: str  # {seconds}
+    thinking: str  # {line}
     resumed: str
     paused: str
     no_slot: str  # {limit}
@@ -44,10 +47,49 @@ class Texts:
     partial: str
     cut_short: str
     calls_used_up: str  # {limit}
+    looped: str  # {count}
+    budget_of: Mapping[str, str]  # noun phrases; keys: bot.budgets.Scope
+    budgets: Mapping[str, str]  # {budget} {key} {percent} {duration} {zone}; keys: refused, stopped, warning, anew
     images_not_seen: str  # {model}
+    fell_back: str  # {model} {instead_of}
     file_problem: Mapping[str, str]  # {name} {limit}; keys: bot.uploads.Problem
+    listening: str  # a status line
+    voice_problem: Mapping[str, str]  # {limit}; keys: bot.voice.errors.Unheard
 
     file_not_sent: Mapping[str, str]  # {name} {size} {limit}; keys: too_large, too_small, no_files, refused
+
+    # A tool call that needs a person's decision.
+    approval_asks: str  # {name} {tool}
+    approval_why: str  # {reason}
+    approval_terms: str  # {coverage} {name} {duration} {hash}
+    approval_coverage: Mapping[str, str]  # {tool}; keys: call, tool
+    approval_write_why: str
+    approval_decided: Mapping[str, str]  # {tool}; keys: bot.store.approvals.Decided
+    approval_reason: str  # {reason}
+    approval_buttons: Mapping[str, str]  # keys: bot.approvals.shown.OPTIONS
+    approval_answers: Mapping[str, str]
+    waiting_for_decision: str
+    queued_behind_approval: str  # {tool} {about}
+    approvals_head: str
+    approvals_none: str
+    approvals_line: str  # {number} {tool} {covered} {whose}
+    approvals_whose: Mapping[str, str]  # {person}; keys: all, one
+    approvals_more: str  # {count}
+    approvals_taken_back: str  # {count}
+    button_take_back: str
+
+    # What was put off: when it is due, and the list.
+    reminder: str  # {text}
+    reminder_for: str  # {name}
+    reminder_late: str  # {time}
+    reminders_head: str
+    reminders_none: str
+    reminders_line: str  # {number} {text} {time} {again} {whose}
+    reminders_again: str  # {cron}
+    reminders_more: str  # {count}
+    reminder_answers: Mapping[str, str]  # keys: cancelled, not_yours
+    button_cancel_reminder: str  # {text}
+    schedule_revoked_admin: str  # {person}
 
     # Access: what strangers and unknown groups read.
     unknown_sender: str  # {person}
@@ -115,6 +157,10 @@ class Texts:
     retry_not_yours: str
     retry_not_newest: str
     retry_lost: str
+    undo: Mapping[str, str]  # {text}; keys: done, nothing, busy, not_yours, lost
+    compact: Mapping[str, str]  # {count}; keys: done, nothing, failed
+    threads: Mapping[str, str]  # {number} {title} {date} {messages} {count}
+    usage: Mapping[str, str]  # {percent} {budget} {spent} {limit} {key}
     queue_nothing: str
     queue_running: str  # {text} {name} {age}
     queue_head: str
@@ -124,12 +170,9 @@ class Texts:
     queue_hint: str
     queue_cleared: str  # {count}
     queue_none_yours: str
-    models_head: str
-    models_line: str  # {name} {detail}
-    models_current: str
-    models_hint: str
-    model_switched: str  # {model}
-    model_unknown: str  # {name} {known}
+    models: Mapping[str, str]  # {name} {detail} {known}; keys: head, line, current, hint, switched, unknown
+    agents: Mapping[str, str]  # as above
+    models_thinks: str
     memory_not_yet: str
     whoami: str  # {person} {conversation} {chat}
     whoami_group: str  # {chat}
@@ -140,6 +183,7 @@ class Texts:
     pressed: Mapping[str, str]  # answers of buttons; keys: now, drop, retry, over, begun, not_yours, not_yours_to_stop
     status: Mapping[str, str]
     sandbox_state: Mapping[str, str]  # keys: bot.sandboxes.State
+    server_state: Mapping[str, str]  # of MCP servers; keys: harness.mcp.pool.State
 
     # Units.
     second: str  # {n}

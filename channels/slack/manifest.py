@@ -62,6 +62,7 @@ COMMANDS = (
     ("stop", "Stop the current answer"),
     ("retry", "Answer the last message again"),
     ("queue", "What runs and what waits"),
+    ("reminders", "What is scheduled here, and cancel it"),
     ("status", "Connection, model, thread and queue"),
     ("models", "List the models, or switch"),
     ("whoami", "Your id, for the config"),

@@ -65,6 +65,7 @@ class Reader:
             mention=True,  # groups deliver nothing else
             reply_to=None if quote is None else _quote(quote),
             attachments=attachments,
+            dictated=raw.msgtype == "voice",
         )
 
     def _press(self, callback: Callback, now: datetime) -> ButtonPressed | None:

@@ -59,7 +59,11 @@ class McpTool(BaseTool):
         try:
             answer = await self.servers.call(self.remote, dict(input["args"]))
         except CallFailed as failure:
-            raise ToolException(self._explained(failure)) from None
+            if not failure.said:
+                raise ToolException(self._explained(failure)) from None
+            # Not raised: what is said in an exception of a tool's could not stand in a block.
+            text = f"{self.name} failed: {self._explained(failure)} It says:\n{framed(OUTSIDE, failure.said)}"
+            return ToolMessage(text, tool_call_id=call_id, name=self.name, status="error")
         result = await asyncio.to_thread(result_of, answer)  # up to a second for the longest
         saved = [
             await _saved(attachment, f"{_safe(call_id)}-{number}{attachment.suffix}")
@@ -78,8 +82,7 @@ class McpTool(BaseTool):
 
     def _explained(self, failure: CallFailed) -> str:
         after = NOTHING if not failure.happened else REPEATABLE if self.remote.repeatable else HAPPENED
-        text = f"{str(failure).rstrip('.')}. {after}"
-        return f"{text} It says:\n{framed(OUTSIDE, failure.said)}" if failure.said else text
+        return f"{str(failure).rstrip('.')}. {after}"
 
     async def _shown(self, call_id: str, attachments: Sequence[Attachment], saved: Sequence[str]) -> str:
         """The path of the first picture, if the model is shown it; ViewImage does that."""

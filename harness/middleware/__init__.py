@@ -9,41 +9,78 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from harness.middleware.budget import BudgetStop
+from harness.middleware.clarification import Clarification
 from harness.middleware.dangling import DanglingToolCall
+from harness.middleware.deferred import DeferredToolFilter
 from harness.middleware.effects import EffectGuard
-from harness.middleware.limit import ModelCallLimit
+from harness.middleware.fallback import Candidate, Fallback
+from harness.middleware.foreign import ForeignResults
+from harness.middleware.guardrail import Guardrail
+from harness.middleware.limit import ModelCallLimit, SubagentCallLimit
 from harness.middleware.llm_errors import LLMErrorHandling
+from harness.middleware.loop import LoopDetection
 from harness.middleware.report import RunReport
 from harness.middleware.sandbox_audit import SandboxAudit
+from harness.middleware.sightless import Sightless
+from harness.middleware.subagent_limit import SubagentLimit
 from harness.middleware.summarization import Summarization
+from harness.middleware.todos import TodoList
 from harness.middleware.tool_errors import ToolErrorHandling
 from harness.middleware.tool_output import ToolOutputBudget
 from harness.middleware.view_image import ViewImage
+from harness.tools.planning import WRITE_TODOS
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from langchain.agents.middleware import AgentMiddleware
     from langchain_core.language_models import BaseChatModel
 
     from harness.breaker import Breaker
-    from harness.config import LlmSettings, ModelSettings, SummarizationSettings
-    from harness.ports import AuditLog, Clock, EffectLog, RunLedger
+    from harness.config import LlmSettings, LoopSettings, ModelSettings, SummarizationSettings
+    from harness.guardrails.make import Guarding
+    from harness.ports import AuditLog, Budget, Clock, EffectLog, RunLedger
+
+
+@dataclass(frozen=True, slots=True)
+class Standby:
+    """A model that answers when another one cannot. breaker: of its provider."""
+
+    settings: ModelSettings
+    chat: BaseChatModel
+    breaker: Breaker
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChainParts:
-    """What the middlewares of one graph need. audit: None where no commands are run."""
+    """What the middlewares of one graph need. guarding: None where no call is checked; isolation: of the sandbox's
+    commands, for it. asks: it may ask the person. audit: None where no commands are run. tools: the names of all tools;
+    deferred: those of them that have to be found first, None where no servers are connected. foreign: some are the
+    operator's. delegates: how many tasks at once, None for an agent that delegates none. fallbacks: in their order.
+    budget: None where none is set."""
 
     model: BaseChatModel
     settings: ModelSettings
     summarization: SummarizationSettings
     llm: LlmSettings
+    loop: LoopSettings
     model_call_limit: int
     effects: EffectLog
     ledger: RunLedger
     clock: Clock
     breaker: Breaker
+    budget: Budget | None = None
+    guarding: Guarding | None = None
+    isolation: str = "none"
+    asks: bool = True
     audit: AuditLog | None = None
     views_images: bool = False
+    foreign: bool = False
+    tools: Sequence[str] = ()
+    deferred: Sequence[str] | None = None
+    delegates: int | None = None
+    fallbacks: Sequence[Standby] = ()
 
 
 def middleware_chain(parts: ChainParts) -> list[AgentMiddleware[Any, Any, Any]]:
@@ -53,7 +90,11 @@ def middleware_chain(parts: ChainParts) -> list[AgentMiddleware[Any, Any, Any]]:
         # Outermost, so that every request, retries and summarised ones too, has its calls and results paired.
         DanglingToolCall(),
         # Around everything that calls the model: each attempt passes the limit and the report below.
-        LLMErrorHandling(parts.settings, parts.llm, parts.clock, parts.breaker, summarization),
+        _handling(parts, summarization),
+        # Outside the guardrail: nobody is asked about a call that is not going to be made anyway.
+        *([DeferredToolFilter(parts.tools, parts.deferred)] if parts.deferred is not None else []),
+        # Outermost of what may run a tool: a call that is denied, or waits for a person, is no call yet.
+        *([_guardrail(parts.guarding, parts.isolation)] if parts.guarding is not None else []),
         # Decides whether a command may run, so it stands outside of what records that it did.
         *([SandboxAudit(parts.audit, parts.clock)] if parts.audit is not None else []),
         # Around the tool, inside whatever decides whether it may run: only real calls are recorded.
@@ -63,12 +104,91 @@ def middleware_chain(parts: ChainParts) -> list[AgentMiddleware[Any, Any, Any]]:
         # Inside the guard, so that its record and the thread hold the short form; inside the error handling, since it
         # writes to the sandbox.
         ToolOutputBudget(),
+        # Inside the budget, which keeps both ends of a long result and with them the block's; only what a tool itself
+        # said is foreign.
+        *([ForeignResults()] if parts.foreign else []),
         # The node hook: history is cut before the request is built, and the cut is stored.
         summarization,
         # Inside the error handling, so that no retry or summary ever stores a picture.
         *([ViewImage()] if parts.views_images else []),
+        # At the end of what is sent, and in no thread.
+        *([TodoList()] if WRITE_TODOS in parts.tools else []),
+        # Outside the report, so that it cuts messages in the form in which they are stored.
+        *([SubagentLimit(parts.delegates)] if parts.delegates is not None else []),
+        # Outside what tells of and counts model calls, since a stop asks once more; inside the retries, each of which
+        # it has to see.
+        LoopDetection(parts.loop),
         # Inside the guard, so that only calls that really happen are told; outside the limit, whose answer it tells.
         RunReport(parts.settings.name),
-        # Innermost: counts every attempt, since each one costs money.
+        # Around the count, which it may spare a call; inside the report, which tells its last one.
+        *([BudgetStop(parts.budget, parts.settings.name)] if parts.budget is not None else []),
+        # Inside all that looks at answers: counts every attempt, since each one costs money.
         ModelCallLimit(parts.ledger, parts.model_call_limit),
+        # Innermost: an answer that asks the person is nothing but the question to everybody else.
+        *([Clarification()] if parts.asks else []),
+        # As near to the model as can be: whatever put an image into the request, one that cannot see does not get it.
+        *_sightless(parts),
+    ]
+
+
+def _handling(parts: ChainParts, summarization: Summarization) -> LLMErrorHandling | Fallback:
+    """What deals with failures: of one model, or of each of several until one answers."""
+    first = LLMErrorHandling(parts.settings, parts.llm, parts.clock, parts.breaker, summarization)
+    if not parts.fallbacks:
+        return first
+    others = []
+    for other in parts.fallbacks:
+        own = Summarization(other.chat, parts.summarization, other.settings, parts.clock)
+        handling = LLMErrorHandling(other.settings, parts.llm, parts.clock, other.breaker, own)
+        others.append(Candidate(other.settings, other.chat, handling, own))
+    return Fallback([Candidate(parts.settings, parts.model, first, summarization), *others])
+
+
+def _sightless(parts: ChainParts) -> list[Sightless]:
+    settings = [parts.settings, *(other.settings for other in parts.fallbacks)]
+    blind = frozenset(each.name for each in settings if not each.supports_vision)
+    return [Sightless(blind, parts.settings.name)] if blind else []
+
+
+def _guardrail(guarding: Guarding, isolation: str) -> Guardrail:
+    return Guardrail(
+        guarding.provider, guarding.approvals, provider_seconds=guarding.provider_seconds, isolation=isolation
+    )
+
+
+def subagent_chain(parts: ChainParts) -> list[AgentMiddleware[Any, Any, Any]]:
+    """The chain of a subagent, outermost first: the lead agent's, for an agent that keeps nothing, asks nobody and
+    delegates nothing. No node hook: its short history is cut only when the provider refuses it."""
+    summarization = Summarization(parts.model, parts.summarization, parts.settings, parts.clock)
+    return [
+        # Outermost, as above.
+        DanglingToolCall(),
+        # As above; its failure ends the subagent alone, and the breaker is the same for all.
+        _handling(parts, summarization),
+        # As above; it begins with what the thread has found.
+        *([DeferredToolFilter(parts.tools, parts.deferred)] if parts.deferred is not None else []),
+        # As above, but nobody can be asked from within a subagent: what would need that is not done.
+        *([_guardrail(parts.guarding, parts.isolation)] if parts.guarding is not None else []),
+        # What a subagent runs is checked and logged like what the lead agent runs.
+        *([SandboxAudit(parts.audit, parts.clock)] if parts.audit is not None else []),
+        # With keys of its own: after a crash the lead agent's call of `task` is interrupted, nothing in it runs again.
+        EffectGuard(parts.effects),
+        # Inside the guard, as above.
+        ToolErrorHandling(),
+        # As above: subagents read even more.
+        ToolOutputBudget(),
+        # Inside the budget, as above: what is foreign to the lead agent is to its subagents.
+        *([ForeignResults()] if parts.foreign else []),
+        # Inside the error handling, as above; of the pictures that it asked for itself.
+        *([ViewImage()] if parts.views_images else []),
+        # As above; the turn is the whole task.
+        LoopDetection(parts.loop),
+        # Tells the subagent's watch, which lets through what counts for the run.
+        RunReport(parts.settings.name),
+        # As above: what its run may still spend.
+        *([BudgetStop(parts.budget, parts.settings.name)] if parts.budget is not None else []),
+        # Innermost: its own count, up to the kind's max_turns.
+        SubagentCallLimit(parts.ledger, parts.model_call_limit),
+        # As above.
+        *_sightless(parts),
     ]

@@ -12,10 +12,10 @@ from harness.ports import EffectKey
 from harness.signals import scope_of
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Sequence
 
     from langchain.agents.middleware import ToolCallRequest
-    from langchain_core.messages import ToolCall
+    from langchain_core.messages import BaseMessage, ToolCall
     from langgraph.types import Command
 
     from harness.ports import EffectLog
@@ -36,8 +36,8 @@ class EffectGuard(AgentMiddleware[Any, Any, Any]):
     async def awrap_tool_call(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[ToolMessage | Command[Any]]]
     ) -> ToolMessage | Command[Any]:
-        ctx, call_id = scope_of(request.runtime).ctx, request.tool_call["id"] or ""
-        key = effect_key(ctx.thread_id, ctx.run_id, _asking_message(request, call_id), call_id)
+        ctx = scope_of(request.runtime).ctx
+        key = EffectKey(thread_id=ctx.thread_id, run_id=ctx.run_id, call_id=call_place(request))
         known = await self._effects.begin(key, request.tool_call["name"])
         if known is not None and known.state == "done":
             return ToolMessage.model_validate_json(known.result)
@@ -48,6 +48,13 @@ class EffectGuard(AgentMiddleware[Any, Any, Any]):
         if isinstance(result, ToolMessage):
             await self._effects.done(key, result.model_dump_json())
         return result
+
+
+def call_place(request: ToolCallRequest) -> str:
+    """The call's name within its run."""
+    call_id = request.tool_call["id"] or ""
+    asking = scope_of(request.runtime).key(asking_message(request.state["messages"], call_id))
+    return f"{asking}/{call_id}"
 
 
 def effect_key(thread_id: str, run_id: str, message_id: str, call_id: str) -> EffectKey:
@@ -65,8 +72,9 @@ async def recorded_result(effects: EffectLog, key: EffectKey, call: ToolCall) ->
     return interrupted_result(call)
 
 
-def _asking_message(request: ToolCallRequest, call_id: str) -> str:
-    for message in reversed(request.state["messages"]):
+def asking_message(messages: Sequence[BaseMessage], call_id: str) -> str:
+    """The id of the assistant message that made a call."""
+    for message in reversed(messages):
         if isinstance(message, AIMessage) and any(call["id"] == call_id for call in message.tool_calls):
             return message.id or ""
     return ""

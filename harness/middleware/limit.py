@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any
 from langchain.agents.middleware import AgentMiddleware
 from langchain_core.messages import AIMessage, HumanMessage
 
-from harness.events import Outcome
 from harness.frames import LIMIT, framed
-from harness.messages import CALLS, OUTCOME
+from harness.messages import CALLS, cut_answer
 from harness.signals import scope_of
 
 if TYPE_CHECKING:
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     from langchain.agents.middleware import ModelRequest, ModelResponse
 
     from harness.ports import RunLedger
+    from harness.signals import RunScope
 
 SUM_UP = framed(
     LIMIT,
@@ -41,23 +41,33 @@ class ModelCallLimit(AgentMiddleware[Any, Any, Any]):
     async def awrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
     ) -> ModelResponse[Any]:
-        count = await self._ledger.model_called(scope_of(request.runtime).ctx.run_id)
+        count = await self._counted(scope_of(request.runtime))
         if count < self._limit:
             return await handler(request)
+        cause = {CALLS: self._limit}
         if request.tools:
             messages = [*request.messages, HumanMessage(SUM_UP)]
             request = request.override(messages=messages, tools=[], tool_choice=None)
             response = await handler(request)
-            return replace(response, result=[self._limited(message) for message in response.result])
+            return replace(response, result=[cut_answer(message, cause) for message in response.result])
         # No tools were offered, so an answer now is a whole one, unless the model calls tools all the same.
         response = await handler(request)
-        return replace(response, result=[self._limited(m) if _has_calls(m) else m for m in response.result])
+        return replace(response, result=[cut_answer(m, cause) if _has_calls(m) else m for m in response.result])
 
-    def _limited(self, message: Any) -> Any:
-        if not isinstance(message, AIMessage):
-            return message
-        metadata = {**message.response_metadata, OUTCOME: Outcome.LIMITED.value, CALLS: self._limit}
-        return message.model_copy(update={"tool_calls": [], "invalid_tool_calls": [], "response_metadata": metadata})
+    async def _counted(self, scope: RunScope) -> int:
+        """Count one more call; returns the count, this call included."""
+        return await self._ledger.model_called(scope.ctx.run_id)
+
+
+class SubagentCallLimit(ModelCallLimit):
+    """Counts the calls of one subagent, which is never resumed. The run's own count is left alone: else its subagents
+    could use up the calls that the lead agent needs for an answer."""
+
+    async def _counted(self, scope: RunScope) -> int:
+        if scope.delegated is None:
+            return await super()._counted(scope)
+        scope.delegated.model_calls += 1
+        return scope.delegated.model_calls
 
 
 def _has_calls(message: Any) -> bool:

@@ -48,11 +48,13 @@ FILTERED = frozenset({"content_filter", "safety", "refusal", "sensitive"})
 
 @dataclass(slots=True)
 class _Attempts:
-    """One model call's history. compacted: the shortened messages that it was retried with."""
+    """One model call's history. compacted: the shortened messages that it was tried with; shortened: because the
+    provider refused longer ones."""
 
     retries: int = 0
     timeouts: int = 0
     compacted: Compacted | None = None
+    shortened: bool = False
 
 
 class LLMErrorHandling(AgentMiddleware[Any, Any, Any]):
@@ -74,7 +76,14 @@ class LLMErrorHandling(AgentMiddleware[Any, Any, Any]):
         self._summarization = summarization
 
     async def awrap_model_call(self, request: ModelRequest[Any], handler: Handler) -> ModelResponse[Any]:
-        attempts = _Attempts()
+        return await self.ask(request, handler)
+
+    async def ask(
+        self, request: ModelRequest[Any], handler: Handler, compacted: Compacted | None = None
+    ) -> ModelResponse[Any]:
+        """compacted: the history that is sent, and kept, instead of the request's."""
+        attempts = _Attempts(compacted=compacted)
+        request = request if compacted is None else request.override(messages=compacted.messages)
         while True:
             try:
                 response = await self._guarded(request, handler)
@@ -159,12 +168,12 @@ class LLMErrorHandling(AgentMiddleware[Any, Any, Any]):
         self, request: ModelRequest[Any], attempts: _Attempts, failure: ModelFailure
     ) -> ModelRequest[Any]:
         """The same request with a summarised history, once; raises the failure when that cannot help."""
-        if attempts.compacted is not None:
+        if attempts.shortened:
             raise failure
         compacted = await self._summarization.compacted(request.messages, hard=True)
         if compacted is None:
             raise failure
-        attempts.compacted = compacted
+        attempts.compacted, attempts.shortened = compacted, True
         tell(request.runtime, CallDropped())
         self._summarization.report(compacted, request.runtime)
         return request.override(messages=compacted.messages)

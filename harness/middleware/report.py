@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class RunReport(AgentMiddleware[Any, Any, Any]):
-    """model: the name from the config, for Usage."""
+    """model: the name from the config of the one that was asked for, for Usage."""
 
     def __init__(self, model: str) -> None:
         super().__init__()
@@ -35,15 +35,15 @@ class RunReport(AgentMiddleware[Any, Any, Any]):
     async def awrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
     ) -> ModelResponse[Any]:
-        runtime = request.runtime
-        message_id = next_message_id(scope_of(runtime).ctx.run_id, request.state["messages"])
+        runtime, scope = request.runtime, scope_of(request.runtime)
+        message_id = next_message_id(scope.ctx.run_id, request.state["messages"])
         tell(runtime, CallStarted(message_id))
         response = await handler(request)
         result = [stored_form(message, message_id, request.messages) for message in response.result]
         for message in result:
             if isinstance(message, AIMessage):
                 if message.usage_metadata is not None:
-                    tell(runtime, Told(usage_event(self._model, message.usage_metadata)))
+                    tell(runtime, Told(usage_event(scope.answering.model or self._model, message.usage_metadata)))
                 tell(runtime, CallEnded(message))
         return replace(response, result=result)
 

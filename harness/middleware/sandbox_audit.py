@@ -84,7 +84,8 @@ class SandboxAudit(AgentMiddleware[Any, Any, Any]):
             log.error("the end of a command is missing in the log of commands: %s", error)
 
     def _entry(self, request: ToolCallRequest, command: str, found: Assessment, **more: Any) -> AuditEntry:
-        ctx = scope_of(request.runtime).ctx
+        scope = scope_of(request.runtime)
+        ctx = scope.ctx
         values: dict[str, Any] = {
             "at": self._clock.now(),
             "event": "asked",
@@ -92,7 +93,7 @@ class SandboxAudit(AgentMiddleware[Any, Any, Any]):
             "conversation": ctx.conversation,
             "thread_id": ctx.thread_id,
             "run_id": ctx.run_id,
-            "call_id": request.tool_call["id"] or "",
+            "call_id": scope.key(request.tool_call["id"] or ""),
             "command": _kept(command),
             "verdict": found.verdict.value,
             "rule": found.rule,

@@ -68,6 +68,7 @@ class Summarization(SummarizationMiddleware[Any, Any]):
         self._settings = settings
         self._name = model_settings.name
         self._clock = clock
+        self._limit = limit
         self._kept_tokens = int(limit * KEPT_SHARE)
         self._prompt_characters = min(model_settings.context_window, MAX_PROMPT_CHARACTERS)
 
@@ -96,6 +97,10 @@ class Summarization(SummarizationMiddleware[Any, Any]):
         text = NO_SUMMARY if answer is None else f"{SUMMARY_HEADER}\n\n{answer.text.strip()}"
         head = HumanMessage(text, id=uuid.uuid4().hex, additional_kwargs={MARK: SUMMARY})
         return Compacted([head, *cut.kept], answer.usage_metadata if answer is not None else None)
+
+    async def fitting(self, messages: list[AnyMessage]) -> Compacted | None:
+        """The history cut to the model's window; None when it fits, or cannot be cut."""
+        return await self.compacted(messages) if self.token_counter(messages) > self._limit else None
 
     def report(self, compacted: Compacted, runtime: Runtime[Any]) -> None:
         """Tell the runner of the cut and of what its summary cost."""

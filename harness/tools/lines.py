@@ -18,13 +18,13 @@ _TERMINAL = re.compile(
     r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[PX^_][^\x1b]*(?:\x1b\\)?|[@-Z\\-_ -/].?)"
 )
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\x80-\x9f\u202a-\u202e\u2066-\u2069\U000e0000-\U000e007f]")
-_OVERWRITTEN = re.compile(r"[^\n]*\r(?!\n|$)")
-"""What a terminal would have replaced: progress bars."""
 
-_KEY = r"[\w-]*(?:password|passwd|passphrase|secret|token|api[_-]?key|access[_-]?key|credential|pwd)[\w-]*"
+_TELLING = r"(?:password|passwd|passphrase|secret|token|api[_-]?key|access[_-]?key|credential|pwd)"
+_KEY = rf"(?=[\w-]*?{_TELLING})[\w-]++"
+"""A whole word, looked at once: what a model writes must not take long."""
 _SECRETS = (
-    re.compile(rf"(?i)(?P<keep>{_KEY}[\"']?\s*[=:]\s*[\"']?)[^\s\"'&,;]+"),
-    re.compile(rf"(?i)(?P<keep>--?{_KEY}\s+[\"']?)[^\s\"'-][^\s\"']*"),
+    re.compile(rf"(?i)(?P<keep>(?<![\w-]){_KEY}[\"']?\s*+[=:]\s*[\"']?)[^\s\"'&,;]+"),
+    re.compile(rf"(?i)(?P<keep>(?<!-)--?{_KEY}\s+[\"']?)[^\s\"'-][^\s\"']*"),
     re.compile(r"(?i)(?P<keep>\b(?:bearer|basic|token)\s+)[\w.~+/=-]{8,}"),
     re.compile(r"(?P<keep>://[^\s/:@]*:)[^\s/@]+(?=@)"),
     re.compile(r"(?P<keep>(?:^|\s)-u\s*[\"']?[^\s:\"']+:)[^\s\"']+"),
@@ -43,6 +43,9 @@ SALIENT = {
     "str_replace": "path",
     "present_files": "paths",
     "view_image": "path",
+    "web_fetch": "url",
+    "web_search": "query",
+    "task": "description",
 }
 """Tool -> the argument that says what a call is about."""
 OWN, WORK = "/mnt/user-data/", "workspace/"
@@ -53,8 +56,13 @@ def plain_text(text: str) -> str:
     """A program's output as a reader would see it: no colours, no overwritten lines, no signs that cannot be seen."""
     text = _TERMINAL.sub("", text.replace("\r\n", "\n")) if "\x1b" in text or "\r" in text else text
     if "\r" in text:
-        text = _OVERWRITTEN.sub("", text).replace("\r", "")
+        text = "\n".join(map(_last_written, text.split("\n")))
     return _CONTROL.sub("", clean_text(text))
+
+
+def _last_written(line: str) -> str:
+    """What a terminal would show of a line that was written over and over, as progress bars are."""
+    return line.removesuffix("\r").rpartition("\r")[2]
 
 
 def one_line(text: str, limit: int = SUMMARY_CHARACTERS) -> str:

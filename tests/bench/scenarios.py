@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tests.bench.chats import Load, chats_at_once, default_rate
+from tests.bench.delegation import Runs, delegation
 from tests.bench.everywhere import Size, four_platforms
 from tests.bench.floors import floors
+from tests.bench.mcp import many_tools
 from tests.bench.sandboxes import FULL, QUICK, sandboxes
 from tests.bench.split import split
 from tests.bench.stage import LONG, SHORT
@@ -37,7 +39,9 @@ SCENARIOS: dict[str, Callable[[bool], Awaitable[Outcome]]] = {
     "chats-50-default-rate": lambda quick: default_rate(1 if quick else 3),
     "platforms-4x25": lambda quick: four_platforms(Size(1, 4.0) if quick else Size(5, 10.0)),
     "thread-300": lambda quick: long_thread(100 if quick else 300),
+    "subagents-50x3": lambda quick: delegation(Runs(50, 1 if quick else 4)),
     "sandboxes": lambda quick: sandboxes(QUICK if quick else FULL),
+    "mcp-200": lambda quick: many_tools(200, 5 if quick else 20),
     "floor": lambda quick: floors(50 if quick else 300),
     "split": lambda quick: split(5 if quick else 15),
 }

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections.abc import Mapping
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
+from zoneinfo import ZoneInfo
 
 from bot.access.admins import Admins
 from bot.access.book import AccessBook
@@ -28,11 +29,17 @@ from bot.runs.active import RunLimits
 from bot.runs.manager import RunManager
 from bot.runs.presented import Presented
 from bot.sandboxes import SandboxFacts
+from bot.schedule.book import ScheduleBook
+from bot.schedule.timer import Timer
+from bot.settings.sections import BudgetsSettings, ScheduleSettings
+from bot.souls import AgentChoices
+from bot.spending import make_spending
 from bot.status import StatusPage
 from bot.store import access, decisions
 from bot.store.errors import StoreUnavailable
 from bot.tasks import Tasks
 from bot.uploads import Uploads
+from bot.voice.listener import Deaf
 from channels.base import ChannelPorts, Route
 from channels.capabilities import Rate
 from channels.memory import FULL, MemoryChannel, MemoryMode
@@ -51,8 +58,10 @@ if TYPE_CHECKING:
     from bot.quotas import Allowance
     from bot.store.bulk import Bulk
     from bot.store.rows import RunRow
+    from bot.voice.listener import Hearing
     from channels.base import BotIdentity, Channel
-    from channels.message import InboundEvent
+    from channels.message import InboundEvent, OutboundFile
+    from harness.config import PriceSettings
     from harness.context import InputFile
 
 SECRET = "sk-0123456789abcdef"
@@ -116,6 +125,28 @@ class WatchedUploads(Uploads):
             return await super().fetch(channel, attachment, folder, allowance)
         finally:
             self.at_work -= 1
+
+
+class WatchedPictures(Presented):
+    """As WatchedUploads. seen: the platform shows pictures."""
+
+    at_work = 0
+    seen = True
+
+    def shows_images(self, account: str) -> bool:
+        return self.seen and super().shows_images(account)
+
+    @asynccontextmanager
+    async def drawn(
+        self, reply_key: str, name: str, draw: Callable[[], bytes], *, instead: str
+    ) -> AsyncIterator[OutboundFile]:
+        async with AsyncExitStack() as stack:
+            self.at_work += 1
+            try:
+                file = await stack.enter_async_context(super().drawn(reply_key, name, draw, instead=instead))
+            finally:
+                self.at_work -= 1
+            yield file
 
 
 async def as_it_is(thread_id: str, file: InputFile) -> InputFile:
@@ -182,6 +213,14 @@ class Core:
     dead: list[RunRow] = field(default_factory=list)
     numbers: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
     sandbox: SandboxFacts = SANDBOX
+    agents: AgentChoices = field(default_factory=AgentChoices)
+    hearing: Hearing = field(default_factory=Deaf)
+    budgets: BudgetsSettings = field(default_factory=BudgetsSettings)
+    prices: Mapping[str, PriceSettings] = field(default_factory=dict)
+    timezone: str = "UTC"
+    schedule_limits: ScheduleSettings = field(
+        default_factory=lambda: ScheduleSettings(max_per_person=3, max_per_chat=5)
+    )
     store: FlakyStore = field(init=False)
 
     async def start(self) -> None:
@@ -205,13 +244,20 @@ class Core:
             claims=self.claims,
             clock=self.clock,
         )
+        self.pictures = WatchedPictures(
+            self.folder / "spool", self.tasks, lambda name: self.channels[name].capabilities
+        )
+        self.spending = make_spending(patient, self.clock, self.budgets, self.prices, ZoneInfo(self.timezone))
         self.runs = RunManager(
             store=patient,
             delivery=self.delivery,
             harness=self._harness,
             clock=self.clock,
             limits=self.limits,
-            presented=Presented(self.folder / "spool", self.tasks, lambda name: self.channels[name].capabilities),
+            presented=self.pictures,
+            meter=self.spending.meter,
+            budgets=self.spending.budgets,
+            hearing=self.hearing,
             on_dead_letter=self.dead.append,
         )
         self.status = StatusPage(
@@ -224,6 +270,7 @@ class Core:
             sandbox=lambda: self.sandbox,
         )
         self.uploads = WatchedUploads(self.upload_limits, self.clock)
+        self.schedules = ScheduleBook(patient, self.schedule_limits, lambda: self.timer.wake())
         self.manager = ChannelManager(
             ports=ConversationPorts(
                 store=patient,
@@ -240,6 +287,7 @@ class Core:
                 queue_limit=self.queue_limit,
                 queue_total=self.queue_total,
                 channel=self.channels.get,
+                agents=self.agents,
             ),
             commands=make_commands(
                 self.responder,
@@ -247,6 +295,12 @@ class Core:
                 [ModelChoice("main", "gpt"), ModelChoice("other", "o")],
                 self.clock,
                 self.desk,
+                self.schedules,
+                store=patient,
+                runs=self.runs,
+                spending=self.spending,
+                pictures=self.pictures,
+                agents=self.agents,
             ),
             desk=self.desk,
             door=self.door,
@@ -254,6 +308,7 @@ class Core:
             store=self.store,
         )
         self.bus = MessageBus(self.store, self.manager.gate.passes_by, self.manager.gate.learn)
+        self.timer = Timer(patient, self.bus.originate, self.clock, self.accounts)
         self.clock.busy = self._at_work
         for account in self.accounts:
             self._connect(account)
@@ -261,6 +316,7 @@ class Core:
         self.tasks.spawn("manager", self.manager.serve(self.bus))
         await self.manager.recover()
         await self.bus.replay()
+        self.tasks.spawn("schedules", self.timer.serve())
 
     def _connect(self, account: str) -> None:
         if account not in self.channels:
@@ -274,7 +330,9 @@ class Core:
 
     def _at_work(self) -> bool:
         """Threads are; once the process stands still at a tripwire, nothing will come of them any more."""
-        return not self.tripwire.tripped.is_set() and (self.store.at_work > 0 or self.uploads.at_work > 0)
+        return not self.tripwire.tripped.is_set() and (
+            self.store.at_work > 0 or self.uploads.at_work > 0 or self.pictures.at_work > 0
+        )
 
     async def _harness(self) -> ScriptedHarness:
         return self.harness
@@ -433,6 +491,11 @@ async def core(
     uploads: UploadLimits = UPLOADS,
     accounts: tuple[str, ...] = ("memory",),
     mode: MemoryMode = FULL,
+    budgets: Mapping[str, Any] | None = None,
+    prices: Mapping[str, PriceSettings] | None = None,
+    timezone: str = "UTC",
+    hearing: Hearing | None = None,
+    agents: AgentChoices | None = None,
     **policy: Any,
 ) -> AsyncIterator[Core]:
     made = Core(
@@ -446,6 +509,11 @@ async def core(
         accounts,
         mode,
         queue_total=queue_total,
+        budgets=BudgetsSettings.model_validate(budgets or {}),
+        prices=prices or {},
+        timezone=timezone,
+        hearing=hearing or Deaf(),
+        agents=agents or AgentChoices(),
     )
     await made.start()
     try:

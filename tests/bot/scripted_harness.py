@@ -12,7 +12,7 @@ from harness.events import BaseEvent, Failed, FailureKind, Finished, Outcome, Re
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
 
-    from harness.context import HistoryEntry, RunContext, RunInput
+    from harness.context import HistoryEntry, RunContext, RunInput, Titled
     from harness.ports import AnyRunEvent
 
     Script = Callable[["Teller"], AsyncGenerator[AnyRunEvent, None]]
@@ -57,6 +57,10 @@ class ScriptedHarness:
     starts: list[Start] = field(default_factory=list)
     rewinds: list[str | None] = field(default_factory=list)
     lost: bool = False
+    said: dict[str, list[HistoryEntry]] = field(default_factory=dict)
+    compacted: list[str] = field(default_factory=list)
+    titles: list[Titled] = field(default_factory=list)
+    titled: list[tuple[str, str, str]] = field(default_factory=list)
     closed: int = 0
     working: int = 0
     most_at_work: int = 0
@@ -121,6 +125,10 @@ class ScriptedHarness:
     async def head(self, thread_id: str) -> str | None:
         return str(self.heads[thread_id]) if thread_id in self.heads else None
 
+    async def title(self, model: str, said: str, answered: str) -> Titled | None:
+        self.titled.append((model, said, answered))
+        return self.titles.pop(0) if self.titles else None
+
     async def settle(self, thread_id: str) -> None:
         return None
 
@@ -134,10 +142,12 @@ class ScriptedHarness:
             self.heads[thread_id] = int(checkpoint_id)
 
     async def compact(self, thread_id: str) -> None:
-        return None
+        """Of what was said only the newest stays."""
+        self.compacted.append(thread_id)
+        self.said[thread_id] = self.said.get(thread_id, [])[-1:]
 
     async def history(self, thread_id: str) -> list[HistoryEntry]:
-        return []
+        return self.said.get(thread_id, [])
 
     async def forget(self, thread_id: str) -> None:
         self.heads.pop(thread_id, None)

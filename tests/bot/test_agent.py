@@ -10,8 +10,10 @@ import pytest
 from bot.agent import Agent
 from bot.patience import PatientStore
 from bot.sandboxes import Sandboxes
+from bot.spending import make_spending
 from bot.store import Store
 from harness.errors import ModelSetupError
+from harness.mcp.pool import McpPool
 from harness.ports import MemoryAuditLog
 from sandbox.config import SandboxSettings
 from tests.bot.settings_files import settings_of
@@ -41,7 +43,10 @@ def configured(folder: Path, models: str = "") -> Settings:
 
 def agent_of(settings: Settings, store: PatientStore) -> Agent:
     sandboxes = Sandboxes(SandboxSettings(use="memory"), settings.data_dir)
-    return Agent(settings, store, store.clock, sandboxes, MemoryAuditLog(), settings.data_dir / "spool")
+    servers = McpPool({}, folder=settings.data_dir, route=settings.network_route, clock=store.clock)
+    spent = make_spending(store, store.clock, settings.budgets, {}, settings.zone)
+    spool = settings.data_dir / "spool"
+    return Agent(settings, store, store.clock, sandboxes, MemoryAuditLog(), spool, servers, spent.meter, spent.budgets)
 
 
 async def test_who_came_earlier_gets_it(tmp_path: Path, store: PatientStore) -> None:

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.logs import OURS, JsonFormatter, TextFormatter, configure
-from bot.redaction import MARK, SHORTEST, RedactingFormatter, Redactor
+from bot.redaction import MARK, MOST_LEARNT, SHORTEST, RedactingFormatter, Redactor
 
 SECRET = 'sk-äé "quoted"/+ 0123456789'
 TOKEN = "123456:AAbbCCdd-EEff_gg"
@@ -59,6 +59,14 @@ def test_the_longer_of_two_secrets_wins_and_short_or_no_values_are_none() -> Non
     assert Redactor(["1234567", ""])("1234567") == "1234567"
     assert Redactor([])("text") == "text"
     assert Redactor([]).longest == 0
+
+
+def test_a_secret_may_be_learnt_later_and_the_oldest_of_too_many_are_forgotten() -> None:
+    redact = Redactor([SECRET])
+    for number in range(MOST_LEARNT + 1):
+        redact.add(f"learnt-secret-{number:04}")
+    assert redact(f"{SECRET} learnt-secret-0001 learnt-secret-0100") == f"{MARK} {MARK} {MARK}"
+    assert redact("learnt-secret-0000") == "learnt-secret-0000"
 
 
 def logged(formatter: logging.Formatter, message: str, *args: object, error: bool = False) -> str:

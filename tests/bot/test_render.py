@@ -13,6 +13,7 @@ from markdown_it import MarkdownIt
 from bot.runs.record import EventRecord
 from bot.runs.render import RunView
 from bot.texts.en import EN
+from bot.texts.zh import ZH
 from harness.events import (
     RUN_EVENT,
     Failed,
@@ -21,7 +22,12 @@ from harness.events import (
     ModelRetrying,
     Notice,
     Outcome,
+    ReasoningDelta,
     Resumed,
+    SubagentEnded,
+    SubagentProgress,
+    SubagentStarted,
+    SubagentState,
     TextDelta,
     TextReset,
     ToolEnded,
@@ -50,6 +56,10 @@ def started(call_id: str) -> ToolStarted:
 
 def ended(call_id: str) -> ToolEnded:
     return ToolEnded(run_id="r", seq=1, call_id=call_id, tool="bash", ok=True)
+
+
+def thought(text: str) -> ReasoningDelta:
+    return ReasoningDelta(run_id="r", seq=1, message_id="a", text=text)
 
 
 def shown(*events: Any) -> tuple[str, str]:
@@ -197,3 +207,93 @@ def test_the_folded_record_tells_the_same_story(story: list[tuple[str, str]]) ->
     assert seqs == sorted(set(seqs))
     kinds = [kind for _, kind, _ in record.rows]
     assert len(record.usage) == kinds.count("usage") == sum(piece[0] == "usage" for piece in story)
+
+
+def delegated(call_id: str, description: str) -> SubagentStarted:
+    return SubagentStarted(run_id="r", seq=1, call_id=call_id, subagent="general-purpose", description=description)
+
+
+def at_work(call_id: str, seconds: int = 0, line: str = "") -> SubagentProgress:
+    return SubagentProgress(run_id="r", seq=2, call_id=call_id, seconds=seconds, line=line)
+
+
+def reported(call_id: str, state: SubagentState = SubagentState.COMPLETED) -> SubagentEnded:
+    return SubagentEnded(run_id="r", seq=3, call_id=call_id, state=state, seconds=9, model_calls=2)
+
+
+THREE = (delegated("a", "compare prices"), delegated("b", "read the report"), delegated("c", "ask the archive"))
+
+
+def test_tasks_of_subagents_are_one_line() -> None:
+    assert shown(*THREE)[1] == "3 tasks: 3 waiting: compare prices, read the report, ask the archive"
+    running = (at_work("a", 12), at_work("b"))
+    assert shown(*THREE, *running)[1] == (
+        "3 tasks: 2 running: compare prices (12 s), read the report, 1 waiting: ask the archive"
+    )
+    ends = (reported("b"), at_work("c", 1), at_work("a", 20))
+    assert shown(*THREE, *running, *ends)[1] == (
+        "3 tasks: 1 done, 2 running: compare prices (20 s), ask the archive (1 s)"
+    )
+
+
+def test_what_a_task_does_is_told_when_it_runs_alone() -> None:
+    alone = (delegated("a", "compare prices"), at_work("a", 3, "bash: make test"))
+    assert shown(*alone)[1] == "1 task: 1 running: compare prices (3 s) · bash: make test"
+
+
+def test_tasks_that_did_not_end_well_are_counted() -> None:
+    ends = (reported("a", SubagentState.TIMED_OUT), reported("b", SubagentState.FAILED), at_work("c", 2))
+    assert shown(*THREE, *ends)[1] == "3 tasks: 2 failed, 1 running: ask the archive (2 s)"
+
+
+def test_once_all_tasks_have_ended_the_next_ones_begin_anew() -> None:
+    events = (*THREE, *map(reported, "abc"))
+    assert shown(*events) == ("", EN.working)
+    assert shown(*events, delegated("d", "one more"))[1] == "1 task: 1 waiting: one more"
+
+
+def test_a_task_takes_the_place_of_its_call_beside_other_tools() -> None:
+    call = ToolStarted(run_id="r", seq=1, call_id="a", tool="task", summary="compare prices")
+    assert shown(call, started("x"), delegated("a", "compare prices"), at_work("a", 5))[1] == (
+        "1 task: 1 running: compare prices (5 s) · bash: ls x"
+    )
+
+
+def test_tasks_in_chinese() -> None:
+    view = RunView()
+    for event in (*THREE, at_work("a", 12), reported("b")):
+        view.apply(event, ZH)
+    assert (
+        view.draft(ZH).status
+        == "3 项任务：已完成 1 项，进行中 1 项：compare prices（12 秒），等待中 1 项：ask the archive"
+    )
+
+
+def test_the_progress_of_tasks_is_shown_and_not_kept() -> None:
+    record = EventRecord()
+    for event in (delegated("a", "x"), at_work("a", 1), reported("a")):
+        record.add(event)
+    assert [kind for _, kind, _ in record.rows] == ["subagent_started", "subagent_ended"]
+
+
+def test_the_newest_line_of_a_thought_is_shown_until_the_answer_begins() -> None:
+    assert shown(thought("Let me "), thought("see.\nFirst,"), thought(" the facts.\n")) == ("", "💭 First, the facts.")
+    assert shown(thought("Let me see."), delta("Four.")) == ("Four.", "")
+    text, status = shown(thought("word " * 100))
+    assert text == ""
+    assert status.startswith("💭 …")
+    assert len(status) <= 125
+
+
+def test_thoughts_are_not_kept() -> None:
+    record = EventRecord()
+    for event in (thought("Let me see."), delta("Four.")):
+        record.add(event)
+    record.flush()
+    assert [kind for _, kind, _ in record.rows] == ["text_delta"]
+
+
+def test_who_answered_instead_is_told_below_the_answer() -> None:
+    notice = Notice(run_id="r", seq=1, kind="fallback", model="backup", instead_of="main")
+    finished = Finished(run_id="r", seq=2, outcome=Outcome.SUCCESS, text="Four.", message_id="a")
+    assert fold(notice).answer(finished, EN).text == "Four.\n\nℹ️ `backup` answered, because `main` could not."

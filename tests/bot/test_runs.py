@@ -69,7 +69,7 @@ async def test_each_failure_is_one_sentence_and_half_an_answer_never_passes_for_
         assert sentence == EN.failures[kind].format(model="sim", wait=wait)
         assert partial == f"```py\nhalf\n```\n\n{EN.failures[kind].format(model='sim', wait='')}\n\n{PARTIAL}"
         assert "detail-for-the-log" not in sentence + partial
-        assert (await last_run(c)).state is RunState.ERROR
+        assert (await last_run(c)).state is (RunState.LIMITED if kind is FailureKind.BUDGET else RunState.ERROR)
 
 
 async def test_a_run_that_takes_too_long_is_stopped_and_says_so(tmp_path: Path) -> None:

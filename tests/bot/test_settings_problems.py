@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -38,7 +39,9 @@ def test_every_problem_is_told_at_once(tmp_path: Path) -> None:
         "models[0].api_key": "4: environment variable NO_SUCH_KEY is not set",
         "models[0].base_url": "4: has no scheme; begin it with https:// or http://",
         "models[1].name": "5: is the same as that of models[0]",
-        "models[1].use": "5: its Python package is not installed; perhaps: .venv/bin/pip install no-such-package",
+        "models[1].use": (
+            f"5: its Python package is not installed; perhaps: {sys.executable} -m pip install no-such-package"
+        ),
         "models[1].api_key": "5: is still the example's placeholder; put your own value there, or remove the line",
         "models[1].context_window": "5: should be a whole number",
         "channels.telegram.tokn": "7: unknown key; did you mean token?",
@@ -83,6 +86,22 @@ def test_a_problem_reads_as_one_line(tmp_path: Path) -> None:
         ("models: [{name: m, model: x, use: ChatOpenAI}]", "models[0].use", "should be module:Class"),
         ("models: [{name: m, model: x, base_url: ''}]", "models[0].base_url", "is empty"),
         ("models: [{name: m, model: x, base_url: 'https://'}]", "models[0].base_url", "names no host"),
+        ("models: [{name: m, use: demo, fallbacks: [m]}]", "models[0].fallbacks[0]", "is the model itself"),
+        (
+            "models: [{name: m, use: demo, fallbacks: [other]}, {name: othr, use: demo}]",
+            "models[0].fallbacks[0]",
+            "names no model; did you mean othr?",
+        ),
+        (
+            "models: [{name: m, use: demo, fallbacks: [o, o]}, {name: o, use: demo, fallbacks: [m]}]",
+            "models[0].fallbacks[1]",
+            "stands in the list twice",
+        ),
+        (
+            "models: [{name: m, use: demo, when_thinking_enabled: {a: 1}}]",
+            "models[0].when_thinking_enabled",
+            "means nothing without supports_thinking: true",
+        ),
         ("access: yes", "access", "should be a mapping"),
         ("data_dir: ''", "data_dir", "is empty"),
         ("data_dir: ${HOME", "data_dir", "has a ${ that is not of the form"),

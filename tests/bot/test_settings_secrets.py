@@ -23,10 +23,15 @@ def test_every_secret_of_the_tree_is_collected(tmp_path: Path) -> None:
     models: [{{name: m, model: x, api_key: sk-modelkey, base_url: "https://u:baseurlpw@host/v1"}}]
     network: {{proxy: "http://proxy.example:3128"}}
     database: {{url: "postgresql://antler:dbpassword@db/antler"}}
+    mcp_servers:
+      one: {{command: x, env: {{API_KEY: env-secret, REGION: production}}}}
+      two: {{url: "https://h/mcp?key=urlsecret", headers: {{Authorization: Bearer header-secret}}}}
     """
     secrets = settings_of(tmp_path, text).secrets()
     wanted = {TOKEN, "sk-modelkey", "chann3l%21pw", "chann3l!pw", "u:baseurlpw", "baseurlpw", "dbpassword"}
+    wanted |= {"env-secret", "https://h/mcp?key=urlsecret", "Bearer header-secret", "header-secret"}
     assert wanted <= secrets
+    assert "production" not in secrets
     assert not secrets & {"", "http://proxy.example:3128"}
 
 

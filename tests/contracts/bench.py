@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import TracebackType
 
-    from channels.message import ButtonPressed, ChatMigrated, MembershipChanged, MessageEdited, Unparsed
+    from channels.message import ButtonPressed, ChatMigrated, MembershipChanged, MessageEdited, ScheduleDue, Unparsed
 
     MakeBench = Callable[[Path, "Simulators"], AbstractAsyncContextManager["Bench"]]
     """Makes a bench: a folder of its own, and the simulators that it may ask for."""
-    Published = Message | MessageEdited | ButtonPressed | ChatMigrated | MembershipChanged | Unparsed
+    Published = Message | MessageEdited | ButtonPressed | ChatMigrated | MembershipChanged | ScheduleDue | Unparsed
 
 
 class Simulators:

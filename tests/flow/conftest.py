@@ -14,6 +14,7 @@ from tests.simulators.model.client import ModelSimulator
 from tests.simulators.process import SimulatorProcess
 from tests.simulators.telegram import client as telegram_client
 from tests.simulators.telegram.seen import Person
+from tests.simulators.transcription import client as transcription_client
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
@@ -32,6 +33,12 @@ def model_process() -> Iterator[SimulatorProcess]:
 @pytest.fixture(scope="session")
 def telegram_process() -> Iterator[SimulatorProcess]:
     with SimulatorProcess(telegram_client.MODULE) as process:
+        yield process
+
+
+@pytest.fixture(scope="session")
+def transcription_process() -> Iterator[SimulatorProcess]:
+    with SimulatorProcess(transcription_client.MODULE) as process:
         yield process
 
 

@@ -34,6 +34,15 @@ def bash(command: str, **more: object) -> str:
     return call("bash", command=command, **more)
 
 
+def delegates(**prompts: str) -> str:
+    """A line that makes the simulated model delegate; each prompt drives its subagent's model in turn."""
+    tasks = [
+        {"description": name.replace("_", " "), "prompt": prompt, "subagent_type": "general-purpose"}
+        for name, prompt in prompts.items()
+    ]
+    return "!tools " + " ".join(f"task {json.dumps(task)}" for task in tasks)
+
+
 def running(mark: str) -> list[int]:
     """The processes of this machine that have the mark in their command lines."""
     found = []

@@ -13,9 +13,12 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, ToolMessage, message_chunk_to_message
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 
-from harness.config import LlmSettings, ModelSettings, SummarizationSettings
+from harness.config import LlmSettings, LoopSettings, ModelSettings, SummarizationSettings
 from harness.context import RunContext, RunInput, Speaker
 from harness.events import Failed, Finished
+from harness.extras import ExtraSettings
+from harness.guardrails.approvals import MemoryApprovals
+from harness.mcp.config import ToolSearchSettings
 from harness.ports import MemoryAuditLog, MemoryEffectLog, MemoryRunLedger
 from harness.runner import HarnessRunner, make_harness
 from harness.sandboxes import SandboxSetup
@@ -24,12 +27,17 @@ from sandbox.base import Isolation, Report
 from sandbox.memory.provider import MemoryProvider
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Sequence
+    from collections.abc import AsyncIterator, Mapping, Sequence
     from pathlib import Path
 
     from langchain_core.tools import BaseTool
 
-    from harness.ports import AnyRunEvent, AuditLog, EffectLog
+    from harness.guardrails.config import GuardrailSettings
+    from harness.mcp.offering import Servers
+    from harness.ports import AnyRunEvent, AuditLog, Budget, EffectLog
+    from harness.schedules import Scheduling
+    from harness.souls import AgentDefinition
+    from harness.subagents.config import SubagentsSettings
 
 START = datetime(2025, 3, 1, 12, 0, tzinfo=UTC)
 
@@ -92,6 +100,7 @@ class Script:
     steps: list[Step] = field(default_factory=list)
     requests: list[list[BaseMessage]] = field(default_factory=list)
     tools_offered: list[bool] = field(default_factory=list)
+    tool_names: list[list[str]] = field(default_factory=list)
     check: Callable[[list[BaseMessage]], None] | None = None
 
 
@@ -104,13 +113,14 @@ class ScriptedModel(BaseChatModel):
 
     model: str
     tools: bool = False
+    names: tuple[str, ...] = ()
 
     @property
     def _llm_type(self) -> str:
         return "scripted"
 
     def bind_tools(self, tools: Any, **kwargs: Any) -> Any:
-        return self.model_copy(update={"tools": bool(tools)})
+        return self.model_copy(update={"tools": bool(tools), "names": tuple(each.name for each in tools)})
 
     def _generate(
         self, messages: list[BaseMessage], stop: Any = None, run_manager: Any = None, **kwargs: Any
@@ -133,6 +143,7 @@ class ScriptedModel(BaseChatModel):
         script = SCRIPTS[self.model]
         script.requests.append(messages)
         script.tools_offered.append(self.tools)
+        script.tool_names.append(list(self.names))
         if script.check is not None:
             script.check(messages)
         step: Any = script.steps.pop(0) if script.steps else f"answer {len(script.requests)}"
@@ -243,14 +254,24 @@ class Bench:
     clock: TurnedClock = field(default_factory=TurnedClock)
     effects: EffectLog = field(default_factory=MemoryEffectLog)
     ledger: MemoryRunLedger = field(default_factory=MemoryRunLedger)
+    budget: Budget | None = None
     summarization: SummarizationSettings = field(default_factory=SummarizationSettings)
     llm: LlmSettings = field(default_factory=LlmSettings)
+    loop: LoopSettings = field(default_factory=LoopSettings)
     model_call_limit: int = 100
     tools: Sequence[BaseTool] = ()
     sandbox: SandboxSetup | None = None
     audit: AuditLog = field(default_factory=MemoryAuditLog)
+    guardrails: GuardrailSettings | None = None
+    approvals: MemoryApprovals = field(default_factory=MemoryApprovals)
     spool: SpoolSettings | None = None
+    subagents: SubagentsSettings | None = None
+    servers: Servers | None = None
+    tool_search: ToolSearchSettings = field(default_factory=ToolSearchSettings)
     database: str = ""
+    extras: ExtraSettings = field(default_factory=ExtraSettings)
+    definitions: Mapping[str, AgentDefinition] = field(default_factory=dict)
+    scheduling: Scheduling | None = None
 
     def __post_init__(self) -> None:
         self.database = self.database or str(self.file)
@@ -261,16 +282,26 @@ class Bench:
             models=models or [scripted_settings()],
             summarization=self.summarization,
             llm=self.llm,
+            loop=self.loop,
             model_call_limit=self.model_call_limit,
             database=self.database,
             effects=self.effects,
             ledger=self.ledger,
+            budget=self.budget,
             clock=self.clock,
             route=lambda name: (None, None),
+            extras=self.extras,
             tools=self.tools,
             sandbox=self.sandbox,
             audit=self.audit,
+            guardrails=self.guardrails,
+            approvals=self.approvals,
             spool=self.spool,
+            subagents=self.subagents,
+            servers=self.servers,
+            tool_search=self.tool_search,
+            definitions=self.definitions,
+            scheduling=self.scheduling,
         )
         try:
             yield harness

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import pytest
 
 from harness.config import ModelSettings, SummarizationSettings
-from tests.harness.support import Bench, collect, context, finished, in_memory, said, visible
+from harness.schedules import MemorySchedules, Scheduling
+from harness.subagents.config import SubagentsSettings
+from tests.harness.support import Bench, HeldClock, collect, context, finished, in_memory, said, visible
 
 if TYPE_CHECKING:
     from harness.events import Finished
@@ -39,6 +42,20 @@ async def test_it_copes_with_its_own_summaries(bench: Bench) -> None:
         for number in range(5):
             events = await collect(harness, context(f"r{number}", model="demo"), said(f"message {number}"))
             assert f"message {number}" in finished(events).text
+
+
+async def test_it_reminds(bench: Bench) -> None:
+    kept = MemorySchedules(bench.clock)
+    assert "switched off" in (await ask(bench, "Remind me in 1 minute to stretch", "r0")).text
+    bench.scheduling = Scheduling(schedules=kept)
+    end = await ask(bench, "Remind me in 90 seconds to stretch")
+    assert "Done. What `schedule` answered" in end.text
+    (made,) = await kept.own(context("r2"))
+    assert made.text == "stretch"
+    assert made.next_at == bench.clock.now() + timedelta(seconds=90)
+    async with bench.open(DEMO) as harness:
+        events = await collect(harness, context("r3", model="demo", schedule=made.id), said("stretch", "m3"))
+    assert finished(events).text.startswith("It is time: stretch")
 
 
 async def ask(bench: Bench, text: str, run: str = "r1") -> Finished:
@@ -75,9 +92,19 @@ async def test_it_writes_a_file_and_sends_it(bench: Bench) -> None:
         assert file.size > 0
 
 
+async def test_it_delegates_what_it_is_told_to(bench: Bench) -> None:
+    bench.subagents, bench.clock = SubagentsSettings(), HeldClock()
+    in_memory(bench)
+    end = await ask(bench, "delegate run echo hello; tell me of cats")
+    assert end.text.count("general-purpose: completed") == 2
+    assert "hello" in end.text
+    assert "tell me of cats" in end.text
+
+
 async def test_it_says_what_is_missing(bench: Bench) -> None:
     for text in ("run ls", "list files", "write a file", "show uname"):
         assert "there is no sandbox here" in (await ask(bench, text, text.replace(" ", "-"))).text
+    assert "subagents are switched off" in (await ask(bench, "delegate this", "r7")).text
     in_memory(bench, bash=False)
     assert "this machine's sandbox holds none" in (await ask(bench, "run ls", "r8")).text
     assert "/mnt/user-data/workspace/" in (await ask(bench, "list files", "r9")).text

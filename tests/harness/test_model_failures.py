@@ -146,8 +146,9 @@ async def test_a_thread_survives_a_message_that_is_too_long_for_the_model(
     assert len(str(last.body["messages"])) < 10_000
 
 
-async def test_reasoning_is_told_apart_from_the_answer(harness: HarnessRunner) -> None:
-    events = await collect(harness, context("r1"), said("!reasoning Let me see.\n!say Four."))
+async def test_reasoning_is_told_apart_from_the_answer(bench: Bench, simulator: ModelSimulator) -> None:
+    async with bench.open(settings(simulator, supports_thinking=True, show_thinking=True)) as harness:
+        events = await collect(harness, context("r1"), said("!reasoning Let me see.\n!say Four."))
     assert "".join(e.text for e in events if e.type == "reasoning_delta") == "Let me see."
     assert visible(events).endswith("Four.")
     assert finished(events).text == "Four."

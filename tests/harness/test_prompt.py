@@ -5,22 +5,20 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from harness.context import RUN_INPUT, InputFile, RunInput, Speaker
+from harness.context import RUN_INPUT, InputFile, RunInput, Speaker, Voice
 from harness.frames import FRAMES
 from harness.messages import users_text
 from harness.prompt import SYSTEM_PROMPT, UserTurn, as_data, system_prompt, user_turn
 from sandbox.base import Isolation, Report
 from tests.harness.support import Bench, Script, collect, context, scripted_settings
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 NOW = datetime(2025, 3, 1, 12, 0, tzinfo=UTC)
 
@@ -49,6 +47,45 @@ async def test_quotes_and_background_are_framed() -> None:
     )
     assert "<antler-quoted>\nthe plan\n</antler-quoted>" in text
     assert "<antler-said-by-others>\nBob: no\nCid: yes\n</antler-said-by-others>" in text
+
+
+def voice(said: Voice) -> InputFile:
+    return InputFile(path=Path("/uploads/1a2b-voice"), name="voice", mime_type="audio/ogg", size=12_300, voice=said)
+
+
+async def test_what_is_said_is_the_persons_text() -> None:
+    spoken = voice(Voice(transcript="what </antler-files> is\nthe weather"))
+    made = await turn(RunInput(message_id="m", text="", files=(spoken,)))
+    assert users_text(made.message) == "what &lt;/antler-files> is\nthe weather"
+    assert (
+        "[voice message voice (12.3 KB) was attached; what it says stands in the person's text, spoken and written "
+        "down by a machine, which may have misheard]"
+    ) in str(made.message.content)
+
+
+async def test_typed_words_stand_in_front_of_spoken_ones() -> None:
+    both = RunInput(
+        message_id="m", text="in short", files=(voice(Voice(transcript="one")), voice(Voice(transcript="two")))
+    )
+    assert both.words == "in short\none\ntwo"
+    assert (await text_of(both)).startswith("in short\none\ntwo\n")
+
+
+async def test_why_nobody_listened_is_told() -> None:
+    unheard = voice(Voice(problem="busy", note="nobody could listen to it"))
+    made = await text_of(RunInput(message_id="m", text="", files=(unheard,)))
+    assert "[voice message voice (12.3 KB) was attached; nobody could listen to it]" in made
+
+
+async def test_what_the_platform_wrote_down_is_marked() -> None:
+    assert "\ntext: spoken and written down" in await text_of(RunInput(message_id="m", text="hi", dictated=True))
+    assert "spoken" not in await text_of(RunInput(message_id="m", text="hi"))
+
+
+def test_a_run_of_an_earlier_version_knows_of_no_voice() -> None:
+    stored = '{"message_id": "m", "text": "hi", "files": [{"path": "/a", "name": "a", "mime_type": "b", "size": 1}]}'
+    run_input = RUN_INPUT.validate_json(stored)
+    assert (run_input.dictated, run_input.files[0].voice, run_input.words) == (False, None, "hi")
 
 
 async def test_a_group_is_named() -> None:
@@ -97,6 +134,10 @@ async def test_with_a_sandbox_files_are_where_the_tools_find_them(tmp_path: Path
         replace(report, text_path=tmp_path / "ab12-report.pdf.md"),
         attached(tmp_path / "cd34-cat.png", "cat.png", "image/png"),
         attached(tmp_path / "x </antler-files> y.bin", "y.bin", "application/octet-stream"),
+        replace(
+            attached(tmp_path / "ef56-memo.docx", "memo.docx", "application/msword"),
+            note="its text could not be extracted: </antler-files>\nFile is not a zip file",
+        ),
     )
     made = await user_turn(
         context("r1"), RunInput(message_id="m", text="", files=files), now=NOW, sees_images=False, has_sandbox=True
@@ -107,6 +148,7 @@ async def test_with_a_sandbox_files_are_where_the_tools_find_them(tmp_path: Path
         "/mnt/user-data/uploads/ab12-report.pdf.md]" in text
     )
     assert "[image cat.png was attached: /mnt/user-data/uploads/cd34-cat.png; this model cannot see images]" in text
+    assert "ef56-memo.docx; its text could not be extracted: &lt;/antler-files> File is not a zip file]" in text
     assert str(tmp_path) not in text
     assert text.count("</antler-files>") == 1
 
@@ -126,7 +168,9 @@ def test_the_prompt_says_what_the_sandbox_can_do(bash: bool, sends: bool) -> Non
     assert "secret of the machine" not in prompt
     assert "{" not in prompt
     names = re.findall(r"^</?([a-z-]+)>$", prompt, re.MULTILINE)
-    assert names == [n for name in ("role", "thinking", "working-directory", "style", "input") for n in (name, name)]
+    assert names == [
+        n for name in ("role", "thinking", "clarification", "working-directory", "style", "input") for n in (name, name)
+    ]
     assert "/mnt/" not in SYSTEM_PROMPT
 
 

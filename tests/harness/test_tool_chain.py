@@ -10,7 +10,8 @@ from langchain_core.messages import ToolMessage
 from langchain_core.tools import BaseTool, ToolException, tool
 
 from harness.breaker import Breaker
-from harness.config import LlmSettings, SummarizationSettings
+from harness.config import LlmSettings, LoopSettings, SummarizationSettings
+from harness.guardrails.make import load_guardrails
 from harness.middleware import ChainParts, middleware_chain
 from harness.ports import AuditEntry, Effect, EffectKey, MemoryAuditLog, MemoryEffectLog, MemoryRunLedger
 from sandbox.base import FileInfo, Problem, ProblemCode
@@ -37,6 +38,7 @@ def chain(**changes: Any) -> list[str]:
         "settings": scripted_settings(),
         "summarization": SummarizationSettings(),
         "llm": LlmSettings(),
+        "loop": LoopSettings(),
         "model_call_limit": 10,
         "effects": MemoryEffectLog(),
         "ledger": MemoryRunLedger(),
@@ -49,23 +51,32 @@ def chain(**changes: Any) -> list[str]:
 WHOLE = [
     "DanglingToolCall",
     "LLMErrorHandling",
+    "Guardrail",
     "SandboxAudit",
     "EffectGuard",
     "ToolErrorHandling",
     "ToolOutputBudget",
+    "ForeignResults",
     "Summarization",
     "ViewImage",
+    "LoopDetection",
     "RunReport",
     "ModelCallLimit",
+    "Clarification",
+    "Sightless",
 ]
 
 
 def test_the_order() -> None:
-    assert chain(audit=MemoryAuditLog(), views_images=True) == WHOLE
+    checks: dict[str, Any] = {"audit": MemoryAuditLog(), "guarding": load_guardrails()}
+    assert chain(**checks, views_images=True, foreign=True) == WHOLE
+    sees = scripted_settings(supports_vision=True)
+    assert chain(**checks, views_images=True, foreign=True, settings=sees) == WHOLE[:-1]
 
 
 def test_what_is_off_is_not_there() -> None:
-    assert chain() == [name for name in WHOLE if name not in ("SandboxAudit", "ViewImage")]
+    off = ("Guardrail", "SandboxAudit", "ForeignResults", "ViewImage", "Clarification")
+    assert chain(asks=False) == [name for name in WHOLE if name not in off]
 
 
 def test_there_is_one_node_hook() -> None:

@@ -10,6 +10,7 @@ from langchain_core.messages import BaseMessage, HumanMessage
 from PIL import Image
 
 from harness.checkpoint import thread_config
+from harness.config import LoopSettings
 from tests.harness.support import (
     Bench,
     Script,
@@ -76,6 +77,7 @@ async def test_what_cannot_be_shown(bench: Bench, script: Script, provider: Memo
 
 
 async def test_only_a_few_at_once(bench: Bench, script: Script, provider: MemoryProvider) -> None:
+    bench.loop = LoopSettings(warn=19, stop=20)
     rounds = [calls(*[("view_image", {"path": CAT})] * 5, ids=[f"{turn}-{n}" for n in range(5)]) for turn in range(2)]
     told = await answers(bench, script, *rounds, model=SEES)
     assert [("shown to you now" in text) for text in told].count(True) == 8

@@ -5,21 +5,18 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import Any
+from uuid import uuid4
 
 import pytest
 
 from bot.patience import PatientStore
 from bot.store import Store, decisions, prompts, runs, usage
 from bot.store.effects import StoreEffectLog, StoreRunLedger
-from bot.store.usage import Totals
+from bot.store.usage import Totals, UsageRow
 from harness.ports import Effect, EffectKey
 from tests.store.samples import LATER, NOW, OWNER, prompt_row, run_row
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from sqlalchemy import Connection
 
 
 async def test_a_tool_call_is_begun_once(store: Store) -> None:
@@ -81,21 +78,51 @@ async def test_decisions_are_kept_newest_first(store: Store) -> None:
     assert await store.write(lambda tx: decisions.prune(tx, LATER)) == 2
 
 
-async def test_usage_adds_up_by_thread(store: Store) -> None:
-    def add(thread: str, tokens: int) -> Callable[[Connection], None]:
-        return lambda tx: usage.add(
-            tx,
-            run_id="r",
-            thread_id=thread,
-            model="demo",
-            input_tokens=tokens,
-            output_tokens=2,
-            cached_tokens=1,
-            now=NOW,
-        )
+def call_of(thread: str, tokens: int, **changes: Any) -> UsageRow:
+    values: dict[str, Any] = {
+        "call": uuid4().hex,
+        "run_id": "r",
+        "thread_id": thread,
+        "conversation": "telegram:7",
+        "speaker": "telegram:7",
+        "model": "demo",
+        "input_tokens": tokens,
+        "output_tokens": 2,
+        "cached_tokens": 1,
+        "cost": None,
+        "currency": None,
+        "at": NOW,
+    }
+    return UsageRow(**(values | changes))
 
-    for thread, tokens in (("t", 2**40), ("t", 5), ("other", 7)):
-        await store.write(add(thread, tokens))
+
+async def test_usage_adds_up_by_thread(store: Store) -> None:
+    for row in (call_of("t", 2**40), call_of("t", 5), call_of("other", 7)):
+        await store.write(partial(usage.add, rows=[row]))
     totals = await store.read(lambda tx: usage.thread_totals(tx, "t"))
     assert totals == Totals(input=2**40 + 5, output=4, cached=2, calls=2)
     assert await store.read(lambda tx: usage.thread_totals(tx, "none")) == Totals(0, 0, 0, 0)
+
+
+async def test_usage_adds_up_by_whatever_is_asked_and_a_call_counts_once(store: Store) -> None:
+    rows = [
+        call_of("t", 10, cost=3, currency="USD"),
+        call_of("t", 20, cost=4, currency="USD", speaker="telegram:8", run_id="r2"),
+        call_of("t", 40, cost=5, currency="EUR", at=LATER),
+        call_of("t", 80),
+        call_of("u", 160, conversation="telegram:9", speaker="telegram:9", at=LATER),
+    ]
+    for _ in range(2):
+        await store.write(lambda tx: usage.add(tx, rows))
+
+    async def spent(**wanted: Any) -> tuple[int, dict[str, int]]:
+        found = await store.read(lambda tx: usage.spent(tx, **wanted))
+        return found.totals.input, dict(found.costs)
+
+    assert await spent() == (310, {"USD": 7, "EUR": 5})
+    assert await spent(conversation="telegram:7") == (150, {"USD": 7, "EUR": 5})
+    assert await spent(speaker="telegram:8") == (20, {"USD": 4})
+    assert await spent(thread_id="t", run_id="r2") == (20, {"USD": 4})
+    assert await spent(since=LATER) == (200, {"EUR": 5})
+    assert await spent(conversation="telegram:7", until=LATER) == (110, {"USD": 7})
+    assert await spent(conversation="none") == (0, {})

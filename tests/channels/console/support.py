@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from channels.base import BotIdentity, Publish
-    from channels.message import ButtonPressed, ChatMigrated, MembershipChanged, MessageEdited, Unparsed
+    from channels.message import ButtonPressed, ChatMigrated, MembershipChanged, MessageEdited, ScheduleDue, Unparsed
 
 HOME = Address(account="console", chat="terminal")
 
@@ -48,7 +48,9 @@ class SmallGateway:
 
     async def publish(
         self,
-        events: Sequence[Message | MessageEdited | ButtonPressed | ChatMigrated | MembershipChanged | Unparsed],
+        events: Sequence[
+            Message | MessageEdited | ButtonPressed | ChatMigrated | MembershipChanged | ScheduleDue | Unparsed
+        ],
     ) -> None:
         for event in events:
             assert isinstance(event, Message)

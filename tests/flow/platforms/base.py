@@ -95,6 +95,9 @@ class Platform(Protocol):
     async def send_file(self, name: str, content: bytes, person: Person) -> None:
         """Somebody sends a file in private."""
 
+    async def send_voice(self, words: str, person: Person) -> None:
+        """Somebody says something in private; where bots get the recording, simulated services hear the words in it."""
+
     async def press(self, seen: Seen, label: str, person: Person, group: Group | None = None) -> None:
         """Somebody presses a button, and the gateway has heard of it."""
 

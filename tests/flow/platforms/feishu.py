@@ -11,6 +11,7 @@ from tests.simulators.feishu import faults
 from tests.simulators.feishu.seen import FileSpec
 from tests.simulators.feishu.seen import Group as Room
 from tests.simulators.feishu.seen import Person as User
+from tests.simulators.transcription import speech
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -65,6 +66,10 @@ class Feishu:
 
     async def send_file(self, name: str, content: bytes, person: Person) -> None:
         await self.simulator.sends(FileSpec(name, content=content), user=_user(person))
+
+    async def send_voice(self, words: str, person: Person) -> None:
+        recording = FileSpec("voice.opus", content=speech.ogg(words), kind="audio", duration=1000)
+        await self.simulator.sends(recording, user=_user(person))
 
     async def press(self, seen: Seen, label: str, person: Person, group: Group | None = None) -> None:
         pressed = await self.simulator.press(seen.id, label, user=_user(person))

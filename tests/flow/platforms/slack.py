@@ -9,6 +9,7 @@ from tests.flow.platforms.base import SECONDS, Group, Person, Place, Said, Seen
 from tests.simulators.slack import faults
 from tests.simulators.slack.seen import FileSpec, Room
 from tests.simulators.slack.seen import Person as User
+from tests.simulators.transcription import speech
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -64,6 +65,10 @@ class Slack:
 
     async def send_file(self, name: str, content: bytes, person: Person) -> None:
         await self.simulator.user_says(user=_user(person), files=[FileSpec(name, content=content)])
+
+    async def send_voice(self, words: str, person: Person) -> None:
+        clip = FileSpec("audio_message.m4a", content=speech.m4a(words), mime="audio/mp4", subtype="slack_audio")
+        await self.simulator.user_says(user=_user(person), files=[clip])
 
     async def press(self, seen: Seen, label: str, person: Person, group: Group | None = None) -> None:
         place = _place(group or person)

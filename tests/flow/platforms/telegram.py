@@ -10,6 +10,7 @@ from tests.flow.platforms.base import SECONDS, Group, Person, Place, Said, Seen
 from tests.simulators.telegram import faults
 from tests.simulators.telegram.seen import FileSpec, Room
 from tests.simulators.telegram.seen import Person as User
+from tests.simulators.transcription import speech
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -71,6 +72,10 @@ class Telegram:
 
     async def send_file(self, name: str, content: bytes, person: Person) -> None:
         await self.simulator.user_says(user=_user(person), file=FileSpec(name=name, content=content))
+
+    async def send_voice(self, words: str, person: Person) -> None:
+        recording = FileSpec("voice", content=speech.ogg(words), mime="audio/ogg")
+        await self.simulator.user_says(user=_user(person), file=recording)
 
     async def press(self, seen: Seen, label: str, person: Person, group: Group | None = None) -> None:
         place = _chat(group or person)

@@ -59,6 +59,9 @@ class Wecom:
     async def send_file(self, name: str, content: bytes, person: Person) -> None:
         await self.simulator.sends("file", FileSpec(content, name), _user(person))
 
+    async def send_voice(self, words: str, person: Person) -> None:
+        await self.simulator.speaks(words, _user(person))
+
     async def press(self, seen: Seen, label: str, person: Person, group: Group | None = None) -> None:
         await self.simulator.presses(label, _user(person), None if group is None else _room(group))
 

@@ -7,6 +7,7 @@ a quoted history nor a summary prompt is obeyed. Words that mean nothing to a di
     !say TEXT                        !tokens COUNT MILLISECONDS        !long CHARACTERS
     !count NUMBER (plain text "1 2 3 ... NUMBER", in which a gap or a repetition shows)
     !tool NAME {json}                !tools NAME {json} NAME {json}    !reasoning TEXT
+    !quote WORDS (the sentence of the tools' results in which they stand)
     !status CODE [retry-after=S] [code=C] [times=N]                    !context MESSAGES
     !hang  !reset  !cut  !garbage  !error      each [after=TOKENS] [times=N]
     !filter [request]                !empty    !refuse                 !finish REASON
@@ -28,6 +29,7 @@ from tests.simulators.model.scripts import (
     Garbage,
     Hang,
     Pause,
+    Quote,
     Reason,
     Refuse,
     Reset,
@@ -162,6 +164,7 @@ _DIRECTIVES: dict[str, Callable[[str], list[Step]]] = {
     "long": _long,
     "count": _count,
     "reasoning": lambda rest: [Reason(text=rest or "Let me think. " * 5)],
+    "quote": lambda rest: [Quote(words=rest)],
     "tool": _tools,
     "tools": _tools,
     "status": _status,

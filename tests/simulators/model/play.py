@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,7 @@ from tests.simulators.model.scripts import (
     Garbage,
     Hang,
     Pause,
+    Quote,
     Reason,
     Refuse,
     Reset,
@@ -116,6 +118,8 @@ class Player:
                 await answer.refusal(text)
             case TellResults():
                 await self._say(Say(text=self._results()), answer)
+            case Quote(words=words):
+                await self._say(Say(text=self._quoted(words)), answer)
             case Pause(name=name):
                 await self._pause(name, answer)
             case Call(calls=calls) if self._asked.tools:
@@ -188,6 +192,10 @@ class Player:
         if not self._asked.results:
             return "There were no tool results."
         return "\n\n".join(f"Tool result: {result}" for result in self._asked.results)
+
+    def _quoted(self, words: str) -> str:
+        sentences = (part for result in self._asked.results for part in re.split(r"(?<=[.!?])\s+|\n", result))
+        return next((f"I read: {sentence}" for sentence in sentences if words in sentence), "It is not in the results.")
 
     def echo(self) -> str:
         """The answer to a message that asks for nothing special."""

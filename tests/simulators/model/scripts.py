@@ -70,6 +70,14 @@ class TellResults:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Quote:
+    """An answer that quotes the first sentence with these words from the results of this turn's tool calls."""
+
+    words: str
+    type: Literal["quote"] = "quote"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
     """A step that fails the request; `times` limits it to the first so many requests of the same conversation."""
 
@@ -156,6 +164,7 @@ Step = Annotated[
     | Refuse
     | Call
     | TellResults
+    | Quote
     | Status
     | ContextLength
     | Hang
