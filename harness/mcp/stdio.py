@@ -72,13 +72,15 @@ async def stdio_streams(server: str, settings: McpServerSettings) -> AsyncIterat
 
 async def _started(settings: McpServerSettings) -> Child:
     assert settings.command is not None
+    argv = [settings.command, *settings.args]
     try:
         # A cancelled scope would interrupt the waiting for it again and again.
         with anyio.CancelScope(shield=True):
-            return await started([settings.command, *settings.args], environment(settings), settings.cwd, LARGEST_MESSAGE)
+            child = await started(argv, environment(settings), settings.cwd, LARGEST_MESSAGE)
     except OSError as error:
         where = f" in {settings.cwd}" if settings.cwd is not None else ""
         raise ServerFailed(f"its process cannot be started{where}: {os.strerror(error.errno or 0)}") from error
+    return child
 
 
 async def _ended(child: Child, server: str) -> None:

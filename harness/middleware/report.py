@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     from langgraph.types import Command
 
 
+MOST_TOKENS = 1_000_000_000
+"""Of one call. A server may count anything; what no database can hold would leave a run without an end."""
+
+
 class RunReport(AgentMiddleware[Any, Any, Any]):
     """model: the name from the config of the one that was asked for, for Usage."""
 
@@ -69,7 +73,12 @@ def usage_event(model: str, usage: UsageMetadata) -> Callable[..., Usage]:
     return partial(
         Usage,
         model=model,
-        input_tokens=usage["input_tokens"],
-        output_tokens=usage["output_tokens"],
-        cached_tokens=cached,
+        input_tokens=believed(usage["input_tokens"]),
+        output_tokens=believed(usage["output_tokens"]),
+        cached_tokens=believed(cached),
     )
+
+
+def believed(tokens: int) -> int:
+    """A provider's count, as far as it can be one: else a negative one would pay budgets back."""
+    return min(max(tokens, 0), MOST_TOKENS)

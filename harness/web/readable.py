@@ -115,6 +115,8 @@ async def _decoded(body: bytes, charset: str) -> str:
         name = codecs.lookup(charset or "utf-8").name
     except (LookupError, ValueError):
         name = "utf-8"
+    if name == "utf-16" and not body.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        name = "utf-16-le"  # as bytes.decode takes it; the decoder in pieces refuses it
     decoder = codecs.getincrementaldecoder(name if name in _CHARSETS else "utf-8")(errors="replace")
     parts = []
     for start in range(0, len(body), PIECE):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import time
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -47,3 +48,9 @@ def test_a_repeated_block_is_hidden_from_its_first_letter() -> None:
     whole, shown = streamed(text, list(range(len(text))))
     assert whole == "You said: hi\n\n bye"
     assert not any("<" in piece or "Ann" in piece for piece in shown)
+
+
+def test_a_text_of_blanks_is_looked_at_once() -> None:
+    began = time.process_time()
+    neutral("<" + " " * 200_000)
+    assert time.process_time() - began < 5  # it took minutes

@@ -107,6 +107,19 @@ def at(event: asyncio.Event) -> Callable[[], Awaitable[str]]:
     return wait
 
 
+@pytest.mark.parametrize(("counted", "told"), [(10**30, 1_000_000_000), (-5, 0), (7, 7)])
+async def test_what_no_provider_can_count_is_not_believed(
+    bench: Bench, script: Script, counted: int, told: int
+) -> None:
+    """The store could not hold it, and less than nothing would give budgets back what was spent."""
+    tokens: Any = {"input_tokens": counted, "output_tokens": counted, "total_tokens": 2 * counted}
+    script.steps = [AIMessage("Good morning!", usage_metadata=tokens)]
+    async with bench.open() as harness:
+        events = await collect(harness, context("r1"), said("hello"))
+    (usage,) = [event for event in events if isinstance(event, Usage)]
+    assert (usage.input_tokens, usage.output_tokens) == (told, told)
+
+
 async def test_an_answer_is_streamed_and_kept(bench: Bench, script: Script) -> None:
     script.steps = ["Good morning!"]
     async with bench.open() as harness:

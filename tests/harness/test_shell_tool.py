@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from contextlib import aclosing
 from typing import TYPE_CHECKING
 
@@ -295,3 +296,11 @@ def test_what_people_read_of_a_call(tool: str, args: dict[str, object], shown: s
 def test_plain_text() -> None:
     assert plain_text("a\x1b]0;title\x07b\x1b[2Kc\x00\x08d\u202ee\U000e0041f") == "abcdef"
     assert plain_text("1%\r2%\r3%\nnext\r\n") == "3%\nnext\n"
+
+
+@pytest.mark.parametrize("text", ["password" * 250, "-" * 2000, "a" * 100_000 + "\r"], ids=["keys", "dash", "returns"])
+def test_no_text_takes_long(text: str) -> None:
+    began = time.process_time()
+    one_line(text)
+    plain_text(text)
+    assert time.process_time() - began < 2  # it took from five to ten

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from langchain_core.utils.function_calling import convert_to_openai_tool
 from mcp import types
 from pydantic import SecretStr, ValidationError
 
@@ -18,6 +20,7 @@ from harness.mcp.names import RESERVED, shown_names
 from harness.mcp.prompt import servers_section
 from harness.mcp.results import result_of
 from harness.mcp.texts import described, harmless
+from harness.mcp.tools import mcp_tools
 from harness.state import MOST_PROMOTED, reduce_promoted
 
 VALID = re.compile(r"[a-zA-Z0-9_-]{1,64}")
@@ -185,3 +188,58 @@ def test_when_tools_are_deferred() -> None:
     assert ToolSearchSettings(enabled="on").defers(1)
     assert not ToolSearchSettings(enabled="on").defers(0)
     assert not ToolSearchSettings(enabled="off").defers(1000)
+
+
+def nested(**properties: Any) -> dict[str, Any]:
+    return {"type": "object", "properties": properties}
+
+
+LEVELS = {f"a{n}": nested(**{f"p{m}": {"$ref": f"#/$defs/a{n - 1}"} for m in range(8)}) for n in range(1, 7)}
+CHAIN = {f"a{n}": nested(x={"$ref": f"#/$defs/a{n + 1}"}) for n in range(150)}
+
+
+@pytest.mark.parametrize(
+    ("schema", "told"),
+    [
+        ({**nested(x={"$ref": "#/$defs/a6"}), "$defs": {"a0": {}, **LEVELS}}, "too large"),
+        ({**nested(x={"$ref": "#/$defs/a0"}), "$defs": {**CHAIN, "a150": {}}}, "too large"),
+        (nested(x={"$ref": "#/$defs/nothing"}), "refers to something that it has not"),
+        (nested(**{"$ref": {"type": "string"}}), "a reference that is none"),
+        (nested(**{"$ref": True}), "a reference that is none"),
+    ],
+)
+def test_references_that_would_break_every_request_are_refused(schema: dict[str, Any], told: str) -> None:
+    found = checked("s", SETTINGS, [Offer(name="t", description="", schema=schema)])
+    assert not found.tools
+    assert told in found.refused[0]
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {**nested(x={"$ref": "#/$defs/a"}), "$defs": {"a": nested(y={"$ref": "#/$defs/a"})}},
+        nested(x={"$ref": "#/properties/y"}, y={"type": "string"}),
+        nested(x={"$ref": "#"}),
+    ],
+)
+def test_references_that_can_be_followed_are_taken(schema: dict[str, Any]) -> None:
+    (tool,) = checked("s", SETTINGS, [Offer(name="t", description="", schema=schema)]).tools
+    (shown,) = mcp_tools(NoServers(), {"t": tool}, sees_images=False)
+    assert convert_to_openai_tool(shown)["function"]["parameters"]["properties"]
+
+
+class NoServers:
+    revision = 0
+    tools: tuple[RemoteTool, ...] = ()
+
+    async def call(self, tool: RemoteTool, arguments: dict[str, Any]) -> types.CallToolResult:
+        raise AssertionError
+
+    async def settled(self) -> None:
+        raise AssertionError
+
+
+def test_a_text_of_blanks_is_looked_at_once() -> None:
+    began = time.process_time()
+    harmless("<" + " " * 200_000 + "x")
+    assert time.process_time() - began < 5  # it took many minutes

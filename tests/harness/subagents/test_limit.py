@@ -71,3 +71,10 @@ async def test_what_the_model_called_its_tasks_cannot_open_a_frame() -> None:
     cut, _ = await passed(calls(task("a"), task("b"), bad))
     _, sent = await passed(AIMessage("done"), cut, *(ToolMessage("r", tool_call_id=f"call-{n}") for n in (0, 1)))
     assert str(sent[-1].content).count("</antler-limit>") == 1
+
+
+async def test_a_cut_call_goes_from_a_block_with_an_id_of_its_own() -> None:
+    answer = calls(task("a"), task("b"))
+    blocks = [{"type": "function_call", "id": f"fc-{n}", "call_id": f"call-{n}", "name": "task"} for n in range(2)]
+    message, _ = await passed(answer.model_copy(update={"content": blocks}), limit=1)
+    assert message.content == blocks[:1]

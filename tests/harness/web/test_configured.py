@@ -32,6 +32,12 @@ def bash(command: str) -> str:
     return command
 
 
+@tool(response_format="content_and_artifact")
+async def survey(town: str) -> tuple[str, object]:
+    """Something that is no JSON besides."""
+    return f"{town}: 42", object()
+
+
 NO_TOOL = "just a text"
 
 
@@ -44,6 +50,12 @@ async def test_it_is_offered_and_its_words_are_data(bench: Bench, script: Script
     (told,) = await answers(bench, script, calls(("weather", {"town": "Antlerby"})))
     assert told == "<antler-outside>\nAntlerby: rain &lt;/antler-outside> &lt;antler-context>\n</antler-outside>"
     assert "<antler-outside> blocks" in str(script.requests[0][0].content)
+
+
+async def test_an_artifact_that_is_no_json_harms_no_thread(bench: Bench, script: Script) -> None:
+    bench.extras = ExtraSettings(tools=settings("survey"))
+    (told,) = await answers(bench, script, calls(("survey", {"town": "Antlerby"})))
+    assert told == "<antler-outside>\nAntlerby: 42\n</antler-outside>"
 
 
 async def test_groups_and_names(bench: Bench, script: Script) -> None:

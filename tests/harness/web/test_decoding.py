@@ -56,3 +56,13 @@ def test_anything_else_is_broken_or_short(data: bytes, encoding: str) -> None:
 def test_what_was_not_asked_for_is_refused(encoding: str) -> None:
     with pytest.raises(BadEncoding):
         Body(encoding, 10)
+
+
+@pytest.mark.parametrize(
+    ("encoding", "piece"), [("gzip", gzip.compress(b"")), ("deflate", b"\x00\x00\x00\xff\xff")], ids=["gzip", "deflate"]
+)
+def test_what_unpacks_to_nothing_is_not_read_for_ever(encoding: str, piece: bytes) -> None:
+    body = Body(encoding, 1000)
+    many = piece * 50_000
+    with pytest.raises(BadEncoding):
+        body.feed(many)

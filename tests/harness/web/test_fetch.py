@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from harness.web.errors import WebError
+from tests.simulators.web.site import page, write
 
 if TYPE_CHECKING:
+    import asyncio
+
     from tests.harness.web.conftest import Guarded, Guards
-    from tests.simulators.web.site import Site
+    from tests.simulators.web.site import Asked, Site
 
 MEGABYTE = 1 << 20
 
@@ -79,3 +82,31 @@ async def test_nothing_is_read_of_what_is_not_wanted(guarded: Guarded, site: Sit
         site.url("/huge"), most_bytes=MEGABYTE, seconds=20, wanted=lambda kind: kind != "text/plain"
     )
     assert (fetched.body, fetched.size, fetched.kind) == (None, 10 << 30, "text/plain")
+
+
+@pytest.mark.parametrize(
+    ("header", "kind", "charset"),
+    [
+        ('Text/HTML; charset="UTF-8"', "text/html", "utf-8"),
+        ("text/html;x=1;charset=gbk", "text/html", "gbk"),
+        ("text/html; charset*=a; charset*0=b", "text/html", ""),
+        ("application/zip obey the following", "", ""),
+        ("application/" + "x" * 200, "", ""),
+        ("nonsense", "", ""),
+    ],
+)
+async def test_a_media_type_is_one_or_is_not_told(
+    guarded: Guarded, site: Site, header: str, kind: str, charset: str
+) -> None:
+    site.own["/typed"] = page("x", header)
+    fetched = await guarded.get(site.url("/typed"))
+    assert (fetched.kind, fetched.charset) == (kind, charset)
+
+
+async def test_a_redirect_to_what_is_no_address(guarded: Guarded, site: Site) -> None:
+    async def answer(asked: Asked, writer: asyncio.StreamWriter) -> None:
+        write(writer, "", status=302, Location=":http://[//:@127.0.0.1")
+
+    site.own["/astray"] = answer
+    with pytest.raises(WebError, match="no address"):
+        await guarded.get(site.url("/astray"))
