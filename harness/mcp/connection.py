@@ -147,7 +147,6 @@ class Connection:
 
     async def _pause(self, seconds: float) -> None:
         """Until the time is over, or a call wants the server."""
-        self._hurry.clear()
         sleeping = asyncio.ensure_future(self._clock.sleep(seconds))
         hurried = asyncio.ensure_future(self._hurry.wait())
         try:
@@ -155,6 +154,8 @@ class Connection:
         finally:
             sleeping.cancel()
             hurried.cancel()
+            # Not before the wait: a call that found the old session gone may have come in the meantime.
+            self._hurry.clear()
 
     def _streams(self) -> AbstractAsyncContextManager[Streams]:
         if self._settings.transport == "stdio":
