@@ -10,7 +10,17 @@ if TYPE_CHECKING:
 
 Document = dict[str, Any]
 CHATS = ("chats-1", "chats-50", "chats-200", "chats-1000", "chats-1-long", "chats-50-long")
-SINGLE = ("chats-50-default-rate", "platforms-4x25", "subagents-50x3", "start", "thread-300", "floor", "split", "soak")
+SINGLE = (
+    "chats-50-default-rate",
+    "platforms-4x25",
+    "subagents-50x3",
+    "start",
+    "thread-300",
+    "chain",
+    "floor",
+    "split",
+    "soak",
+)
 SANDBOXES = "sandboxes"
 
 _MARKERS = "<!-- bench:{name} -->\n{body}\n<!-- end of bench:{name} -->"

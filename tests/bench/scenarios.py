@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tests.bench.chains import chain_cost
 from tests.bench.chats import Load, chats_at_once, default_rate
 from tests.bench.delegation import Runs, delegation
 from tests.bench.everywhere import Size, four_platforms
@@ -42,6 +43,7 @@ SCENARIOS: dict[str, Callable[[bool], Awaitable[Outcome]]] = {
     "subagents-50x3": lambda quick: delegation(Runs(50, 1 if quick else 4)),
     "sandboxes": lambda quick: sandboxes(QUICK if quick else FULL),
     "mcp-200": lambda quick: many_tools(200, 5 if quick else 20),
+    "chain": lambda quick: chain_cost(50 if quick else 300),
     "floor": lambda quick: floors(50 if quick else 300),
     "split": lambda quick: split(5 if quick else 15),
 }

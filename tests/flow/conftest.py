@@ -10,7 +10,7 @@ import pytest_asyncio
 
 from tests.flow.gateway import World
 from tests.flow.sandboxed import MARK
-from tests.simulators.model.client import ModelSimulator
+from tests.simulators.model.client import ModelSimulator, take_malformed
 from tests.simulators.process import SimulatorProcess
 from tests.simulators.telegram import client as telegram_client
 from tests.simulators.telegram.seen import Person
@@ -28,6 +28,15 @@ _MARKS = itertools.count(1)
 def model_process() -> Iterator[SimulatorProcess]:
     with SimulatorProcess("tests.simulators.model") as process:
         yield process
+
+
+@pytest.fixture(autouse=True)
+def only_well_formed_requests(request: pytest.FixtureRequest) -> Iterator[None]:
+    """No request of a flow test may be one that a strict provider refuses, also where the gateway would get over it."""
+    yield
+    if "model_process" in request.fixturenames:
+        process: SimulatorProcess = request.getfixturevalue("model_process")
+        assert take_malformed(process.port) == []
 
 
 @pytest.fixture(scope="session")

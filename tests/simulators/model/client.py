@@ -22,6 +22,14 @@ if TYPE_CHECKING:
 API_KEY = "sk-simulator"
 
 
+def take_malformed(port: int) -> list[str]:
+    """What a strict provider found wrong with requests since this was last asked; resets do not forget it."""
+    with httpx.Client(trust_env=False, timeout=40.0) as http:
+        answer = http.post(f"http://127.0.0.1:{port}/control/malformed").raise_for_status()
+    problems: list[str] = answer.json()["problems"]
+    return problems
+
+
 class ModelSimulator:
     """Use with `async with`. ca_file: the authority that signed the simulator's certificate, None for plain HTTP."""
 

@@ -39,6 +39,7 @@ class ModelServer:
         self._scripts: dict[tuple[Match, str], Script] = {}
         self._connections = OpenConnections()
         self._prefix = uuid.uuid4().hex[:8]
+        self._malformed: list[str] = []
 
     def app(self) -> web.Application:
         """The routes: the provider's under /v1, the tests' under /control."""
@@ -49,6 +50,7 @@ class ModelServer:
                 web.post("/v1/chat/completions", self._complete),
                 web.get("/control/records", self._records),
                 web.get("/control/connections", self._open_connections),
+                web.post("/control/malformed", self._take_malformed),
                 web.post("/control/scripts", self._add_script),
                 web.post("/control/release", self._release),
                 web.post("/control/reset", self._reset),
@@ -102,6 +104,7 @@ class ModelServer:
             return _bad_request(record, f"the body is not JSON: {error}")
         problem = strict.problem(record.body, raw)
         if problem is not None:
+            self._malformed.append(problem)
             return _bad_request(record, problem)
         if record.body["model"].startswith("missing"):
             return refusal(record, Status(status=404))
@@ -132,6 +135,10 @@ class ModelServer:
 
     async def _open_connections(self, request: web.Request) -> web.Response:
         return web.json_response({"open": self._connections.count})
+
+    async def _take_malformed(self, request: web.Request) -> web.Response:
+        taken, self._malformed = self._malformed, []
+        return web.json_response({"problems": taken})
 
     async def _add_script(self, request: web.Request) -> web.Response:
         body: dict[str, Any] = await request.json()

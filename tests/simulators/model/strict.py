@@ -7,6 +7,8 @@ import re
 from typing import Any
 
 _TOOL_NAME = re.compile(r"^[a-zA-Z0-9_-]{1,64}$")
+_SPEAKER_NAME = re.compile(r"^[^\s<|\\/>]{1,64}$")
+_ONLY_WITH_TOOLS = ("tool_choice", "parallel_tool_calls")
 _ROLES = frozenset({"system", "developer", "user", "assistant", "tool"})
 
 
@@ -19,7 +21,7 @@ def problem(body: Any, raw: bytes) -> str | None:
     messages = body.get("messages")
     if not isinstance(messages, list) or not messages:
         return "messages is missing or empty"
-    found = _order(messages) or _tools(body.get("tools"))
+    found = _order(messages) or _tools(body)
     if found is None:
         found = next((f"messages[{i}]: {text}" for i, m in enumerate(messages) if (text := _message(m))), None)
     return found or _pairing(messages) or _surrogates(body, raw)
@@ -36,28 +38,38 @@ def _order(messages: list[Any]) -> str | None:
 
 
 def _message(message: dict[str, Any]) -> str | None:
-    content = message.get("content")
-    match message["role"]:
-        case "assistant":
-            if not message.get("tool_calls") and _empty(content) and not message.get("refusal"):
-                return "an assistant message needs content or tool calls"
-        case "tool":
-            if not isinstance(message.get("tool_call_id"), str):
-                return "a tool message needs a tool_call_id"
-            if not isinstance(content, str | list):
-                return "a tool message needs content"
-        case role:
-            if _empty(content):
-                return f"empty content in a {role} message"
-    return None
+    content, role = message.get("content"), message["role"]
+    if "name" in message and not _SPEAKER_NAME.match(str(message["name"])):
+        return f"the name {message['name']!r} is not valid"
+    if role == "tool" and not isinstance(message.get("tool_call_id"), str):
+        return "a tool message needs a tool_call_id"
+    if "tool_calls" in message and (role != "assistant" or not _filled_list(message["tool_calls"])):
+        return "tool_calls must be a list of one or more, of an assistant message"
+    if _says_without_content(message):
+        return None if not content else _parts(content)
+    return f"empty content in a {role} message" if _empty(content) else _parts(content)
+
+
+def _says_without_content(message: dict[str, Any]) -> bool:
+    return message["role"] == "assistant" and bool(message.get("tool_calls") or message.get("refusal"))
 
 
 def _empty(content: Any) -> bool:
-    if isinstance(content, str):
-        return not content.strip()
-    if not isinstance(content, list):
-        return True
-    return all(part.get("type") == "text" and not str(part.get("text", "")).strip() for part in content)
+    return not content.strip() if isinstance(content, str) else not _filled_list(content)
+
+
+def _filled_list(value: Any) -> bool:
+    return isinstance(value, list) and len(value) > 0
+
+
+def _parts(content: Any) -> str | None:
+    """Of content in parts: each is an object with a type, and no text is empty, also not beside a picture."""
+    for part in content if isinstance(content, list) else ():
+        if not isinstance(part, dict) or not isinstance(part.get("type"), str):
+            return "a part of the content has no type"
+        if part["type"] == "text" and not str(part.get("text") or "").strip():
+            return "empty text in a part of the content"
+    return None
 
 
 def _pairing(messages: list[dict[str, Any]]) -> str | None:
@@ -96,7 +108,11 @@ def _call(call: dict[str, Any], seen: set[str]) -> str | None:
     return None if isinstance(arguments, dict) else f"the arguments of {call['id']!r} are not an object"
 
 
-def _tools(tools: Any) -> str | None:
+def _tools(body: dict[str, Any]) -> str | None:
+    tools = body.get("tools")
+    useless = next((name for name in _ONLY_WITH_TOOLS if body.get(name) is not None and not tools), None)
+    if useless is not None:
+        return f"{useless} without tools"
     names = [str(tool.get("function", {}).get("name", "")) for tool in tools or ()]
     if tools is not None and not names:
         return "tools must not be an empty list"

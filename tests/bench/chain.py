@@ -1,0 +1,253 @@
+"""`python -m tests.bench.chain MODEL_URL KEY TURNS`: what the default chain costs around each model call, as JSON.
+
+A child process of scenario `chain`: CPU per model round of LangChain's agent without a middleware, of the same agent
+with the default chain on ports in memory, and with the default chain on the gateway's own store. Tools, prompt, model
+client and checkpoints are the same for all.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import json
+import statistics
+import sys
+import tempfile
+import time
+from collections import defaultdict
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from langchain_core.messages import HumanMessage, ToolMessage
+
+from bot.approvals.book import StoreApprovals
+from bot.audit import AuditFile
+from bot.clock import SystemClock
+from bot.patience import PatientStore
+from bot.redaction import Redactor
+from bot.store import Store, runs
+from bot.store.effects import StoreEffectLog, StoreRunLedger
+from bot.store.rows import RunRow
+from channels.message import Address
+from harness.agents import Agents
+from harness.checkpoint import open_checkpoints, thread_config
+from harness.config import LlmSettings, LoopSettings, ModelSettings, SummarizationSettings
+from harness.context import RunContext, Speaker
+from harness.guardrails.make import load_guardrails
+from harness.mcp.config import ToolSearchSettings
+from harness.parts import Parts
+from harness.ports import MemoryAuditLog, MemoryEffectLog, MemoryRunLedger
+from harness.prompt import system_prompt
+from harness.sandboxes import RunSandbox, SandboxSetup
+from harness.signals import RunScope
+from harness.spool import Spool, SpoolSettings
+from harness.state import ThreadState
+from harness.subagents.config import SubagentsSettings
+from harness.subagents.prompt import delegation_section
+from sandbox.memory.provider import MemoryProvider
+from tests.bench.chains import BARE, CHAIN, MODEL_ROUNDS, STORE
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+
+    from langgraph.checkpoint.base import BaseCheckpointSaver
+    from sqlalchemy import Connection
+
+    from harness.agent import Graph
+    from harness.agent_maker import Agent
+    from harness.ports import AuditLog, EffectLog, RunLedger
+
+AT_ONCE = 10
+QUESTION = '!tool bash {"command": "echo one"}\n!tool ls {"path": "/mnt/user-data/workspace"}\n!tokens 20 1'
+ANSWER = " ".join(["one two three four five six seven eight nine ten"] * 2)
+
+_numbers = itertools.count(1)
+
+
+@dataclass
+class Variant:
+    """A graph, and what has to be there before a run of it begins. cpu_ms: per model round, of each batch of turns."""
+
+    graph: Graph
+    prepare: Callable[[list[RunContext]], Any] | None = None
+    cpu_ms: list[float] = field(default_factory=list)
+
+
+@dataclass
+class Setting:
+    """What all variants share."""
+
+    model: ModelSettings
+    folder: Path
+    provider: MemoryProvider
+    saver: BaseCheckpointSaver[Any]
+    clock: SystemClock = field(default_factory=SystemClock)
+
+    async def agents(self, effects: EffectLog, ledger: RunLedger, audit: AuditLog, approvals: Any = None) -> Agents:
+        """As the runner makes them from a config that names a model and nothing else."""
+        parts = Parts(
+            summarization=SummarizationSettings(),
+            llm=LlmSettings(),
+            loop=LoopSettings(),
+            model_call_limit=100,
+            effects=effects,
+            ledger=ledger,
+            budget=None,
+            clock=self.clock,
+            route=lambda name: (None, None),
+            tools=(),
+            outside=False,
+            sandbox=SandboxSetup(provider=self.provider, report=await self.provider.start()),
+            audit=audit,
+            guarding=load_guardrails(None, approvals),
+            spool=Spool(SpoolSettings(folder=self.folder / "spool")),
+            servers=None,
+            tool_search=ToolSearchSettings(),
+            subagents=SubagentsSettings(),
+        )
+        return Agents([self.model], parts, self.saver)
+
+    async def bare(self, agent: Agent) -> Graph:
+        """LangChain's agent with that agent's tools and prompt."""
+        # Here, not at the top: harness must be imported before langgraph.
+        from langchain.agents import create_agent
+
+        node: Any = agent.graph.nodes["tools"].bound
+        delegation = delegation_section(SubagentsSettings().per_run)
+        return create_agent(
+            agent.model.chat,
+            tools=list(node.tools_by_name.values()),
+            system_prompt=system_prompt(await self.provider.start(), sends_files=True, delegation=delegation),
+            state_schema=ThreadState,
+            context_schema=RunScope,
+            checkpointer=self.saver,
+        )
+
+
+@contextlib.asynccontextmanager
+async def variants(base_url: str, key: str) -> AsyncIterator[dict[str, Variant]]:
+    """All of them, on one file of checkpoints."""
+    model = ModelSettings.model_validate({"name": "main", "model": "sim", "base_url": base_url, "api_key": key})
+    async with contextlib.AsyncExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="antler-bench-")))
+        checkpoints = await open_checkpoints(str(folder / "checkpoints.db"))
+        stack.push_async_callback(checkpoints.close)
+        setting = Setting(model, folder, MemoryProvider(), checkpoints.saver)
+        store = await Store.open(f"sqlite:///{folder}/antler.db", clock=setting.clock)
+        stack.push_async_callback(store.close)
+        patient = PatientStore(store, setting.clock)
+        in_memory = await setting.agents(MemoryEffectLog(), MemoryRunLedger(), MemoryAuditLog())
+        stored = await setting.agents(
+            StoreEffectLog(patient),
+            StoreRunLedger(patient),
+            AuditFile(folder / "audit.jsonl", Redactor([])),
+            StoreApprovals(patient),
+        )
+        for agents in (in_memory, stored):
+            stack.push_async_callback(agents.close)
+        yield {
+            BARE: Variant(await setting.bare(in_memory.default())),
+            CHAIN: Variant(in_memory.default().graph),
+            STORE: Variant(stored.default().graph, lambda contexts: _opened(patient, contexts)),
+        }
+
+
+async def _opened(store: PatientStore, contexts: list[RunContext]) -> None:
+    """The rows of the runs, which the gateway has long made when a run begins."""
+    rows = [
+        RunRow(
+            run_id=ctx.run_id,
+            thread_id=ctx.thread_id,
+            conversation=ctx.conversation,
+            speaker=ctx.speaker.id,
+            inbox_ids=(),
+            reply_key=ctx.run_id,
+            address=Address(account="telegram", chat=ctx.thread_id, kind="dm"),
+            reply_to=None,
+            context="{}",
+            input="{}",
+            epoch=store.epoch,
+            created_at=store.clock.now(),
+        )
+        for ctx in contexts
+    ]
+
+    def unit(tx: Connection) -> None:
+        for row in rows:
+            runs.open(tx, row)
+
+    await store.write(unit)
+
+
+def _context() -> RunContext:
+    """Of a person who has not written before."""
+    number = next(_numbers)
+    return RunContext(
+        thread_id=f"thread-{number}",
+        run_id=f"{number:032x}",
+        trace_id=f"trace-{number}",
+        account="telegram",
+        conversation=f"telegram:{number}",
+        owner=f"telegram:{number}",
+        speaker=Speaker(id=f"telegram:{number}", display_name="Ann"),
+        is_group=False,
+        locale="en",
+        workspace="/nowhere",
+        model="main",
+    )
+
+
+async def _turn(graph: Graph, ctx: RunContext, provider: MemoryProvider) -> None:
+    """One turn as the runner streams it."""
+    sandbox = RunSandbox(provider, ctx.thread_id)
+    stream: Any = graph.astream(
+        {"messages": [HumanMessage(QUESTION, id=f"inbox-{ctx.run_id}")]},
+        thread_config(ctx.thread_id, run_id=ctx.run_id),
+        context=RunScope(ctx, sandbox),
+        stream_mode=["messages", "custom"],
+        durability="sync",
+    )
+    async for _ in stream:
+        pass
+    await sandbox.release()
+
+
+async def _batch(variant: Variant, provider: MemoryProvider) -> tuple[float, RunContext]:
+    """CPU ms per model round of AT_ONCE turns side by side, and one of them."""
+    contexts = [_context() for _ in range(AT_ONCE)]
+    if variant.prepare is not None:
+        await variant.prepare(contexts)
+    began = time.process_time()
+    await asyncio.gather(*(_turn(variant.graph, ctx, provider) for ctx in contexts))
+    return (time.process_time() - began) * 1000 / (AT_ONCE * MODEL_ROUNDS), contexts[0]
+
+
+async def _check(variant: Variant, ctx: RunContext) -> str:
+    """What is wrong with a turn that was taken; "" if nothing is."""
+    state = await variant.graph.aget_state(thread_config(ctx.thread_id))
+    messages = state.values["messages"]
+    results = [message.status for message in messages if isinstance(message, ToolMessage)]
+    if results != ["success", "success"]:
+        return f"the tools' results were {results}"
+    return "" if messages[-1].text.strip() == ANSWER else f"the answer was {messages[-1].text!r}"
+
+
+async def measured(base_url: str, key: str, turns: int) -> dict[str, Any]:
+    """figures: the median batch of each variant. The variants take turns, so that all meet the same machine."""
+    provider, wrong = MemoryProvider(), defaultdict(str)
+    async with variants(base_url, key) as found:
+        for name, variant in found.items():  # the warm-up, which is checked and does not count
+            _, ctx = await _batch(variant, provider)
+            wrong[name] = await _check(variant, ctx)
+        for _ in range(max(1, turns // AT_ONCE)):
+            for variant in found.values():
+                spent, _ = await _batch(variant, provider)
+                variant.cpu_ms.append(spent)
+        figures = {name: statistics.median(variant.cpu_ms) for name, variant in found.items()}
+    return {"cpu_ms": figures, "problems": [f"{name}: {problem}" for name, problem in wrong.items() if problem]}
+
+
+if __name__ == "__main__":
+    print(json.dumps(asyncio.run(measured(sys.argv[1], sys.argv[2], int(sys.argv[3])))))
