@@ -107,9 +107,9 @@ class Budgets:
             return None
         return Overdraft(worst.key, small=worst.share <= SMALL_SHARE)
 
-    async def refusal(self, run: RunRow, texts: Texts) -> tuple[str, str] | None:
-        """Why a run must not start: the budget's key, and the sentence. None: it may."""
-        for purse in await self.purses(_payer(run)):
+    async def refusal(self, payer: Payer, texts: Texts) -> tuple[str, str] | None:
+        """Why a run, or a call that no run makes, must not start: the budget's key, and the sentence. None: it may."""
+        for purse in await self.purses(payer):
             if purse.share >= 1:
                 return purse.key, self._sentence("refused", purse.key, texts)
         return None
@@ -119,7 +119,7 @@ class Budgets:
         spent now; of that once a day."""
         stopped_by = _stopped_by(last)
         notices = [] if stopped_by is None else [self._sentence("stopped", stopped_by, texts)]
-        payer = _payer(run)
+        payer = payer_of(run)
         purses = [purse for purse in await self.purses(payer) if purse.share >= WARN_SHARE and purse.key != stopped_by]
         for purse in purses:
             before = purse.spent - await self._own(payer, purse)
@@ -187,7 +187,8 @@ class Budgets:
         return sentence + texts.budgets["anew"].format(duration=anew, zone=self._days.zone)
 
 
-def _payer(run: RunRow) -> Payer:
+def payer_of(run: RunRow) -> Payer:
+    """Who pays for a run."""
     return Payer(run.conversation, run.speaker, run.run_id, run.thread_id)
 
 

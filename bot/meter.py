@@ -8,18 +8,22 @@ from __future__ import annotations
 
 from functools import partial
 from typing import TYPE_CHECKING
+from uuid import uuid4
 
+from bot.prices import cost
 from bot.runs.record import EventRecord
 from bot.store import usage
+from bot.store.usage import UsageRow
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from bot.budgets import Payer
     from bot.patience import PatientStore
     from bot.store.rows import RunRow
-    from bot.store.usage import UsageRow
     from channels.base import Clock
     from harness.config import PriceSettings
+    from harness.events import Usage
 
 
 class Meter:
@@ -51,6 +55,25 @@ class Meter:
         """These are in the store."""
         if calls and run_id in self._records:
             self._records[run_id][1].written(calls)
+
+    async def charge(self, call: Usage, payer: Payer) -> None:
+        """Record a model call that no run made."""
+        price = self._prices.get(call.model)
+        row = UsageRow(
+            call=uuid4().hex,
+            run_id=payer.run_id,
+            thread_id=payer.thread_id,
+            conversation=payer.conversation,
+            speaker=payer.speaker,
+            model=call.model,
+            input_tokens=call.input_tokens,
+            output_tokens=call.output_tokens,
+            cached_tokens=call.cached_tokens,
+            cost=None if price is None else cost(call, price),
+            currency=None if price is None else price.currency,
+            at=self._clock.now(),
+        )
+        await self._store.write(partial(usage.add, rows=(row,)))
 
     async def write(self, run_id: str) -> None:
         """Put what is unwritten into the store, for whoever is about to read it there."""

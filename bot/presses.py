@@ -85,6 +85,7 @@ class Presses:
             may_control=rules.may_control(press.address, person),
             may_speak=rules.may_speak(press.address, press.sender),
             turns=policy.turns,
+            at_home=prompt.conversation == key,
         )
 
         async def answer(actor: Conversation) -> None:

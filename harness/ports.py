@@ -167,8 +167,8 @@ class Harness(Protocol):
     async def rewind(self, thread_id: str, checkpoint_id: str | None) -> None:
         """Make the thread what it was at that checkpoint, None: before anything. Raises LookupError when it is gone."""
 
-    async def compact(self, thread_id: str) -> None:
-        """Summarise the thread's history now."""
+    async def compact(self, thread_id: str) -> Usage | None:
+        """Summarise the thread's history now; returns what that cost, of no run, where the provider told it."""
 
     async def history(self, thread_id: str) -> list[HistoryEntry]:
         """What was said, oldest first; after a summarization only what is still kept verbatim."""

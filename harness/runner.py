@@ -22,6 +22,7 @@ from harness.finished import FinishedTurns
 from harness.guardrails.make import load_guardrails
 from harness.mcp.config import ToolSearchSettings
 from harness.messages import next_message_id
+from harness.middleware.report import usage_event
 from harness.models import check_model
 from harness.parts import Parts
 from harness.ports import MemoryAuditLog
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from harness.checkpoint import Checkpoints
     from harness.config import LlmSettings, LoopSettings, ModelSettings, SummarizationSettings
     from harness.context import HistoryEntry, RunContext, RunInput, Titled
+    from harness.events import Usage
     from harness.guardrails.approvals import Approvals
     from harness.guardrails.config import GuardrailSettings
     from harness.mcp.offering import Servers
@@ -175,14 +177,18 @@ class HarnessRunner:
         else:
             await threads.rewind(self._any_graph(), self._parts.effects, thread_id, checkpoint_id)
 
-    async def compact(self, thread_id: str) -> None:
+    async def compact(self, thread_id: str) -> Usage | None:
         """See the port. Asks the default model; when it gives no summary, the old messages are dropped with a note."""
         agent = self._agents.default()
         await threads.settle(agent.graph, self._parts.effects, thread_id)
         messages = await self._messages(thread_id)
         compacted = await agent.summarization.compacted(messages, hard=True)
-        if compacted is not None:
-            await threads.replace_history(agent.graph, thread_id, compacted.messages)
+        if compacted is None:
+            return None
+        await threads.replace_history(agent.graph, thread_id, compacted.messages)
+        if compacted.usage is None:
+            return None
+        return usage_event(agent.settings.name, compacted.usage)(run_id="", seq=0)
 
     async def history(self, thread_id: str) -> list[HistoryEntry]:
         """See the port."""

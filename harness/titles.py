@@ -12,6 +12,7 @@ from harness.context import Titled
 from harness.failures import classify
 from harness.frames import QUOTED, framed, neutral
 from harness.messages import THINK_CLOSE, answer_text
+from harness.middleware.report import believed
 
 if TYPE_CHECKING:
     from harness.models import BuiltModel
@@ -50,8 +51,8 @@ async def make_title(model: BuiltModel, name: str, said: str, answered: str, clo
     text = answer_text(answer).rpartition(THINK_CLOSE)[2].strip()
     return Titled(
         text=text,
-        input_tokens=usage["input_tokens"] if usage else 0,
-        output_tokens=usage["output_tokens"] if usage else 0,
+        input_tokens=believed(usage["input_tokens"]) if usage else 0,
+        output_tokens=believed(usage["output_tokens"]) if usage else 0,
     )
 
 

@@ -15,7 +15,7 @@ _LONGEST_VALUE = 1000
 """Of a variable: `a=$a$a` doubles it each time."""
 _RESERVED = names("if then else elif fi do done while until for in case esac { } ! select function coproc")
 _OPERATOR = re.compile(r"\|\||&&|\|&|;;&?|;&|[;|\n()]|&(?!>)")
-_REDIRECTION = re.compile(r"(?:\d*|&)(?:<<<|<<-?|<>|>>|>\||>&|<&|[<>](?!\())")
+_REDIRECTION = re.compile(r"(?:\d*|&(?=>))(?:<<<|<<-?|<>|>>|>\||>&|<&|[<>](?!\())")
 ASSIGNMENT = re.compile(r"(\w+)\+?=(.*)", re.DOTALL)
 _BRACES = re.compile(r"\{([^{}]*,[^{}]*)\}")
 

@@ -56,23 +56,22 @@ class ApprovalDesk:
 
     async def ask(self, active: ActiveRun, requests: Sequence[ApprovalRequested]) -> None:
         """Put calls to people, once each, and let the run wait."""
-        run, now = active.row, self._clock.now()
-        rows = [_row(run, request, now) for request in requests]
-        known = await self._store.read(lambda tx: [approvals.load(tx, row.prompt_id) for row in rows])
-        fresh = [row for row, before in zip(rows, known, strict=True) if before is None]
+        now = self._clock.now()
+        ids = [request.prompt_id for request in requests]
+        known = set(await self._store.read(lambda tx: [prompt for prompt in ids if approvals.load(tx, prompt)]))
         active.record.flush()
         record = active.record.taken()
 
-        def unit(tx: Connection) -> None:
-            if not runs.wait(tx, run.run_id):
-                return  # tried again after a lost connection: it was committed the first time
-            record.commit(tx, run, now)
-            for row in approvals.ask(tx, [(row, shown.prompt_of(row)) for row in fresh]):
-                self._finalize(tx, Change(row, run, shown.asked(row, run)))
+        def unit(tx: Connection) -> list[Change]:
+            run = runs.load(tx, active.row.run_id) or active.row  # its chat may have moved since it was started
+            rows = [_row(run, request, now) for request in requests if request.prompt_id not in known]
+            if runs.wait(tx, run.run_id):  # else tried again after a lost connection: committed the first time
+                record.commit(tx, run, now)
+                for row in approvals.ask(tx, [(row, shown.prompt_of(row)) for row in rows]):
+                    self._finalize(tx, Change(row, run, shown.asked(row, run)))
+            return [Change(row, run, shown.asked(row, run)) for row in rows if approvals.load(tx, row.prompt_id)]
 
-        await self._store.write(unit)
-        for row in fresh:
-            self._finished(Change(row, run, shown.asked(row, run)))
+        self._show(await self._store.write(unit))
 
     async def wait(self, active: ActiveRun) -> None:
         """Until all that the run asked for is decided, by people or by time."""
@@ -104,7 +103,7 @@ class ApprovalDesk:
         now = self._clock.now()
 
         def unit(tx: Connection) -> list[Change]:
-            return self._closed(tx, run, approvals.expire(tx, run.run_id, now))
+            return self._closed(tx, run.run_id, approvals.expire(tx, run.run_id, now))
 
         self._show(await self._store.write(unit))
 
@@ -112,7 +111,7 @@ class ApprovalDesk:
 
     def stop(self, tx: Connection, run: RunRow, now: datetime) -> list[Change]:
         """Deny what the run still waits for; part of the unit that ends it, before `show`."""
-        return self._closed(tx, run, approvals.stop(tx, run.run_id, now))
+        return self._closed(tx, run.run_id, approvals.stop(tx, run.run_id, now))
 
     def show(self, changes: Sequence[Change]) -> None:
         """What `stop` did, once that is committed."""
@@ -145,7 +144,7 @@ class ApprovalDesk:
                 row = approvals.load(tx, prompt_id)
                 if row is None or (row.decision, row.decided_by) != (decision, by):
                     return None
-            return next(iter(self._closed(tx, runs.load(tx, row.run_id), [row])), None)
+            return next(iter(self._closed(tx, row.run_id, [row])), None)
 
         change = await self._store.write(unit)
         if change is not None:
@@ -200,7 +199,8 @@ class ApprovalDesk:
         if active is not None:
             active.decided.set()
 
-    def _closed(self, tx: Connection, run: RunRow | None, rows: Sequence[ApprovalRow]) -> list[Change]:
+    def _closed(self, tx: Connection, run_id: str, rows: Sequence[ApprovalRow]) -> list[Change]:
+        run = runs.load(tx, run_id) if rows else None
         changes = [Change(row, run, shown.decided(row, run)) for row in rows if run is not None]
         for change in changes:
             self._finalize(tx, change)

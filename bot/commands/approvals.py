@@ -65,6 +65,8 @@ class ApprovalCommands:
             stopped = conversation.is_active(row.run_id) and conversation.stop_active(StopReason.STOPPED)
             await self._answers.nothing(press.event_id, "button stop", stop if stopped else None)
             return answers["stop"] if stopped else press.texts.pressed["over"]
+        if option == WHY and not press.at_home:
+            option = DENY  # what they write next is heard in a conversation of their own
         done = await self._decide(conversation, row, option, press)
         return answers[option] if done else press.texts.pressed["over"]
 

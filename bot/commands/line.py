@@ -73,7 +73,8 @@ class Press:
     """A press of one of our buttons, or the typed number of an option. option: its index; reply_key: of the message
     that has the button, message_id: that message, or the one that says the number.
 
-    may_speak: its sender may talk to the agent there, by these rules.
+    may_speak: its sender may talk to the agent there, by these rules. at_home: what its sender writes there belongs to
+    the conversation that asked; not so for an administrator in a group where each speaker has one of their own.
     """
 
     event_id: int
@@ -88,6 +89,7 @@ class Press:
     may_control: bool
     may_speak: bool
     turns: TurnRules
+    at_home: bool = True
 
     @property
     def texts(self) -> Texts:

@@ -56,7 +56,7 @@ def make_commands(
         [
             TalkCommands(answers, status, partial(agents.model_of, default=models[0].name), agents.agent_of, clock),
             WaitingCommands(answers, clock),
-            UndoCommands(answers, store, runs),
+            UndoCommands(answers, store, runs, spending.budgets),
             ThreadCommands(answers, store, spending.days, clock),
             UsageCommands(answers, spending.page, pictures),
             QuestionCommands(answers, clock),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from bot.budgets import Payer
 from bot.markdown import inline
 from bot.store import runs
 from harness.context import RUN_INPUT
@@ -12,6 +13,7 @@ from harness.errors import HarnessError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from bot.budgets import Budgets
     from bot.commands.group import Answers, ButtonKind, CommandHandler
     from bot.commands.line import Call
     from bot.conversations.actor import Conversation
@@ -21,10 +23,11 @@ if TYPE_CHECKING:
 
 
 class UndoCommands:
-    def __init__(self, answers: Answers, store: PatientStore, manager: RunManager) -> None:
+    def __init__(self, answers: Answers, store: PatientStore, manager: RunManager, budgets: Budgets) -> None:
         self._answers = answers
         self._store = store
         self._runs = manager
+        self._budgets = budgets
         self.commands: Mapping[str, CommandHandler] = {"undo": self._undo, "compact": self._compact}
         self.buttons: Mapping[str, ButtonKind] = {}
 
@@ -58,8 +61,11 @@ class UndoCommands:
         if conversation.busy:
             return await self._answers.say(call, texts.undo["busy"], "/compact")
         row = await conversation.row(call.message)
+        payer = Payer(conversation.key, call.person, thread_id=row.thread_id)
+        if (refused := await self._budgets.refusal(payer, texts)) is not None:
+            return await self._answers.say(call, refused[1], "/compact")
         try:
-            gone = await self._runs.compact(row.thread_id)
+            gone = await self._runs.compact(payer)
         except HarnessError:
             return await self._answers.say(call, texts.compact["failed"], "/compact")
         text = texts.compact["done"].format(count=gone) if gone else texts.compact["nothing"]

@@ -8,10 +8,11 @@ from contextlib import aclosing
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from bot.budgets import payer_of
 from bot.runs import endings
 from bot.store import run_events, runs
 from bot.store.errors import StoreError
-from harness.context import RUN_INPUT
+from harness.context import RUN_CONTEXT, RUN_INPUT
 from harness.events import ApprovalRequested, Finished
 
 if TYPE_CHECKING:
@@ -81,11 +82,15 @@ class Driver:
         return None
 
     async def _work(self, active: ActiveRun, harness: Harness) -> Ending | None:
-        if active.row.attempt == 0 and (refused := await self._budgets.refusal(active.row, active.texts)) is not None:
+        if (
+            active.row.attempt == 0
+            and (refused := await self._budgets.refusal(payer_of(active.row), active.texts)) is not None
+        ):
             return endings.refused(*refused)
         head = await harness.head(active.row.thread_id)
         now = self._clock.now()
         active.row = await self._store.write(lambda tx: runs.start(tx, active.row.run_id, head, now, self._store.epoch))
+        active.context = RUN_CONTEXT.validate_json(active.row.context)  # its chat may have moved
         if active.row.attempt > ATTEMPTS:
             self._on_dead_letter(active.row)
             return endings.gave_up(ATTEMPTS, active.view, active.texts)

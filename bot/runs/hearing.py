@@ -10,6 +10,7 @@ import asyncio
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from bot.budgets import payer_of
 from bot.store import runs
 from bot.store.encoding import to_json
 from harness.context import RUN_INPUT
@@ -47,7 +48,7 @@ class Ears:
         """Put the words of its voice messages into the run's input; the answer will tell what was not understood."""
         run_input = RUN_INPUT.validate_json(active.row.input)
         if any(_is_new(file) for file in run_input.files):
-            if await self._budgets.refusal(active.row, active.texts) is not None:
+            if await self._budgets.refusal(payer_of(active.row), active.texts) is not None:
                 return  # the run is about to be refused
             run_input = await self._heard(active, reply, run_input)
         active.view.notices += self._sentences(run_input, active.texts)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from bot.approvals.desk import Change
-    from bot.budgets import Budgets
+    from bot.budgets import Budgets, Payer
     from bot.delivery import Delivery, Reply
     from bot.meter import Meter
     from bot.patience import PatientStore
@@ -142,12 +142,15 @@ class RunManager:
         if row.attempt:  # before its first start there was nothing to remember
             await (await self._harness()).rewind(row.thread_id, row.base_checkpoint_id)
 
-    async def compact(self, thread_id: str) -> int:
-        """Make a summary of what is older in a thread in which nothing runs; returns how many messages it replaces.
-        Raises HarnessError."""
+    async def compact(self, payer: Payer) -> int:
+        """Make a summary of what is older in the payer's thread, in which nothing runs; returns how many messages it
+        replaces. Raises HarnessError."""
         harness = await self._harness()
+        thread_id = payer.thread_id
         before = len(await harness.history(thread_id))
-        await harness.compact(thread_id)
+        spent = await harness.compact(thread_id)
+        if spent is not None:
+            await self._meter.charge(spent, payer)
         return before - len(await harness.history(thread_id))
 
     def suspend(self) -> None:

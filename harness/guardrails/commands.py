@@ -10,27 +10,31 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from harness.guardrails.patterns import fits_words
+from harness.guardrails.patterns import fits_glob, fits_words
 from sandbox.shell_parts import DEEPEST, Unreadable
 from sandbox.shell_reader import parsed
-from sandbox.shell_script import all_pipelines
+from sandbox.shell_script import SHELLS, all_pipelines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from sandbox.shell_parts import Command, Script
+    from sandbox.shell_parts import Command, Script, Word
 
 NOWHERE = "/dev/null"
 _FUNCTION = re.compile(r"\(\s*\)|(?:^|[\s;&|])function\s")
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_PATTERN = re.compile(r"[*?]|\[.+\]")
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]|\\\Z")
+"""Also a backslash behind which nothing comes, which the shell keeps and the reader does not."""
 
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """What a command would run. plain: nothing of it is only known when it runs."""
+    """What a command would run. plain: nothing of it is only known when it runs. begun: of the commands of which a word
+    is only known then, those before it."""
 
     commands: tuple[tuple[str, ...], ...]
     plain: bool
+    begun: tuple[tuple[str, ...], ...] = ()
 
 
 def read(command: str) -> Read | None:
@@ -47,7 +51,12 @@ def read(command: str) -> Read | None:
     if not commands:
         return None
     certain = "$" not in command and _FUNCTION.search(command) is None
-    return Read(commands, certain and all(map(_is_plain, written)))
+    begun = {
+        () if _takes_any(each) else _known(each)
+        for each in run
+        if _takes_any(each) or len(_known(each)) < len(each.words)
+    }
+    return Read(commands, certain and all(map(_is_plain, written)), tuple(begun))
 
 
 def all_fit(patterns: Sequence[str], found: Read) -> bool:
@@ -58,6 +67,32 @@ def all_fit(patterns: Sequence[str], found: Read) -> bool:
 def one_fits(patterns: Sequence[str], found: Read) -> bool:
     """For what is held back: something of what would run fits."""
     return any(_fits(patterns, words) or _fits(patterns, _short(words)) for words in found.commands)
+
+
+def one_may_fit(patterns: Sequence[str], found: Read | None) -> bool:
+    """For what is held back: something of what would run fits, for all that can be known before."""
+    return found is not None and any(_may_fit(pattern.split(), words) for pattern in patterns for words in found.begun)
+
+
+def _may_fit(wanted: list[str], words: tuple[str, ...]) -> bool:
+    if wanted[-1] != "*" and len(words) > len(wanted):
+        return False
+    return not words or any(all(map(fits_glob, wanted, each)) for each in (words, _short(words)))
+
+
+def _known(command: Command) -> tuple[str, ...]:
+    """Its words up to the first that is only known when it runs."""
+    unknown = (place for place, word in enumerate(command.words) if _is_unknown(word, is_program=place == 0))
+    return _words(command)[: next(unknown, None)]
+
+
+def _is_unknown(word: Word, *, is_program: bool) -> bool:
+    return bool(word.inner) or "$" in word.text or (is_program and word.bare and _PATTERN.search(word.text) is not None)
+
+
+def _takes_any(command: Command) -> bool:
+    """A shell that reads what it runs, as behind a pipe."""
+    return command.name in SHELLS and not command.plain and not command.given
 
 
 def _fits(patterns: Sequence[str], words: tuple[str, ...]) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from harness.guardrails.commands import all_fit, one_fits, read
+from harness.guardrails.commands import all_fit, one_fits, one_may_fit, read
 from harness.guardrails.patterns import fits_anywhere, fits_glob, fits_whole
 from harness.guardrails.port import Verdict
 from harness.mcp.names import MCP
@@ -48,6 +48,8 @@ class Rules:
                 unsure = True
             elif not rule.command or _fits_command(rule, found):
                 return _sure(Verdict(rule.decision, rule.reason), unsure)
+            elif rule.decision != "allow" and one_may_fit(rule.command, found):
+                unsure = True
         verdict = built_in(request) if self._settings.builtin else None
         return _sure(verdict or Verdict(self._settings.default), unsure)
 

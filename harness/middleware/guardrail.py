@@ -51,6 +51,10 @@ TOO_MANY = (
     "This call was not made: it needs a person's approval, and too many were asked for already. Make no more calls "
     "that need one in this turn; tell the person what you could not do."
 )
+CHANGED = (
+    "This call was not made: what it would do has changed since a person decided on it, so that decision does not "
+    "count. Make it anew if it is still wanted; they are asked again."
+)
 NOT_FROM_HERE = "nobody can be asked from within a subagent, so hand this step back to who delegated to you"
 BROKEN = "It could not be checked, and what cannot be checked is not done."
 
@@ -70,11 +74,16 @@ class Guardrail(AgentMiddleware[Any, Any, Any]):
     async def awrap_tool_call(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[ToolMessage | Command[Any]]]
     ) -> ToolMessage | Command[Any]:
+        if request.tool is None:
+            return await handler(request)  # there is no such tool: nothing can happen, so nobody is asked
         scope, call = scope_of(request.runtime), request.tool_call
-        metadata = dict(request.tool.metadata or {}) if request.tool is not None else {}
+        metadata = dict(request.tool.metadata or {})
         digest = args_hash(call["name"], call["args"], self._where(call["name"], metadata))
         place = call_place(request)
         decided = scope.approvals.decided.get((place, digest))
+        if decided is None and any(other == place for other, _ in scope.approvals.decided):
+            # The server defines its tool anew, or commands run elsewhere: the answer that waits in the graph is void.
+            return _error(request, CHANGED)
         if decided is None:
             verdict = await self._verdict(request, metadata)
             if verdict.decision == "allow":

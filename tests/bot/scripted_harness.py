@@ -59,6 +59,7 @@ class ScriptedHarness:
     lost: bool = False
     said: dict[str, list[HistoryEntry]] = field(default_factory=dict)
     compacted: list[str] = field(default_factory=list)
+    summary: Usage | None = None
     titles: list[Titled] = field(default_factory=list)
     titled: list[tuple[str, str, str]] = field(default_factory=list)
     closed: int = 0
@@ -141,10 +142,11 @@ class ScriptedHarness:
         else:
             self.heads[thread_id] = int(checkpoint_id)
 
-    async def compact(self, thread_id: str) -> None:
+    async def compact(self, thread_id: str) -> Usage | None:
         """Of what was said only the newest stays."""
         self.compacted.append(thread_id)
         self.said[thread_id] = self.said.get(thread_id, [])[-1:]
+        return self.summary
 
     async def history(self, thread_id: str) -> list[HistoryEntry]:
         return self.said.get(thread_id, [])

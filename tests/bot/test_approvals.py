@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -12,9 +14,12 @@ from bot.store import approvals, runs
 from bot.store.approvals import Decided
 from bot.store.rows import RunState
 from bot.texts import LANGUAGES
+from bot.texts.en import EN
 from channels.memory import NO_BUTTONS
+from channels.message import ChatMigrated
 from harness.events import ApprovalRequested, Question
-from tests.bot.core import ANN, Core, core
+from tests.bot.core import ANN, BOB, RULES, Core, core
+from tests.bot.test_policies import bubble, press
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -25,8 +30,9 @@ if TYPE_CHECKING:
     from tests.bot.scripted_harness import Teller
 
 
-def asks(c: Core, text: str, *, seconds: float = 1800) -> None:
-    """For that message the agent wants to send a letter, and tells in the end whether it was allowed."""
+def asks(c: Core, text: str, *, seconds: float = 1800, gate: asyncio.Event | None = None) -> None:
+    """For that message the agent wants to send a letter, and tells in the end whether it was allowed. gate: it works
+    until that is set."""
 
     async def script(tell: Teller) -> AsyncGenerator[AnyRunEvent, None]:
         run_id = tell.ctx.run_id
@@ -35,6 +41,8 @@ def asks(c: Core, text: str, *, seconds: float = 1800) -> None:
             (approval,) = decided.values()
             yield tell.answer(f"allowed: {approval.allowed} {approval.reason}".strip())
             return
+        if gate is not None:
+            await gate.wait()
         about: dict[str, Any] = {"prompt_id": f"a{run_id[:20]}", "call_id": "1", "tool": "send", "args_hash": "f" * 64}
         about |= {"args_masked": "to: ```\nall", "requester": ANN, "reason": "", "coverage": "tool:"}
         yield tell(ApprovalRequested, expires_at=c.clock.now() + timedelta(seconds=seconds), **about)
@@ -103,6 +111,35 @@ async def test_what_waits_is_told_for_what_and_stop_ends_it(tmp_path: Path) -> N
         assert any("stopped before a decision" in text for text in c.texts())
         assert c.texts()[-1] == "echo: and then?"
         assert await states(c) == []
+
+
+async def test_a_chat_that_moves_while_the_agent_works_is_asked_under_its_new_id(tmp_path: Path) -> None:
+    async with core(tmp_path) as c:
+        gate = asyncio.Event()
+        asks(c, "send it", gate=gate)
+        said = await c.say("send it", ANN, "g")
+        c.policy = replace(c.policy, access=replace(RULES, groups=frozenset({"memory:g", "memory:G2"})))
+        moved: dict[str, Any] = {"account": "memory", "sent_at": said.sent_at, "received_at": said.received_at}
+        await c.receive(ChatMigrated(dedupe_keys=("k",), old_chat="g", new_chat="G2", **moved))
+        gate.set()
+        await c.clock.advance(2)
+        assert await press(c, bubble(c, 0, "G2"), "Allow once", ANN, "G2") == "Allowed once."
+        await c.answered()
+        assert c.harness.starts[-1].ctx.conversation == "memory:G2"
+        assert await states(c) == []
+
+
+async def test_who_writes_elsewhere_cannot_give_a_reason(tmp_path: Path) -> None:
+    """An administrator's next message is one for the agent there; the request must not wait for it in vain."""
+    async with core(tmp_path) as c:
+        c.policy = replace(c.policy, group_scope="speaker")
+        asks(c, "send it")
+        await c.say("send it", BOB, "g")
+        await c.clock.advance(2)
+        assert await press(c, bubble(c, 1, "g"), "say why", ANN, "g") == EN.approval_answers["deny"]
+        await c.say("because", ANN, "g")
+        await c.answered()
+        assert {"allowed: False", "echo: because"} <= set(c.texts("g"))
 
 
 async def test_a_question_with_options_is_answered_by_its_number(tmp_path: Path) -> None:

@@ -208,3 +208,15 @@ async def test_without_budgets_nothing_is_read(tmp_path: Path) -> None:
     async with core(tmp_path) as c:
         assert c.spending.budgets.none
         assert await c.spending.budgets.purses(Payer("c", "s", "r", "t"), list(Scope)) == []
+
+
+async def test_a_summary_that_somebody_asks_for_is_paid_too(tmp_path: Path) -> None:
+    async with core(tmp_path, budgets={"conversation_day": {"tokens": 100}}) as c:
+        answers(c, 50)
+        await asked(c)
+        c.harness.summary = Usage(run_id="", seq=0, model="sim", input_tokens=40, output_tokens=10)
+        assert EN.compact["nothing"] in await asked(c, text="/compact")
+        payer = Payer(f"memory:{BOB}", f"memory:{BOB}")
+        assert [purse.spent for purse in await c.spending.budgets.purses(payer)] == [100]
+        assert refused("conversation_day") in await asked(c, text="/compact")
+        assert len(c.harness.compacted) == 1

@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 from contextlib import aclosing, closing
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.tools import BaseTool, tool
 
-from harness.events import FailureKind, Finished, Outcome, Resumed, TextReset, ToolEnded
+from harness.events import FailureKind, Finished, Outcome, Resumed, TextReset, ToolEnded, Usage
 from harness.messages import INTERRUPTED_TURN, MARK
 from harness.middleware.dangling import INTERRUPTED
 from harness.ports import MemoryEffectLog

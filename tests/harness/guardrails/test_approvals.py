@@ -147,6 +147,26 @@ async def test_a_decision_is_bound_to_the_exact_arguments(bench: Bench, script: 
     assert post.sent == ["a"]
 
 
+async def test_a_decision_does_not_count_for_what_the_tool_became_meanwhile(
+    bench: Bench, script: Script, post: Post
+) -> None:
+    """A server that defines its tool anew while a person decides."""
+    send = bench.tools[0]
+    send.metadata = {"mcp": {"server": "s", "digest": "as it was"}}
+    script.steps = [calls(("send", {"name": "a"})), calls(("send", {"name": "a"})), "done"]
+    async with bench.open() as harness:
+        (first,) = asked(await collect(harness, context("r1"), said("go")))
+    decide(bench, first, allowed=True)
+    send.metadata = {"mcp": {"server": "s", "digest": "as it is"}}
+    async with bench.open() as harness:
+        (second,) = asked(await collect(harness, context("r1"), said("go"), next_seq=9))
+        (told,) = results(script)
+        assert (post.sent, "has changed since" in str(told.content)) == ([], True)
+        decide(bench, second, allowed=True)
+        assert finished(await collect(harness, context("r1"), said("go"), next_seq=30)).text == "done"
+    assert (post.sent, first.args_hash == second.args_hash) == (["a"], False)
+
+
 async def test_all_are_asked_at_once_and_the_others_are_done_meanwhile(
     bench: Bench, script: Script, post: Post
 ) -> None:

@@ -118,7 +118,7 @@ async def test_what_is_approved_in_the_sandbox_is_not_on_the_host(bench: Bench, 
     provider = MemoryProvider()
     full = Report(provider="memory", isolation=Isolation.FULL, bash=True)
     bench.sandbox = SandboxSetup(provider=provider, report=full)
-    script.steps = [calls(("bash", {"command": "ls"}))]
+    script.steps = [calls(("bash", {"command": "ls"})), calls(("bash", {"command": "ls"}))]
     async with bench.open() as harness:
         (inside,) = asked(await collect(harness, context("r1"), said("go")))
     bench.approvals.decide("r1", (inside.call_id, inside.args_hash), Approval(allowed=True))
@@ -127,6 +127,8 @@ async def test_what_is_approved_in_the_sandbox_is_not_on_the_host(bench: Bench, 
     async with bench.open() as harness:
         (outside,) = asked(await collect(harness, context("r1"), said("go"), next_seq=20))
     assert outside.args_hash != inside.args_hash
+    (told,) = results(script)
+    assert (told.status, "has changed since" in str(told.content)) == ("error", True)
 
 
 async def test_a_subagent_gets_nothing_that_its_parent_would_have_to_ask_for(

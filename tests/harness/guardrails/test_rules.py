@@ -87,6 +87,10 @@ def test_a_pattern_allows_the_program_that_it_names(command: str) -> None:
         "git x; rm a",
         "git x;rm a",
         "git x & rm a",
+        "git x &<<'E' rm a",
+        "git x &<<<'' rm a",
+        "git x &<a rm a",
+        "git x &<>a rm a",
         "git x || rm a",
         "git x | sh",
         "git x |& sh",
@@ -102,6 +106,8 @@ def test_a_pattern_allows_the_program_that_it_names(command: str) -> None:
         "git x > >(rm a)",
         "git x > /etc/passwd",
         "git x >> ~/.bashrc",
+        "git x >&2a",
+        "git x >&2\\",
         "git x < /etc/passwd",
         "git x <<< $(rm a)",
         "git x << E\n$(rm a)\nE",
@@ -157,10 +163,40 @@ def test_what_is_no_command_is_not_allowed_by_one(args: dict[str, Any]) -> None:
         ("rmdir a", "allow"),
         ("rm 'a", "ask"),
         ("ls 'a", "ask"),
+        ("x=rm; $x a", "deny"),
+        ("$(echo rm) a", "ask"),
+        ("`echo rm` a", "ask"),
+        ("for x in rm; do $x a; done", "ask"),
+        ("printf -v x rm; $x a", "ask"),
+        ("r? a", "ask"),
+        ("/bin/r[m] a", "ask"),
+        ("sudo $x a", "ask"),
+        ("echo rm a | sh", "ask"),
+        ("echo $x", "allow"),
+        ("ls *.py", "allow"),
+        ("[ -f a ] && bash build.sh", "allow"),
+        ("cat a | sort", "allow"),
     ],
 )
 def test_a_pattern_that_denies_finds_it_anywhere(command: str, expected: str) -> None:
     guard = rules({"tool": "bash", "command": ["rm", "rm *"], "decision": "deny"})
+    assert decided(guard, "bash", {"command": command}) == expected
+
+
+@pytest.mark.parametrize(
+    ("command", "expected"),
+    [
+        ("git push a", "deny"),
+        ("git $x a", "ask"),
+        ("git $(echo push) a", "ask"),
+        ("git status $x", "allow"),
+        ("git push", "deny"),
+        ("git push $x", "deny"),
+        ("make $x", "allow"),
+    ],
+)
+def test_a_word_that_is_not_known_before_may_be_the_one_that_is_held_back(command: str, expected: str) -> None:
+    guard = rules({"tool": "bash", "command": "git push *", "decision": "deny"})
     assert decided(guard, "bash", {"command": command}) == expected
 
 
