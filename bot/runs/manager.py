@@ -18,6 +18,7 @@ from bot.runs.endings import Ending, StopReason
 from bot.runs.hearing import Ears
 from bot.runs.record import EventRecord
 from bot.store import prompts, runs
+from bot.store.errors import StoreError
 from bot.store.rows import RunState
 from bot.texts import texts_for
 from channels.message import OutboundMessage
@@ -263,7 +264,14 @@ class RunManager:
             active.view.model_calls,
             active.row.conversation,
         )
-        await self._commit_end(active.row, ending, active.record)
+        try:
+            await self._commit_end(active.row, ending, active.record)
+        except StoreError:
+            raise
+        except Exception:
+            # A defect in what it told must not cost the answer, nor leave the row running, which blocks its chat.
+            log.exception("run %s ends without the record of its events", active.row.run_id)
+            await self._commit_end(active.row, ending, EventRecord())
         if ending.state in (RunState.SUCCESS, RunState.LIMITED):
             self._on_answer(active.row, active.view.text)
 

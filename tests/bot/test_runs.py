@@ -54,6 +54,22 @@ async def test_an_answer_ends_in_its_outcome(tmp_path: Path, outcome: str, state
         assert run.ended_at is not None
 
 
+async def test_what_cannot_be_recorded_costs_neither_the_answer_nor_the_conversation(tmp_path: Path) -> None:
+    async with core(tmp_path) as c:
+        beyond = 10**30  # no database has a number for it
+        c.harness.tells(
+            "q",
+            lambda tell: tell(Usage, model="sim", input_tokens=beyond, output_tokens=1),
+            lambda tell: tell.answer("done"),
+        )
+        await c.say("q")
+        await c.answered()
+        assert (await last_run(c)).state is RunState.SUCCESS
+        await c.say("and now")
+        await c.answered()
+        assert c.texts() == ["done", "echo: and now"]
+
+
 @pytest.mark.parametrize("kind", list(FailureKind))
 async def test_each_failure_is_one_sentence_and_half_an_answer_never_passes_for_one(
     tmp_path: Path, kind: FailureKind
