@@ -60,6 +60,7 @@ def test_the_image_is_given_the_sources_only() -> None:
     allowed = {line[1:] for line in (ROOT / ".dockerignore").read_text().splitlines() if line.startswith("!")}
     packages = set(PROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"])
     assert allowed == packages | {
+        "agents",
         "pyproject.toml",
         "constraints.txt",
         "constraints-sandbox.txt",

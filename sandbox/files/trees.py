@@ -127,6 +127,9 @@ class _Count:
             self._closed = True
             return None
         except OSError as error:
+            if error.errno == errno.EXDEV:  # it was moved out of its folder while it was opened
+                self._closed = True
+                return None
             if error.errno == errno.ELOOP:
                 return None
             raise
