@@ -45,6 +45,7 @@ class Agent:
 
     def __init__(
         self,
+        *,
         settings: Settings,
         store: PatientStore,
         clock: Clock,

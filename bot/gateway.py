@@ -87,10 +87,17 @@ class Gateway:
         self._schedules = ScheduleBook(patient, settings.schedules, lambda: self._timer.wake())
         self._agents = AgentChoices.of(settings)
         self._agent = Agent(
-            *(settings, patient, clock, self._sandboxes, audit, spool, self._servers, spending.meter),
-            spending.budgets,
-            scheduling(settings, self._schedules),
-            self._agents.definitions,
+            settings=settings,
+            store=patient,
+            clock=clock,
+            sandboxes=self._sandboxes,
+            audit=audit,
+            spool=spool,
+            servers=self._servers,
+            meter=spending.meter,
+            budgets=spending.budgets,
+            scheduling=scheduling(settings, self._schedules),
+            definitions=self._agents.definitions,
         )
         self._connections = Connections(settings, patient, clock, self._tasks)
         self._delivery = Delivery(store, clock, redact, lease_valid=store.lease_valid, on_moved=self._chat_moved)
@@ -98,21 +105,7 @@ class Gateway:
         self._access = make_access(settings, self._connections, patient, self._delivery, responder, clock)
         self._presented = Presented(spool, self._tasks, self._connections.capabilities)
         self._hearing = make_hearing(settings, self._sandboxes, clock)
-        self._runs = RunManager(
-            store=patient,
-            delivery=self._delivery,
-            harness=self._agent.harness,
-            clock=clock,
-            limits=RunLimits(settings.limits.concurrent_runs, settings.limits.run_seconds),
-            presented=self._presented,
-            meter=spending.meter,
-            budgets=spending.budgets,
-            hearing=self._hearing,
-            on_dead_letter=self._dead_letter,
-            on_answer=Titles(
-                settings.title, patient, self._agent.harness, clock, self._tasks, settings.prices
-            ).answered,
-        )
+        self._runs = self._make_runs(patient)
         self._status = StatusPage(
             version=version("antler"),
             store=patient,
@@ -127,6 +120,22 @@ class Gateway:
         self._manager = self._make_manager(patient, responder)
         self._bus = MessageBus(store, self._manager.gate.passes_by, self._manager.gate.learn)
         self._timer = Timer(patient, self._bus.originate, clock, settings.channels)
+
+    def _make_runs(self, store: PatientStore) -> RunManager:
+        settings, clock, harness = self._settings, self._clock, self._agent.harness
+        return RunManager(
+            store=store,
+            delivery=self._delivery,
+            harness=harness,
+            clock=clock,
+            limits=RunLimits(settings.limits.concurrent_runs, settings.limits.run_seconds),
+            presented=self._presented,
+            meter=self._spending.meter,
+            budgets=self._spending.budgets,
+            hearing=self._hearing,
+            on_dead_letter=self._dead_letter,
+            on_answer=Titles(settings.title, store, harness, clock, self._tasks, settings.prices).answered,
+        )
 
     def _make_manager(self, store: PatientStore, responder: Responder) -> ChannelManager:
         settings, clock, desk = self._settings, self._clock, self._access.desk

@@ -64,7 +64,7 @@ class Driver:
                 return await self._work(active, harness)
         except StoreError:
             raise  # another process has the database, or it is closed: the run is not ours to end
-        except Exception as error:
+        except Exception as error:  # a defect, of whatever kind, must not leave a conversation without an ending
             if isinstance(error, TimeoutError) and limit.expired():
                 return endings.timed_out(self._seconds, active.view, active.texts)
             return _broken(active, error)
@@ -77,7 +77,7 @@ class Driver:
             await self._approvals.wait(active)
         except StoreError:
             raise
-        except Exception as error:
+        except Exception as error:  # as above
             return _broken(active, error)
         return None
 

@@ -47,7 +47,7 @@ class ToolErrorHandling(AgentMiddleware[Any, Any, Any]):
             return await handler(request)
         except GraphBubbleUp:
             raise
-        except Exception as error:
+        except Exception as error:  # tools of any origin raise anything
             call = request.tool_call
             text = neutral(clean_text(_explained(call["name"], error)))
             return ToolMessage(text, tool_call_id=call["id"] or "", name=call["name"], status="error")

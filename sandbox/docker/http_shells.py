@@ -90,7 +90,7 @@ class ApiShells(Shells):
                 await self._restart()
             else:
                 await self._learn(state)
-        except BaseException:
+        except BaseException:  # a cancellation too: nobody else would close the connection
             await self._disconnect()
             raise
 

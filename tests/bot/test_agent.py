@@ -46,7 +46,17 @@ def agent_of(settings: Settings, store: PatientStore) -> Agent:
     servers = McpPool({}, folder=settings.data_dir, route=settings.network_route, clock=store.clock)
     spent = make_spending(store, store.clock, settings.budgets, {}, settings.zone)
     spool = settings.data_dir / "spool"
-    return Agent(settings, store, store.clock, sandboxes, MemoryAuditLog(), spool, servers, spent.meter, spent.budgets)
+    return Agent(
+        settings=settings,
+        store=store,
+        clock=store.clock,
+        sandboxes=sandboxes,
+        audit=MemoryAuditLog(),
+        spool=spool,
+        servers=servers,
+        meter=spent.meter,
+        budgets=spent.budgets,
+    )
 
 
 async def test_who_came_earlier_gets_it(tmp_path: Path, store: PatientStore) -> None:
