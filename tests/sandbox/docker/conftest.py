@@ -31,6 +31,12 @@ def daemon() -> Daemon:
 
 
 @pytest.fixture
+def mark() -> str:
+    """An argument that only this test's processes have."""
+    return f"600.{uuid.uuid4().int % 10**9}"
+
+
+@pytest.fixture
 def data() -> Iterator[Path]:
     """A gateway's data folder."""
     folder = Path(tempfile.mkdtemp(prefix="antler-data-", dir="/tmp"))

@@ -15,33 +15,23 @@ from sandbox.docker.api import DockerApi
 from sandbox.docker.http_api import ImageApi, Silent
 from tests.sandbox.docker.all_in_one_image import all_in_one_image, load
 from tests.sandbox.docker.daemon import IMAGE
+from tests.sandbox.docker.running import LONG, output
 from tests.sandbox.docker.test_gateway_killed import GATEWAY, ROOT
 from tests.sandbox.processes import marked
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from sandbox.base import Sandbox
     from sandbox.docker.provider import DockerProvider
     from tests.sandbox.docker.conftest import Gateway
     from tests.sandbox.docker.daemon import Daemon
 
-LONG = 60.0
 OF_THE_IMAGE = "2147483001"
 """An argument of a program that the image starts for itself."""
 
 
 async def start(gateway: Gateway, **docker: Any) -> DockerProvider:
     return await gateway.start(**{"image": all_in_one_image(gateway.daemon), "api": "all_in_one"} | docker)
-
-
-async def output(sandbox: Sandbox, command: str) -> str:
-    return (await sandbox.execute_command(command, timeout=LONG)).output
-
-
-@pytest.fixture
-def mark() -> str:
-    return f"600.{uuid.uuid4().int % 10**9}"
 
 
 async def test_the_image_starts_what_it_wants_and_commands_can_do_no_more_than_elsewhere(gateway: Gateway) -> None:

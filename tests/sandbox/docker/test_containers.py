@@ -11,13 +11,11 @@ import pytest
 
 from sandbox.base import SandboxError, sandbox_id
 from tests.sandbox.docker.daemon import IMAGE
+from tests.sandbox.docker.running import LONG, output
 from tests.sandbox.processes import marked
 
 if TYPE_CHECKING:
-    from sandbox.base import Sandbox
     from tests.sandbox.docker.conftest import Gateway
-
-LONG = 60.0
 
 
 class Clock:
@@ -26,10 +24,6 @@ class Clock:
 
     def __call__(self) -> float:
         return self.seconds
-
-
-async def output(sandbox: Sandbox, command: str) -> str:
-    return (await sandbox.execute_command(command, timeout=LONG)).output
 
 
 def name(gateway: Gateway, thread_id: str) -> str:

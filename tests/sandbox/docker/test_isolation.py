@@ -9,6 +9,7 @@ import pytest
 from sandbox.base import Ending, FileInfo, Isolation
 from sandbox.docker.plan import OWN_TASKS
 from sandbox.runtime import STAMP
+from tests.sandbox.docker.running import LONG, output
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -16,12 +17,7 @@ if TYPE_CHECKING:
     from sandbox.base import Sandbox
     from tests.sandbox.docker.conftest import Gateway
 
-LONG = 60.0
 LIMITS = {"limits": {"memory_mb": 128, "processes": 20, "tmp_mb": 8, "file_mb": 4, "disk_mb": 16, "free_disk_mb": 1}}
-
-
-async def output(sandbox: Sandbox, command: str) -> str:
-    return (await sandbox.execute_command(command, timeout=LONG)).output
 
 
 @pytest.fixture
