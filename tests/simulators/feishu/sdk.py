@@ -47,7 +47,8 @@ class LongConnection:
         self.refuse = 0
         self.answer: Json = {}
         self.error: BaseException | None = None
-        self.ended = threading.Event()
+        self._ended = False
+        self._ending = threading.Lock()  # a loop that ends by itself takes no more calls
         self._home = asyncio.get_running_loop()
         self._feishu = feishu
         self._ready = threading.Event()
@@ -95,19 +96,24 @@ class LongConnection:
             self._finish()
 
     def _finish(self) -> None:
+        with self._ending:
+            self._ended = True
+        # A stop() that came just before leaves a call that would end the next run of the loop instead.
+        self._loop.call_soon(self._loop.stop)
+        self._loop.run_forever()
         tasks = asyncio.all_tasks(self._loop)
         for task in tasks:
             task.cancel()
         self._loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
         self._loop.run_until_complete(self._client._disconnect())
         self._loop.close()
-        self.ended.set()
 
     async def stop(self) -> None:
         """End the SDK's client, for which it has no way of its own, and its thread."""
         await asyncio.to_thread(self._ready.wait, PATIENCE)
-        if not self.ended.is_set():
-            self._loop.call_soon_threadsafe(self._loop.stop)
+        with self._ending:
+            if not self._ended:
+                self._loop.call_soon_threadsafe(self._loop.stop)
         await asyncio.to_thread(self._thread.join, PATIENCE)
 
     async def next(self) -> Any:
