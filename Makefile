@@ -37,14 +37,14 @@ runtime-in-background:
 	@{ $(HAS_SANDBOX_PYTHON); exec $(BUILD_RUNTIME) --background; } </dev/null >/dev/null &
 
 test: $(VENV)/.installed-dev runtime-in-background
-	@$(BIN)/python -m pytest -n 2 --dist worksteal $(ARGS)
+	@$(BIN)/python -m pytest -n 4 --dist worksteal $(ARGS)
 
 check: $(VENV)/.installed-dev
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/python -m pytest -n 2 --dist worksteal $(ARGS)
+	$(BIN)/python -m pytest -n 4 --dist worksteal $(ARGS)
 
 torture: $(VENV)/.installed-dev
 	@$(BIN)/python -m tests.torture $(ARGS)

@@ -43,6 +43,8 @@ class World:
     process: asyncio.subprocess.Process | None = None
     _logging: asyncio.Task[None] | None = None
     _logged: asyncio.Event = field(default_factory=asyncio.Event)
+    found: set[tuple[Path, int]] = field(default_factory=set)
+    """What tidiness.logs_of said when the newest process started."""
     _earlier: int = 0
     """Characters of the log that earlier processes wrote."""
 
@@ -125,6 +127,7 @@ class World:
         self.write_config()
         (self.folder / "log.txt").touch()
         self._earlier = len(self.log)
+        self.found = tidiness.logs_of(self.data_dir)
         self.process = await asyncio.create_subprocess_exec(
             *(*self.prefix, sys.executable),
             *("-W", "error::DeprecationWarning:bot", "-m", self.program, "run", "--config", str(self.config_file)),

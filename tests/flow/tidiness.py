@@ -24,17 +24,26 @@ CLOSED_SECONDS = 5.0
 async def check(world: World) -> None:
     """Raises AssertionError for anything that the stop should have put away."""
     assert "left behind:" not in world.log, world.log
-    check_data(world.data_dir)
+    check_data(world.data_dir, world.found)
     await all_closed(world.telegram.open_connections)
     await all_closed(world.model.open_connections)
 
 
-def check_data(folder: Path) -> None:
-    """The data folder is closed, complete and free for the next process."""
+def logs_of(folder: Path) -> set[tuple[Path, int]]:
+    """What databases in the folder were not checkpointed, as it was written last."""
+    logs = [path for pattern in ("*-wal", "*-journal") for path in folder.glob(pattern)]
+    return {(path, path.stat().st_mtime_ns) for path in logs if path.stat().st_size}
+
+
+def check_data(folder: Path, found: set[tuple[Path, int]]) -> None:
+    """The data folder is closed, complete and free for the next process.
+
+    found: of a killed process, before this one was started; it may have stopped before it needed the agent's database.
+    """
     assert not (folder / SOCKET).exists()
     with DataDirLock(folder):
         pass
-    logs = [path for pattern in ("*-wal", "*-journal") for path in folder.glob(pattern) if path.stat().st_size]
+    logs = {path.name for path, _ in logs_of(folder) - found}
     assert not logs, f"not checkpointed: {logs}"
     uploads = {str(path) for path in folder.glob("threads/*/user-data/uploads/*")}
     if (folder / DATABASE).exists():
