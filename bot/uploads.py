@@ -214,7 +214,8 @@ def harmless_name(declared: str, otherwise: str) -> str:
     stem, dot, suffix = name.rpartition(".")
     if dot and len(suffix.encode()) <= 10:
         return (_cut(stem, NAME_BYTES - 11) or otherwise) + dot + suffix
-    return _cut(name, NAME_BYTES) or otherwise
+    # As short as one with an ending, so that the name of a name is that name.
+    return _cut(name, NAME_BYTES - 11).rstrip(" .-_") or otherwise
 
 
 def _cut(name: str, size: int) -> str:

@@ -61,8 +61,10 @@ class PartState:
     asked: tuple[str, ...] = ()
 
     def gone(self) -> None:
-        """Its message is no more. The next one needs another key, or the platform would take it for this one."""
+        """Its message is no more. The next one needs another key, or the platform would take it for this one. An
+        earlier process may have used that key already, for a message that is gone as well, or shows something older."""
         self.message_id = self.shown = None
+        self.repeated = True
         self.final_shown = False
         self.idem_key = idem_key(self.idem_key, self.index)
 

@@ -8,8 +8,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from bot.store import outbox
-from channels.errors import Rejected, Temporary
-from channels.memory import RESUMED
+from channels.errors import MessageGone, Rejected, Temporary
+from channels.memory import FULL, RESUMED
 from channels.message import Button, OutboundMessage
 from tests.delivery_world import World, dm, world
 
@@ -180,3 +180,19 @@ async def test_a_question_that_stands_is_not_asked_again_after_a_restart(tmp_pat
         await w.say("Done.")
         await w.drained()
         assert w.texts == ["Queued, 2nd in line", "May I?", "Done."]
+
+
+async def test_a_message_gone_once_in_each_of_two_processes_ends_as_the_answer(tmp_path: Path) -> None:
+    """The platform knows the key of the second try from the first process, and gives back what that had sent."""
+    async with world(tmp_path, FULL) as w:
+        for text in ("one", "two"):
+            reply = await opened(w)
+            reply.show(OutboundMessage(text=text))
+            await w.clock.advance(5)
+            w.channel.fail("edit", MessageGone("deleted"))
+            reply.show(OutboundMessage(text=f"{text} and more"))
+            await w.clock.advance(5)
+            await w.restart()
+        await w.say(TEXT)
+        await w.drained()
+        assert w.texts[-1] == TEXT
