@@ -21,6 +21,8 @@ from sandbox import providers, runtime
 from sandbox.base import SandboxError
 from sandbox.files.rights import Owner, owner_of
 from sandbox.providers import OFF, Site, Started
+from sandbox.skills import no_skills
+from sandbox.workspace import Workspaces
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from bot.settings import Settings
     from sandbox.base import Sandbox
     from sandbox.config import SandboxSettings
+    from sandbox.skills import SkillsOf
 
     Route = tuple[str | None, Path | None]
 
@@ -69,9 +72,17 @@ def _direct(url: str) -> Route:
 
 
 class Sandboxes:
-    """folder: the data folder, which the threads' files are in. route: (proxy, CA file) for a URL."""
+    """folder: the data folder, which the threads' files are in. route: (proxy, CA file) for a URL. skills: the folders
+    of the skills that a thread has."""
 
-    def __init__(self, settings: SandboxSettings, folder: Path, route: Callable[[str], Route] = _direct) -> None:
+    def __init__(
+        self,
+        settings: SandboxSettings,
+        folder: Path,
+        route: Callable[[str], Route] = _direct,
+        *,
+        skills: SkillsOf = no_skills,
+    ) -> None:
         self._settings = settings
         self._packages = settings.runtime or runtime.DEFAULT_FOLDER
         proxy, ca_file = route(settings.remote.url)
@@ -79,6 +90,7 @@ class Sandboxes:
             folder_of=partial(thread_folder, folder),
             instance=hashlib.sha256(str(folder.resolve()).encode()).hexdigest()[:12],
             runtime=self._packages,
+            skills=skills,
             proxy=proxy,
             ca_file=ca_file,
         )
@@ -137,6 +149,11 @@ class Sandboxes:
         return SandboxFacts(provider=use, state=state, shortfalls=(*report.shortfalls, *without))
 
     @property
+    def has_files(self) -> bool:
+        """Agents have files, or will have as soon as it has started."""
+        return self.facts.state not in ("off", "failed")
+
+    @property
     def owner(self) -> Owner | None:
         """Who commands run as, and so whose the files of a thread must be, where that is not this process's user."""
         return owner_of(self._settings) if self._settings.use not in (OFF, *ELSEWHERE) else None
@@ -163,6 +180,20 @@ class Sandboxes:
             raise SandboxError("there is no sandbox")
         async with self._started.provider.borrow(thread_id) as sandbox:
             yield sandbox
+
+    async def forget(self, thread_id: str) -> None:
+        """Delete a thread's files, here and where its provider keeps them; what runs in it is ended. Idempotent. Waits
+        for the start. Raises SandboxError."""
+        await self._done.wait()
+        if self._started is not None:
+            await self._started.provider.forget(thread_id)
+        elif self.elsewhere:
+            raise SandboxError("the sandbox that keeps the files does not work")
+        workspaces = Workspaces(self._site.folder_of, self._settings)
+        try:
+            await workspaces.delete(thread_id)
+        finally:
+            workspaces.close()
 
     async def shutdown(self, seconds: float) -> None:
         """End what runs; what hangs longer than that is left to the next start. Idempotent."""

@@ -10,15 +10,13 @@ import contextlib
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from sandbox.aids import Aids
 from sandbox.base import WORKSPACE, Report, SandboxError, SandboxUnavailable, sandbox_id
 from sandbox.cage import Bind
 from sandbox.commands import Commands
 from sandbox.disk import DiskShare
-from sandbox.files.beneath import Folder
-from sandbox.files.trees import remove_tree
 from sandbox.launcher.client import Launcher
 from sandbox.local import LocalSandbox
-from sandbox.policy import TEMPORARY
 from sandbox.probe import THREAD, probe
 from sandbox.process import NotStarted
 
@@ -47,13 +45,14 @@ class CagedSandbox(LocalSandbox):
     def __init__(self, thread_id: str, files: LocalFiles, commands: Commands) -> None:
         super().__init__(thread_id, files)
         self._commands = commands
-        self._layout = files.layout
+        self._files = files
 
     async def execute_command(
         self, command: str, *, timeout: float, on_output: Callable[[str], None] | None = None
     ) -> CommandResult:
         # Even where commands have paths of their own, the kernel's table of mounts tells the host's.
-        masking = self._layout.masking()
+        layout = self._files.layout
+        masking = layout.masking()
 
         def tell(piece: str) -> None:
             if on_output is not None and (shown := masking.feed(piece)):
@@ -62,7 +61,7 @@ class CagedSandbox(LocalSandbox):
         result = await self._commands.execute(command, timeout=timeout, on_output=tell if on_output else None)
         if on_output is not None and (rest := masking.end()):
             on_output(rest)
-        first, last = (self._layout.mask(each) for each in (result.output[: result.gap], result.output[result.gap :]))
+        first, last = (layout.mask(each) for each in (result.output[: result.gap], result.output[result.gap :]))
         return replace(result, output=first + last, gap=len(first))
 
 
@@ -71,7 +70,7 @@ class _Held:
     sandbox: CagedSandbox
     commands: Commands
     group: Group | None
-    temporary: Path | None
+    aids: Aids | None
 
 
 class CagedProvider:
@@ -146,18 +145,20 @@ class CagedProvider:
         if self._cage is None:
             raise SandboxError("the sandbox is not started")
         files = await self._workspaces.open(thread_id)
-        roots = files.layout.roots
-        binds = [Bind(source=root.host, target=root.virtual, read_only=root.read_only) for root in roots.values()]
-        user_data = roots[WORKSPACE].host.parent
-        temporary = None if self._cage.has_own_paths else user_data / "tmp"
-        if temporary is not None:
-            await asyncio.to_thread(temporary.mkdir, 0o700, exist_ok=True)
-            binds.append(Bind(source=temporary, target=TEMPORARY, read_only=False))
+        user_data = files.layout.roots[WORKSPACE].host.parent
+        aids = None if self._cage.has_own_paths else Aids(user_data)
+        if aids is not None:
+            await asyncio.to_thread(aids.make, files.layout)
+
+        def binds() -> tuple[Bind, ...]:
+            roots = files.layout.roots.values()
+            shown = (Bind(source=root.host, target=root.virtual, read_only=root.read_only) for root in roots)
+            return (*shown, *(aids.binds if aids else ()))
+
         group = await asyncio.to_thread(self._groups.group, sandbox_id(thread_id), self._limits)
         disk = DiskShare(user_data, lambda: self._workspaces.usage(thread_id), self._limits)
-        commands = Commands(self._cage, self._launcher, tuple(binds), disk, group, self._proxy)
-        sandbox = CagedSandbox(thread_id, files, commands)
-        return _Held(sandbox, commands, group, temporary)
+        commands = Commands(self._cage, self._launcher, binds, disk, group, self._proxy)
+        return _Held(CagedSandbox(thread_id, files, commands), commands, group, aids)
 
     def get(self, thread_id: str) -> CagedSandbox | None:
         making = self._held.get(thread_id)
@@ -178,8 +179,8 @@ class CagedProvider:
         with contextlib.suppress(OSError):  # What cannot be removed now is at the next start.
             if held.group is not None:
                 await asyncio.to_thread(held.group.remove)
-            if held.temporary is not None:
-                await asyncio.to_thread(_remove, held.temporary)
+            if held.aids is not None:
+                await asyncio.to_thread(held.aids.remove)
 
     async def forget(self, thread_id: str) -> None:
         await self.release(thread_id)
@@ -192,8 +193,3 @@ class CagedProvider:
         if self._proxy is not None:
             self._proxy.close()
         self._workspaces.close()
-
-
-def _remove(path: Path) -> None:
-    with Folder.at(path.parent) as folder:
-        remove_tree(folder, path.name)

@@ -24,13 +24,14 @@ _ENDINGS = {Stop.TIME: Ending.TIMED_OUT, Stop.SPACE: Ending.OUT_OF_SPACE}
 
 
 class Commands:
-    """One thread's. group: the control group that holds them; None where there is none. proxy: their only network."""
+    """One thread's. binds: asked for before each command. group: the control group that holds them; None where there
+    is none. proxy: their only network."""
 
     def __init__(
         self,
         cage: Cage,
         launcher: Launcher,
-        binds: tuple[Bind, ...],
+        binds: Callable[[], tuple[Bind, ...]],
         disk: DiskShare,
         group: Group | None,
         proxy: EgressProxy | None = None,
@@ -60,7 +61,7 @@ class Commands:
             full = await self._disk.check()
             if self._closed:
                 raise SandboxError("the sandbox is closed")
-            order = Order(command=command, binds=self._binds, full=full)
+            order = Order(command=command, binds=self._binds(), full=full)
             killed_before = self._group.out_of_memory() if self._group else 0
             outcome = await self._watched(order, timeout, on_output)
             killed = self._group.out_of_memory() > killed_before if self._group else False

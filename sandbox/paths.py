@@ -24,12 +24,17 @@ _REORDERING = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Root:
-    """A folder of this machine under its virtual name. own: the thread's, which counts against its share."""
+    """A folder of this machine under its virtual name. own: the thread's, which counts against its share.
+
+    of_thread: another thread may have another one there, or none. hard_links: its files may have several names.
+    """
 
     virtual: str
     host: Path
     read_only: bool = False
     own: bool = False
+    of_thread: bool = False
+    hard_links: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from sandbox.base import SandboxError, SandboxUnavailable
 from sandbox.shared import SharedProvider
+from sandbox.skills import no_skills
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
     from sandbox.base import Report, SandboxProvider
     from sandbox.config import SandboxSettings
+    from sandbox.skills import SkillsOf
     from sandbox.workspace import Workspaces
 
 OFF = "off"
@@ -40,13 +42,13 @@ class Site:
 
     folder_of: a thread's user-data folder. instance: names what belongs to this gateway on this machine; the same after
     a restart, and no other gateway's. runtime: the folder of the runtime for the agent's code, which may be built
-    later. skills: of the skills. None where there is none. proxy, ca_file: on the way to sandbox.remote.url.
+    later; None where there is none. skills: of a thread. proxy, ca_file: on the way to sandbox.remote.url.
     """
 
     folder_of: Callable[[str], Path]
     instance: str
     runtime: Path | None = None
-    skills: Path | None = None
+    skills: SkillsOf = no_skills
     proxy: str | None = None
     ca_file: Path | None = None
 
@@ -85,9 +87,9 @@ def make(settings: SandboxSettings, site: Site) -> SandboxProvider:
     made = _loaded(settings.use)
     match settings.use:
         case "memory":
-            provider = made(settings)
+            provider = made(settings, skills=site.skills)
         case "remote":
-            provider = made(settings, proxy=site.proxy, ca_file=site.ca_file)
+            provider = made(settings, proxy=site.proxy, ca_file=site.ca_file, skills=site.skills)
         case "docker":
             provider = made(
                 settings, settings.docker, _workspaces(settings, site), instance=site.instance, runtime=site.runtime

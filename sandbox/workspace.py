@@ -9,7 +9,7 @@ from contextlib import suppress
 from threading import Event
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
-from sandbox.base import OUTPUTS, RESULTS, SKILLS, UPLOADS, WORKSPACE, SandboxError, SandboxUnavailable
+from sandbox.base import OUTPUTS, RESULTS, UPLOADS, WORKSPACE, SandboxError, SandboxUnavailable
 from sandbox.files.beneath import Folder, probe
 from sandbox.files.local import Ground, LocalFiles
 from sandbox.files.problems import Refused
@@ -19,6 +19,7 @@ from sandbox.files.room import Disk, Share
 from sandbox.files.threads import FileThreads, PathLocks
 from sandbox.files.trees import Usage, opened_up, remove_tree, usage_of
 from sandbox.paths import Layout, Root
+from sandbox.skills import no_skills, skill_roots
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
     from sandbox.config import SandboxSettings
     from sandbox.files.rights import Owner
+    from sandbox.skills import SkillsOf
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -33,17 +35,19 @@ T = TypeVar("T")
 MEGABYTE = 1 << 20
 OWN = {WORKSPACE: "workspace", UPLOADS: "uploads", OUTPUTS: "outputs"}
 USER_DATA = "/mnt/user-data"
+LINKS = "skills"
+"""Beside a thread's user-data: where commands without paths of their own find links to the places of skills."""
 
 
 class Workspaces:
     """One for each provider. folder_of: where a thread's user-data is, below folders that only the gateway can change.
 
     owner: who commands run as and the files belong to, None: the gateway's own user. Who else puts a file there gives
-    it that owner, by the descriptor that made it.
+    it that owner, by the descriptor that made it. skills: of a thread.
     """
 
     def __init__(
-        self, folder_of: Callable[[str], Path], settings: SandboxSettings, *, skills: Path | None = None
+        self, folder_of: Callable[[str], Path], settings: SandboxSettings, *, skills: SkillsOf = no_skills
     ) -> None:
         self._folder_of = folder_of
         self._settings = settings
@@ -72,17 +76,34 @@ class Workspaces:
             largest_file=limits.file_mb * MEGABYTE,
             keep_free=limits.free_disk_mb * MEGABYTE,
         )
-        return LocalFiles(self.layout(thread_id), share, self._ground)
+        return LocalFiles(self._latest_layout(thread_id), share, self._ground)
 
     def layout(self, thread_id: str) -> Layout:
-        """What the thread's sandbox sees, and where that is on this machine."""
+        """What the thread's sandbox sees now, and where that is on this machine."""
         user_data = self._folder_of(thread_id)
-        roots = [Root(virtual=virtual, host=user_data / name, own=True) for virtual, name in OWN.items()]
-        if self._skills is not None:
-            roots.append(Root(virtual=SKILLS, host=self._skills, read_only=True))
+        return Layout(self._roots(thread_id), {str(user_data): USER_DATA, str(user_data.parent): "/mnt"})
+
+    def _roots(self, thread_id: str) -> list[Root]:
+        user_data = self._folder_of(thread_id)
+        roots = [
+            Root(virtual=virtual, host=user_data / name, own=True, of_thread=True) for virtual, name in OWN.items()
+        ]
+        roots += skill_roots(self._skills(thread_id))
         for mount in self._settings.mounts:
             roots.append(Root(virtual=mount.path, host=mount.host, read_only=mount.read_only))
-        return Layout(roots, {str(user_data): USER_DATA, str(user_data.parent): "/mnt"})
+        return roots
+
+    def _latest_layout(self, thread_id: str) -> Callable[[], Layout]:
+        """`layout` at each call, made anew only where a place of skills has come or gone."""
+        latest = self.layout(thread_id)
+
+        def layout() -> Layout:
+            nonlocal latest
+            if list(latest.roots.values()) != self._roots(thread_id):
+                latest = self.layout(thread_id)
+            return latest
+
+        return layout
 
     async def usage(self, thread_id: str) -> Usage:
         """What the thread's folders take, counted now; the count stops a little above the thread's share of inodes."""

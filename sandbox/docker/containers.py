@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from sandbox.base import SandboxError, SandboxUnavailable, sandbox_id
 from sandbox.docker.api import Conflict, NotFound
-from sandbox.docker.plan import CONFIG, FOLDER, INSTANCE, SANDBOX
+from sandbox.docker.plan import CONFIG, FOLDER, INSTANCE, PLACES, SANDBOX
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -41,18 +41,19 @@ class Containers:
         self._plan = plan
         self._digest = plan.digest()
 
-    async def ready(self, thread_id: str, folder: Path, own: tuple[Bind, ...]) -> Ready:
-        """The thread's container, found or made. folder: its user-data. own: the binds below that.
+    async def ready(self, thread_id: str, folder: Path, own: tuple[Bind, ...], skills: str = "") -> Ready:
+        """The thread's container, found or made. Arguments as Plan.body's.
 
-        One that was made from other settings, or for another folder, is replaced. Raises SandboxError.
+        One that was made from other settings, for another folder, or with other folders of skills (one that was
+        removed and made anew would stay empty in it), is replaced. Raises SandboxError.
         """
         name = self._plan.name(sandbox_id(thread_id))
         for attempt in range(_TRIES):
             if attempt:
                 await asyncio.sleep(_PAUSE_SECONDS)
             try:
-                found = await self._find(name, folder)
-                made = found.id if found else await self._create(name, self._plan.body(thread_id, folder, own))
+                found = await self._find(name, folder, skills)
+                made = found.id if found else await self._create(name, self._plan.body(thread_id, folder, own, skills))
                 await self._api.start(made)
             except (Conflict, NotFound) as error:  # Another process was faster with the name, or with the removal.
                 problem = str(error)
@@ -60,7 +61,7 @@ class Containers:
                 return Ready(id=made, found=found is not None and found.running)
         raise SandboxError(f"the container could not be made: {problem}")
 
-    async def _find(self, name: str, folder: Path) -> Found | None:
+    async def _find(self, name: str, folder: Path, skills: str) -> Found | None:
         """The container if there is one that fits; another one is removed."""
         try:
             found = await self._api.find(name)
@@ -68,7 +69,7 @@ class Containers:
             return None
         if found.labels.get(INSTANCE) != self._plan.instance:
             raise SandboxError("a container that is not Antler's has the name of a sandbox", f"docker rm {name}")
-        if self._fits(found.labels, folder):
+        if self._fits(found.labels, folder) and found.labels.get(PLACES, "") == skills:
             return found
         await self._api.remove(found.id)
         return None

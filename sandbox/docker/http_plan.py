@@ -45,9 +45,9 @@ class AllInOnePlan(Plan):
     def shortfalls(self) -> tuple[str, ...]:
         return (*_WEAKER, _FILTER) if self.system_calls else _WEAKER
 
-    def body(self, thread_id: str, folder: Path, own: tuple[Bind, ...]) -> dict[str, object]:
+    def body(self, thread_id: str, folder: Path, own: tuple[Bind, ...], skills: str = "") -> dict[str, object]:
         """As in Plan. Each container has a key of its own, which the daemon tells whoever finds it again."""
-        body = Plan.body(self, thread_id, folder, own)
+        body = Plan.body(self, thread_id, folder, own, skills)
         environment = body["Env"]
         assert isinstance(environment, list)
         return body | {"Env": [*environment, f"{KEY_VARIABLE}={secrets.token_urlsafe(32)}"]}

@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from sandbox.policy import Limits
 
 INSTANCE, SANDBOX, CONFIG, FOLDER = "antler.instance", "antler.sandbox", "antler.config", "antler.folder"
-"""The labels: whose gateway, which thread's, made from which settings, for which folder of the gateway's machine."""
+PLACES = "antler.skills"
+"""The labels: whose gateway, which thread's, made from which settings, for which folder of the gateway's machine, with
+which folders of skills."""
 
 OWN_TASKS = 24
 """Beyond the commands' own: the process that keeps the container, three around each command, and for a moment those of
@@ -80,13 +82,15 @@ class Plan:
         """Changes with everything that a container is made of, but the thread."""
         return hashlib.sha256(json.dumps(self._common(), sort_keys=True).encode()).hexdigest()[:32]
 
-    def body(self, thread_id: str, folder: Path, own: tuple[Bind, ...]) -> dict[str, object]:
-        """For `POST /containers/create`. folder: the thread's user-data. own: the binds below it."""
+    def body(self, thread_id: str, folder: Path, own: tuple[Bind, ...], skills: str = "") -> dict[str, object]:
+        """For `POST /containers/create`. folder: the thread's user-data. own: the binds of the thread alone. skills:
+        names the folders among them that are not below the user-data."""
         labels = {
             INSTANCE: self.instance,
             SANDBOX: sandbox_id(thread_id),
             CONFIG: self.digest(),
             FOLDER: str(folder),
+            PLACES: skills,
         }
         common = self._common()
         host = common["HostConfig"]

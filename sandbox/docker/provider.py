@@ -26,6 +26,7 @@ from sandbox.local import LocalSandbox
 from sandbox.policy import RUNTIME, Limits, environment
 from sandbox.probe import THREAD, probe
 from sandbox.runtime import complete
+from sandbox.skills import identity
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -143,7 +144,7 @@ class DockerProvider:
             network=network,
             runtime=self._runtime,
             host_paths=self._docker.host_paths,
-            shared=_binds(root for root in roots if not root.own),
+            shared=_binds(root for root in roots if not root.of_thread),
             system_calls=checks.system_calls(info),
         )
         images = Images(self._docker, self._limits, plan.keeper, reachable=network is not None) if with_api else None
@@ -221,9 +222,10 @@ class DockerProvider:
         return _Held(DockerSandbox(thread_id, files, commands), commands, shells)
 
     async def _ready(self, thread_id: str, layout: Layout) -> Ready:
-        own = [root for root in layout.roots.values() if root.own]
+        own = [root for root in layout.roots.values() if root.of_thread]
         folder = layout.roots[WORKSPACE].host.parent
-        return await self._started().containers.ready(thread_id, folder, _binds(own))
+        skills = " ".join(f"{root.virtual}={identity(root.host)}" for root in own if not root.own)
+        return await self._started().containers.ready(thread_id, folder, _binds(own), skills)
 
     def get(self, thread_id: str) -> DockerSandbox | None:
         held = self._held.get(thread_id)

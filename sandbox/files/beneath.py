@@ -47,18 +47,20 @@ def probe(openat2: Callable[[int, str, int, int], int] = syscalls.openat2) -> No
 class Folder:
     """An open folder. Paths are relative, "." is itself. Close it, or use it as a context manager.
 
-    Its methods raise Refused, and OSError where `problems.translated` tells what it means.
+    Its methods raise Refused, and OSError where `problems.translated` tells what it means. hard_links: files with
+    several names are read, here and below; only where no command can make a name.
     """
 
-    __slots__ = ("fd",)
+    __slots__ = ("fd", "hard_links")
 
-    def __init__(self, fd: int) -> None:
+    def __init__(self, fd: int, *, hard_links: bool = False) -> None:
         self.fd = fd
+        self.hard_links = hard_links
 
     @classmethod
-    def at(cls, path: str | os.PathLike[str]) -> Folder:
+    def at(cls, path: str | os.PathLike[str], *, hard_links: bool = False) -> Folder:
         """A folder that the gateway or its operator named; what stands there must not be a link."""
-        return cls(os.open(path, _FOLDER))
+        return cls(os.open(path, _FOLDER), hard_links=hard_links)
 
     def __enter__(self) -> Self:
         return self
@@ -73,18 +75,18 @@ class Folder:
             os.close(fd)
 
     def file(self, path: str) -> tuple[int, os.stat_result]:
-        """A regular file with one name, open for reading; the caller closes the descriptor."""
+        """A regular file, with one name but for `hard_links`, open for reading; the caller closes the descriptor."""
         fd = _open(self.fd, path, _FILE)
         try:
             found = os.fstat(fd)
-            require_plain(found)
+            require_plain(found, hard_links=self.hard_links)
         except (OSError, Refused):
             os.close(fd)
             raise
         return fd, found
 
     def folder(self, path: str) -> Folder:
-        return Folder(_open(self.fd, path, _FOLDER))
+        return Folder(_open(self.fd, path, _FOLDER), hard_links=self.hard_links)
 
     def look(self, path: str) -> os.stat_result | None:
         """What stands there, a link itself and not its target; None: nothing."""
@@ -161,15 +163,15 @@ class Folder:
             os.unlink(name, dir_fd=self.fd)
 
 
-def require_plain(found: os.stat_result) -> None:
-    """Raise Refused for everything but a regular file with one name."""
+def require_plain(found: os.stat_result, *, hard_links: bool = False) -> None:
+    """Raise Refused for everything but a regular file with one name, or with several where `hard_links` may be."""
     if stat.S_ISDIR(found.st_mode):
         raise Refused(ProblemCode.IS_DIRECTORY)
     if stat.S_ISLNK(found.st_mode):
         raise Refused(ProblemCode.LINK)
     if not stat.S_ISREG(found.st_mode):
         raise Refused(ProblemCode.NOT_A_FILE, "it is a FIFO, a socket or a device")
-    if found.st_nlink > 1:
+    if found.st_nlink > 1 and not hard_links:
         raise Refused(ProblemCode.NOT_A_FILE, f"it is a hard link: {found.st_nlink} names share it")
 
 

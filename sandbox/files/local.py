@@ -58,12 +58,17 @@ class Ground:
 
 
 class LocalFiles:
-    """One thread's files. layout: its folders. share: of the thread's own folders."""
+    """One thread's files. layout: its folders, asked for at each use. share: of the thread's own folders."""
 
-    def __init__(self, layout: Layout, share: Share, ground: Ground) -> None:
-        self.layout = layout
+    def __init__(self, layout: Callable[[], Layout], share: Share, ground: Ground) -> None:
+        self._layout = layout
         self._share = share
         self._ground = ground
+
+    @property
+    def layout(self) -> Layout:
+        """The thread's folders as they are now."""
+        return self._layout()
 
     async def read_file(
         self, path: str, *, first_line: int = 1, last_line: int | None = None, max_bytes: int = 200_000
@@ -222,7 +227,7 @@ class LocalFiles:
         """A root, opened with the gateway's rights; everything below it is reached with those of the owner."""
         load_types()
         try:
-            top = Folder.at(root.host)
+            top = Folder.at(root.host, hard_links=root.hard_links)
         except OSError as error:
             raise SandboxError(f"{root.virtual} cannot be opened: {os.strerror(error.errno or 0)}") from error
         with top, acting_as(self._ground.owner):

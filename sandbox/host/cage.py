@@ -69,7 +69,8 @@ class HostCage:
         env = environment(setup.env, setup.limits, home=home, temporary=temporary, runtime=runtime)
         return LaunchSpec(
             argv=shell(translated(order.command, order.binds)),
-            env=tuple((env | {"TMPDIR": temporary}).items()),
+            # Nothing holds Python from leaving compiled modules beside the scripts of a skill.
+            env=tuple(({"PYTHONDONTWRITEBYTECODE": "1"} | env | {"TMPDIR": temporary}).items()),
             cwd=home,
             limits=setup.limits.of_process(memory=not setup.memory_bounded, full=order.full),
             more_tasks=None if setup.processes_bounded else setup.limits.processes,

@@ -14,7 +14,7 @@ from sandbox.files.searching import Bounds, hits_in
 from sandbox.paths import Place, absolute, locate, locate_all, shown
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from sandbox.files.patterns import Glob, LinePattern
 
@@ -38,6 +38,8 @@ class Drive:
         self._most_bytes = most_bytes
         self._most_entries = most_entries
         self._writes = 0
+        self.shows: frozenset[str] = frozenset()
+        """Folders of this machine whose files are shown, as they were at the last `show`; they count for nobody."""
 
     def place(self, path: str) -> Place:
         return locate(path, self.roots)
@@ -92,14 +94,30 @@ class Drive:
         more = len(data) - (len(found.data) if found else 0)
         if len(data) > self.largest_file:
             raise Refused(ProblemCode.TOO_LARGE, f"{len(data)} bytes; a file has at most {self.largest_file}")
-        if more > 0 and sum(len(file.data) for file in self.files.values()) + more > self._most_bytes:
+        own = [file for path, file in self.files.items() if not self._is_shown(path)]
+        if more > 0 and sum(len(file.data) for file in own) + more > self._most_bytes:
             raise Refused(ProblemCode.FULL, "the thread's share of the disk is used up")
-        if found is None and len(self.files) + len(self.folders) >= self._most_entries:
+        folders = sum(not self._is_shown(path) for path in self.folders)
+        if found is None and len(own) + folders >= self._most_entries:
             raise Refused(ProblemCode.FULL, "the thread has too many files")
         self.make_folders(virtual.rpartition("/")[0])
         self._writes += 1
         file = self.files[virtual] = MemoryFile(data, str(self._writes))
         return file
+
+    def show(self, places: Mapping[str, Mapping[str, MemoryFile]]) -> None:
+        """Show these folders, with their files by virtual path, in place of those that were shown before."""
+        self.files = {path: file for path, file in self.files.items() if not self._is_shown(path)}
+        self.folders = {path for path in self.folders if not self._is_shown(path)}
+        self.shows = frozenset(places)
+        for place, files in places.items():
+            self.make_folders(place)
+            for path, file in files.items():
+                self.make_folders(path.rpartition("/")[0])
+                self.files[path] = file
+
+    def _is_shown(self, path: str) -> bool:
+        return any(path == place or path.startswith(f"{place}/") for place in self.shows)
 
     def make_folders(self, virtual: str) -> None:
         self._require_no_file_above(virtual + "/")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from functools import partial
 from typing import TYPE_CHECKING
 
 from sandbox.base import (
@@ -30,13 +31,17 @@ from sandbox.files.patterns import Glob, LinePattern, split_glob
 from sandbox.files.problems import Refused
 from sandbox.memory.drive import Drive
 from sandbox.memory.shell import Shell
+from sandbox.memory.skills import read_skills
 from sandbox.output import Capture
 from sandbox.paths import shown
+from sandbox.skills import no_skills
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Mapping
+    from pathlib import Path
 
     from sandbox.memory.drive import MemoryFile
+    from sandbox.skills import SkillsOf
 
 MEGABYTE = 1 << 20
 HEAD = TAIL = 256 * 1024
@@ -44,11 +49,12 @@ HEAD = TAIL = 256 * 1024
 
 
 class MemorySandbox:
-    """Sandbox port. drive: its files, for whoever makes it."""
+    """Sandbox port. drive: its files, for whoever makes it. skills: the folders of skills."""
 
-    def __init__(self, thread_id: str, drive: Drive) -> None:
+    def __init__(self, thread_id: str, drive: Drive, skills: Callable[[], Mapping[str, Path]] = dict) -> None:
         self.id = sandbox_id(thread_id)
         self.drive = drive
+        self._skills = skills
         self._running: set[asyncio.Task[int]] = set()
         self._closed = False
 
@@ -57,6 +63,7 @@ class MemorySandbox:
     ) -> CommandResult:
         if self._closed:
             raise SandboxError("the sandbox is closed")
+        await self._look_at_skills(command)
         capture = Capture(HEAD, TAIL, on_output)
         begun = time.monotonic()
         running = asyncio.create_task(Shell(self.drive, capture.add).run(command), name="command in memory")
@@ -82,6 +89,7 @@ class MemorySandbox:
     async def read_file(
         self, path: str, *, first_line: int = 1, last_line: int | None = None, max_bytes: int = 200_000
     ) -> FileText | Problem:
+        await self._look_at_skills(path)
         try:
             lines = self.drive.lines(path, first_line, last_line, max_bytes)
             info = self._info(path, self.drive.file(path))
@@ -99,6 +107,7 @@ class MemorySandbox:
     async def fetch(
         self, path: str, write: Callable[[bytes], Awaitable[None]], *, max_bytes: int
     ) -> FileInfo | Problem:
+        await self._look_at_skills(path)
         try:
             file = self.drive.file(path, most=max_bytes)
         except Refused as refused:
@@ -125,6 +134,7 @@ class MemorySandbox:
         return Updated(info=self._info(path, file), replaced=count)
 
     async def list_dir(self, path: str, *, depth: int = 2, most: int = 1000) -> Entries | Problem:
+        await self._look_at_skills(path)
         try:
             entries = self.drive.listed(path, depth, most + 1)
         except Refused as refused:
@@ -132,6 +142,7 @@ class MemorySandbox:
         return Entries(entries=tuple(entries[:most]), more=len(entries) > most)
 
     async def glob(self, pattern: str, path: str = WORKSPACE, *, most: int = 200) -> Entries | Problem:
+        await self._look_at_skills(path, pattern)
         try:
             rest, start = split_glob(pattern, path)
             entries = self.drive.glob(Glob(rest), start, most + 1)
@@ -142,12 +153,20 @@ class MemorySandbox:
     async def grep(
         self, pattern: str, path: str = WORKSPACE, *, glob: str = "", ignore_case: bool = False, most: int = 100
     ) -> Hits | Problem:
+        await self._look_at_skills(path)
         try:
             names = Glob.of_names(glob) if glob else None
             hits = self.drive.grep(LinePattern(pattern, ignore_case=ignore_case), path, names, most + 1)
         except Refused as refused:
             return _problem(path, refused)
         return Hits(hits=tuple(hits[:most]), more=len(hits) > most)
+
+    async def _look_at_skills(self, *texts: str) -> None:
+        """Read them anew where one of these may be about them."""
+        if any(SKILLS in text or text.rstrip("/") in ("", "/mnt") for text in texts):
+            folders = self._skills()
+            if folders or self.drive.shows:
+                self.drive.show(await asyncio.to_thread(read_skills, folders))
 
     def _info(self, path: str, file: MemoryFile) -> FileInfo:
         return FileInfo(path=shown(self.drive.place(path).virtual), size=len(file.data), version=file.version)
@@ -166,8 +185,10 @@ def _problem(path: str, refused: Refused) -> Problem:
 class MemoryProvider:
     """SandboxProvider port. A thread's files are kept until it is forgotten or the process ends."""
 
-    def __init__(self, settings: SandboxSettings | None = None) -> None:
+    def __init__(self, settings: SandboxSettings | None = None, *, skills: SkillsOf = no_skills) -> None:
+        """skills: of a thread; what they hold is read whenever it is asked for."""
         self._settings = settings or SandboxSettings(use="memory")
+        self._skills = skills
         self._drives: dict[str, Drive] = {}
         self._held: dict[str, MemorySandbox] = {}
 
@@ -181,7 +202,8 @@ class MemoryProvider:
 
     async def acquire(self, thread_id: str) -> MemorySandbox:
         if thread_id not in self._held:
-            self._held[thread_id] = MemorySandbox(thread_id, self.drive(thread_id))
+            skills = partial(self._skills, thread_id)
+            self._held[thread_id] = MemorySandbox(thread_id, self.drive(thread_id), skills)
         return self._held[thread_id]
 
     def drive(self, thread_id: str) -> Drive:

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import uuid
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from pydantic import TypeAdapter
@@ -14,12 +15,15 @@ from sandbox.base import SandboxError, SandboxUnavailable, sandbox_id
 from sandbox.remote import wire
 from sandbox.remote.http import Http, not_understood
 from sandbox.remote.sandbox import RemoteSandbox
+from sandbox.remote.skills import SkillSender
+from sandbox.skills import no_skills
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from sandbox.base import Report
     from sandbox.config import SandboxSettings
+    from sandbox.skills import SkillsOf
 
 log = logging.getLogger(__name__)
 
@@ -27,20 +31,31 @@ _WELCOME = TypeAdapter(wire.Welcome)
 _ALIVE = 7
 _PROBE_SECONDS = 30.0
 _SHUTDOWN_SECONDS = 10.0
+_WITHOUT_SKILLS = "the sandbox server takes no skills: the agent cannot read or run those of this installation there"
 
 
 class RemoteProvider:
-    """SandboxProvider port. proxy and ca_file: as network.* says for settings.remote.url.
+    """SandboxProvider port. proxy and ca_file: as network.* says for settings.remote.url. skills: of a thread, on this
+    machine; they are sent.
 
     Raises SandboxUnavailable for settings that it cannot carry out.
     """
 
-    def __init__(self, settings: SandboxSettings, *, proxy: str | None = None, ca_file: Path | None = None) -> None:
+    def __init__(
+        self,
+        settings: SandboxSettings,
+        *,
+        proxy: str | None = None,
+        ca_file: Path | None = None,
+        skills: SkillsOf = no_skills,
+    ) -> None:
         if settings.mounts or settings.environment:
             raise SandboxUnavailable(
                 "sandbox.mounts and sandbox.environment mean nothing here", "the sandbox server has settings of its own"
             )
         self._http = Http(settings.remote, proxy=proxy, ca_file=ca_file)
+        self._skills = skills
+        self._takes_skills = False
         self._held: dict[str, asyncio.Task[RemoteSandbox]] = {}
 
     async def start(self) -> Report:
@@ -52,7 +67,8 @@ class RemoteProvider:
             await self.shutdown()
             raise SandboxUnavailable(str(error), error.hint) from error
         behind = f"files and commands are on another machine, held there by {report.provider}"
-        return replace(report, provider="remote", shortfalls=(behind, *report.shortfalls))
+        without = () if self._takes_skills else (_WITHOUT_SKILLS,)
+        return replace(report, provider="remote", shortfalls=(behind, *without, *report.shortfalls))
 
     async def _welcome(self) -> Report:
         said = await self._http.call("GET", "", again=True)
@@ -65,6 +81,7 @@ class RemoteProvider:
                 f"the sandbox server speaks version {welcome.version} of the contract, not {wire.VERSION}",
                 "install matching versions of both",
             )
+        self._takes_skills = welcome.skills
         return welcome.report
 
     async def _probe(self) -> None:
@@ -79,7 +96,7 @@ class RemoteProvider:
 
     async def acquire(self, thread_id: str) -> RemoteSandbox:
         if thread_id not in self._held:
-            made = RemoteSandbox(sandbox_id(thread_id), self._http)
+            made = self._sandbox(thread_id)
             self._held[thread_id] = asyncio.create_task(_opened(made), name="acquire a sandbox")
         opening = self._held[thread_id]
         try:
@@ -88,6 +105,12 @@ class RemoteProvider:
             if self._held.get(thread_id) is opening:
                 del self._held[thread_id]
             raise
+
+    def _sandbox(self, thread_id: str) -> RemoteSandbox:
+        identifier = sandbox_id(thread_id)
+        folders = partial(self._skills, thread_id)
+        sender = SkillSender(self._http, f"/sandboxes/{identifier}", folders) if self._takes_skills else None
+        return RemoteSandbox(identifier, self._http, sender)
 
     def get(self, thread_id: str) -> RemoteSandbox | None:
         opening = self._held.get(thread_id)

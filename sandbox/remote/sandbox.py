@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import binascii
+import logging
 import time
 import uuid
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -23,8 +24,11 @@ if TYPE_CHECKING:
 
     from sandbox.base import CommandResult, Entries, FileInfo, FileText, Hits, Updated
     from sandbox.remote.http import Http
+    from sandbox.remote.skills import SkillSender
 
 T = TypeVar("T")
+
+log = logging.getLogger(__name__)
 
 _GRACE_SECONDS = 60.0
 """What a command may take beyond its time until the server has said how it ended."""
@@ -36,8 +40,10 @@ _TAIL = 1000
 class RemoteSandbox:
     """Sandbox port. If the server no longer has the sandbox, it is made again: its files are still there."""
 
-    def __init__(self, identifier: str, http: Http) -> None:
+    def __init__(self, identifier: str, http: Http, skills: SkillSender | None = None) -> None:
+        """skills: sends those of the thread, None where the server takes none."""
         self._id = identifier
+        self._skills = skills
         self._http = http
         self._path = f"/sandboxes/{identifier}"
 
@@ -46,7 +52,12 @@ class RemoteSandbox:
         return self._id
 
     async def open(self) -> None:
-        """Make it on the server, or find it there. Idempotent."""
+        """Make it on the server, or find it there; it shows the skills that there are now. Idempotent."""
+        if self._skills is not None:
+            try:
+                await self._skills.send()
+            except Answered as error:
+                log.warning("skills were not sent to the sandbox server: %s %s", error, error.hint)
         await self._http.call("PUT", self._path, again=True)
 
     # Commands

@@ -5,12 +5,18 @@ All is JSON in ASCII, because a path may hold half a character, which has no UTF
 
 from __future__ import annotations
 
+import hashlib
 import json
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from sandbox.base import WORKSPACE, CommandResult, Entries, FileInfo, FileText, Hits, Problem, Report, Updated
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from sandbox.skill_files import SkillFile
 
 T = TypeVar("T")
 
@@ -18,6 +24,8 @@ VERSION = 1
 PREFIX = f"/v{VERSION}"
 SANDBOX_ID = r"[0-9a-f]{16}"
 COMMAND_ID = r"[0-9a-f]{32}"
+SKILLS_DIGEST = r"[0-9a-f]{64}"
+PLACE = r"[a-z][a-z0-9-]{0,31}"
 LINES = "application/x-ndjson"
 LONGEST_LINE = 16 << 20
 """In bytes; a command's result, with all of its output that is kept, is one line."""
@@ -85,11 +93,34 @@ class GrepBody(Body):
     most: int = 100
 
 
+class SkillsBody(Body):
+    """The places of skills that a sandbox has, each with the digest of its files (`digest_of`)."""
+
+    places: dict[Annotated[str, Field(pattern=f"^{PLACE}$")], Annotated[str, Field(pattern=f"^{SKILLS_DIGEST}$")]]
+
+
+class SkillFileBody(Body):
+    path: str = Field(description="Below the place")
+    content: str = Field(description="In base64")
+    executable: bool = False
+
+
+class SkillFilesBody(Body):
+    files: list[SkillFileBody]
+
+
+class Wanted(BaseModel):
+    """The digests whose files the server does not have."""
+
+    wanted: list[str]
+
+
 class Welcome(BaseModel):
-    """What a server says of itself."""
+    """What a server says of itself. skills: whether it takes them."""
 
     version: int
     report: Report
+    skills: bool = False
 
 
 class Error(BaseModel):
@@ -124,6 +155,15 @@ UPDATED = TypeAdapter(Updated)
 ENTRIES = TypeAdapter(Entries)
 HITS = TypeAdapter(Hits)
 PROBLEM = TypeAdapter(Problem)
+
+
+def digest_of(files: Mapping[str, SkillFile]) -> str:
+    """SHA-256 over the sorted paths, each with its kind and the SHA-256 of its content."""
+    whole = hashlib.sha256()
+    for path, file in sorted(files.items()):
+        kind = "x" if file.executable else "-"
+        whole.update(f"{hashlib.sha256(file.data).hexdigest()} {kind} {json.dumps(path)}\n".encode())
+    return whole.hexdigest()
 
 
 class Malformed(ValueError):

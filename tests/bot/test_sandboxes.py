@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pydantic import SecretStr
 
+from bot.identity import thread_folder
 from bot.sandboxes import Sandboxes
 from sandbox import providers
 from sandbox.base import FileInfo, Report, SandboxError, SandboxUnavailable
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 HERE = f"{__name__}:"
+TOKEN = SecretStr("t" * 32)
 
 
 class Own(MemoryProvider):
@@ -177,3 +179,26 @@ def test_a_name_that_this_version_does_not_have(tmp_path: Path) -> None:
     settings = SandboxSettings().model_copy(update={"use": "imaginary"})
     with pytest.raises(SandboxUnavailable, match="no provider imaginary"):
         providers.make(settings, site)
+
+
+async def test_a_forgotten_threads_files_are_gone_wherever_they_were(tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    for settings in ({"use": "off"}, {"use": f"{HERE}Own"}, {"use": f"{HERE}Unavailable"}):
+        sandboxes = await started(tmp_path, **settings)
+        folder = thread_folder(tmp_path, "thread")
+        (folder / "workspace" / "deep").mkdir(parents=True)
+        (folder / "workspace" / "deep" / "note").write_text("x")
+        (folder / "workspace" / "link").symlink_to(outside)
+        (folder / "workspace" / "deep").chmod(0)
+        for _ in range(2):
+            await sandboxes.forget("thread")
+        assert not folder.parent.exists()
+        assert outside.is_dir()
+        await sandboxes.shutdown(5)
+
+
+async def test_files_that_cannot_be_reached_are_not_taken_for_deleted(tmp_path: Path) -> None:
+    sandboxes = await started(tmp_path, use="remote", remote=RemoteSettings(url="http://127.0.0.1:9", token=TOKEN))
+    with pytest.raises(SandboxError, match="does not work"):
+        await sandboxes.forget("thread")

@@ -15,9 +15,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from sandbox.skills import SkillsOf
 
-def _make(folder_of: Callable[[str], Path]) -> BubblewrapProvider:
-    return BubblewrapProvider(SETTINGS, Workspaces(folder_of, SETTINGS), instance=f"contract-{uuid.uuid4().hex[:8]}")
+
+def _make(folder_of: Callable[[str], Path], skills: SkillsOf) -> BubblewrapProvider:
+    workspaces = Workspaces(folder_of, SETTINGS, skills=skills)
+    return BubblewrapProvider(SETTINGS, workspaces, instance=f"contract-{uuid.uuid4().hex[:8]}")
 
 
 def _missing() -> str:

@@ -16,18 +16,22 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-
-def _plain(folder_of: Callable[[str], Path]) -> DockerProvider:
-    return _make(DockerSettings(image=IMAGE, host=the_daemon().host), folder_of)
+    from sandbox.skills import SkillsOf
 
 
-def _all_in_one(folder_of: Callable[[str], Path]) -> DockerProvider:
+def _plain(folder_of: Callable[[str], Path], skills: SkillsOf) -> DockerProvider:
+    return _make(DockerSettings(image=IMAGE, host=the_daemon().host), folder_of, skills)
+
+
+def _all_in_one(folder_of: Callable[[str], Path], skills: SkillsOf) -> DockerProvider:
     daemon = the_daemon()
-    return _make(DockerSettings(image=all_in_one_image(daemon), host=daemon.host, api="all_in_one"), folder_of)
+    settings = DockerSettings(image=all_in_one_image(daemon), host=daemon.host, api="all_in_one")
+    return _make(settings, folder_of, skills)
 
 
-def _make(settings: DockerSettings, folder_of: Callable[[str], Path]) -> DockerProvider:
-    return DockerProvider(SETTINGS, settings, Workspaces(folder_of, SETTINGS), instance=uuid.uuid4().hex[:8])
+def _make(settings: DockerSettings, folder_of: Callable[[str], Path], skills: SkillsOf) -> DockerProvider:
+    workspaces = Workspaces(folder_of, SETTINGS, skills=skills)
+    return DockerProvider(SETTINGS, settings, workspaces, instance=uuid.uuid4().hex[:8])
 
 
 DOCKER = SandboxBench(_plain)

@@ -15,15 +15,18 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from sandbox.base import SandboxProvider
+    from sandbox.skills import SkillsOf
 
 AS_ROOT = os.geteuid() == 0
 REASON = "it runs no commands for root"
 
 
-def _make(folder_of: Callable[[str], Path]) -> SandboxProvider:
+def _make(folder_of: Callable[[str], Path], skills: SkillsOf) -> SandboxProvider:
     host = SETTINGS.host.model_copy(update={"allow_host_bash": not AS_ROOT})
     settings = SETTINGS.model_copy(update={"use": "host", "host": host})
-    return host_provider(settings, Workspaces(folder_of, settings), instance=f"contract-{uuid.uuid4().hex[:8]}")
+    workspaces = Workspaces(folder_of, settings, skills=skills)
+    return host_provider(settings, workspaces, instance=f"contract-{uuid.uuid4().hex[:8]}")
 
 
-HOST = SandboxBench(_make, lacks={Ability.COMMANDS: REASON, Ability.SHELL: REASON} if AS_ROOT else {})
+NOT_HELD = {Ability.HELD: "its commands are held by nothing"}
+HOST = SandboxBench(_make, lacks=NOT_HELD | ({Ability.COMMANDS: REASON, Ability.SHELL: REASON} if AS_ROOT else {}))

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from sandbox.skills import SkillsOf
+
 
 class FilesOnly(LocalSandbox):
     """Sandbox port without commands."""
@@ -26,8 +28,8 @@ class FilesOnly(LocalSandbox):
 class FilesOnlyProvider:
     """SandboxProvider port."""
 
-    def __init__(self, folder_of: Callable[[str], Path]) -> None:
-        self._workspaces = Workspaces(folder_of, SETTINGS)
+    def __init__(self, folder_of: Callable[[str], Path], skills: SkillsOf) -> None:
+        self._workspaces = Workspaces(folder_of, SETTINGS, skills=skills)
         self._held: dict[str, FilesOnly] = {}
 
     async def start(self) -> Report:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import uuid
 from typing import TYPE_CHECKING
 
 from pydantic import SecretStr
 
-from sandbox.memory.provider import MemoryProvider
 from sandbox.remote.config import RemoteSettings
 from sandbox.remote.provider import RemoteProvider
 from sandbox.remote.server.config import ListenSettings, ServerSettings
@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from sandbox.base import Report, Sandbox, SandboxProvider
+    from sandbox.base import Report, Sandbox
+    from sandbox.skills import SkillsOf
 
 TOKEN = SecretStr("a-token-of-the-tests")
 LACKS = {Ability.HOST_FOLDERS: "its files are on another machine"}
@@ -27,19 +28,24 @@ LACKS = {Ability.HOST_FOLDERS: "its files are on another machine"}
 class Served:
     """SandboxProvider port: the client, with a server of its own that starts and stops with it."""
 
-    def __init__(
-        self, folder_of: Callable[[str], Path], make: Callable[[Callable[[str], Path]], SandboxProvider]
-    ) -> None:
-        settings = ServerSettings(
-            token=TOKEN, data_dir=folder_of("server").parent, listen=ListenSettings(port=0), sandbox=SETTINGS
+    def __init__(self, folder_of: Callable[[str], Path], skills: SkillsOf, behind: str) -> None:
+        self.service = Service(
+            ServerSettings(
+                token=TOKEN,
+                data_dir=folder_of("server").parent,
+                instance=f"contract-{uuid.uuid4().hex[:8]}",
+                listen=ListenSettings(port=0),
+                sandbox=SETTINGS.model_copy(update={"use": behind}),
+            )
         )
-        self.service = Service(settings, make(lambda sandbox: settings.data_dir / "sandboxes" / sandbox / "user-data"))
+        self._skills = skills
         self._client: RemoteProvider | None = None
 
     async def start(self) -> Report:
         await self.service.start()
         remote = RemoteSettings(url=f"http://{self.service.address}", token=TOKEN)
-        self._client = RemoteProvider(SETTINGS.model_copy(update={"use": "remote", "remote": remote}))
+        settings = SETTINGS.model_copy(update={"use": "remote", "remote": remote})
+        self._client = RemoteProvider(settings, skills=self._skills)
         return await self._client.start()
 
     @property
@@ -65,9 +71,9 @@ class Served:
 
 
 REMOTE_MEMORY = SandboxBench(
-    lambda folder_of: Served(folder_of, lambda _: MemoryProvider(SETTINGS)),
+    lambda folder_of, skills: Served(folder_of, skills, "memory"),
     lacks={**LACKS, Ability.SHELL: "its commands are interpreted"},
 )
 REMOTE_BUBBLEWRAP = SandboxBench(
-    lambda folder_of: Served(folder_of, BUBBLEWRAP.make), lacks=LACKS, missing=BUBBLEWRAP.missing
+    lambda folder_of, skills: Served(folder_of, skills, "bubblewrap"), lacks=LACKS, missing=BUBBLEWRAP.missing
 )

@@ -26,7 +26,11 @@ def sandbox_bench(request: pytest.FixtureRequest) -> SandboxBench:
 
 @pytest.fixture
 async def sandbox_provider(sandbox_bench: SandboxBench, tmp_path: Path) -> AsyncIterator[SandboxProvider]:
-    made = sandbox_bench.make(lambda thread_id: tmp_path / thread_id / "user-data")
+    shared = {place: tmp_path / "skills" / place for place in ("public", "custom")}
+    made = sandbox_bench.make(
+        lambda thread_id: tmp_path / thread_id / "user-data",
+        lambda thread_id: shared | {"mine": tmp_path / "users" / thread_id},
+    )
     await made.start()
     yield made
     await made.shutdown()

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from sandbox.base import SandboxProvider
+    from sandbox.skills import SkillsOf
 
 SETTINGS = SandboxSettings(limits=SandboxLimits(file_mb=4, disk_mb=16, inodes=400, free_disk_mb=1))
 """Small limits, so that tests can reach them. A provider of a bench is made with these."""
@@ -29,6 +30,8 @@ class Ability(StrEnum):
     COMMANDS = "commands"
     SHELL = "shell"
     """The commands are a real shell's, and its processes can be seen from this machine."""
+    HELD = "commands that are held"
+    """What commands must not change they cannot change."""
     HOST_FOLDERS = "host folders"
     """The files are in the thread's folders on this machine."""
     OWN_FILES = "files of its own"
@@ -37,12 +40,13 @@ class Ability(StrEnum):
 
 @dataclass(frozen=True)
 class SandboxBench:
-    """make: a provider that has not started, for a function from thread id to the thread's user-data folder.
+    """make: a provider that has not started, for functions from thread id to the thread's user-data folder and to its
+    folders of skills.
 
     lacks: abilities that it does not have, each with the reason. missing: why it cannot run on this machine, or "".
     """
 
-    make: Callable[[Callable[[str], Path]], SandboxProvider]
+    make: Callable[[Callable[[str], Path], SkillsOf], SandboxProvider]
     lacks: Mapping[Ability, str] = field(default_factory=dict)
     missing: Callable[[], str] = str
 

@@ -11,7 +11,7 @@ from tests.contracts.bench_remote import REMOTE_BUBBLEWRAP, REMOTE_MEMORY
 from tests.contracts.sandbox_bench import SETTINGS, Ability, SandboxBench
 
 MEMORY = SandboxBench(
-    lambda folder_of: MemoryProvider(SETTINGS),
+    lambda folder_of, skills: MemoryProvider(SETTINGS, skills=skills),
     lacks={
         Ability.SHELL: "its commands are interpreted in this process",
         Ability.HOST_FOLDERS: "its files are in memory",

@@ -108,6 +108,14 @@ async def test_a_forgotten_thread_is_held_no_longer_and_can_begin_again(sandbox_
     assert isinstance(await (await sandbox_provider.acquire("thread")).write_file("new.txt", "new"), FileInfo)
 
 
+async def test_a_thread_that_was_never_there_can_be_forgotten_and_one_twice(sandbox_provider: SandboxProvider) -> None:
+    await sandbox_provider.forget("nobody")
+    await sandbox_provider.acquire("thread")
+    for _ in range(2):
+        await sandbox_provider.forget("thread")
+    assert sandbox_provider.get("thread") is None
+
+
 async def test_shutting_down_twice_is_fine(sandbox_provider: SandboxProvider) -> None:
     await sandbox_provider.acquire("thread")
     await sandbox_provider.shutdown()

@@ -30,7 +30,8 @@ PROVIDERS = {"bubblewrap": BubblewrapProvider, "landlock": LandlockProvider, "ho
 
 class Orders(TypedDict):
     """provider: "none" runs the commands in `data`, held by nothing but the user. commands: with their time-outs.
-    delete: the thread's folders at the end. runtime: a folder for /opt/antler, or ""."""
+    delete: the thread's folders at the end. runtime: a folder for /opt/antler, or "". Skills are seen where there are
+    some below `data`."""
 
     provider: str
     data: str
@@ -57,7 +58,8 @@ def instance_of(data: str) -> str:
 async def held(orders: Orders) -> Answer:
     settings = SandboxSettings.model_validate(orders["settings"])
     folder = Path(orders["data"])
-    workspaces = Workspaces(lambda thread: folder / "threads" / thread / "user-data", settings)
+    skills = {"public": folder / "skills" / "public", "mine": folder / "users" / "t" / "skills"}
+    workspaces = Workspaces(lambda thread: folder / "threads" / thread / "user-data", settings, skills=lambda _: skills)
     try:
         runtime = Path(orders["runtime"]) if orders["runtime"] else None
         make = PROVIDERS[orders["provider"]]

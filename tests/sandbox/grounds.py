@@ -33,7 +33,8 @@ def local_files(
     threads = FileThreads()
     share = Share(Usage, most_bytes=LARGE, most_inodes=LARGE, largest_file=1 << 24, keep_free=keep_free)
     ground = Ground(threads=threads, locks=PathLocks(), disk=Disk(1 << 24, keep_free), bounds=bounds)
+    layout = Layout(roots)
     try:
-        yield LocalFiles(Layout(roots), share, ground)
+        yield LocalFiles(lambda: layout, share, ground)
     finally:
         threads.close()

@@ -71,9 +71,12 @@ async def made(tmp_path: Path) -> AsyncIterator[Callable[..., Workspaces]]:
 
     def make(**more: object) -> Workspaces:
         settings = SandboxSettings(**{"limits": LIMITS, **more})  # type: ignore[arg-type]
-        skills = tmp_path / "skills"
-        skills.mkdir(exist_ok=True)
-        all_made.append(Workspaces(lambda thread: tmp_path / "threads" / thread / "user-data", settings, skills=skills))
+        skills = {"public": tmp_path / "skills" / "public", "mine": tmp_path / "skills" / "mine"}
+        all_made.append(
+            Workspaces(
+                lambda thread: tmp_path / "threads" / thread / "user-data", settings, skills=lambda thread: skills
+            )
+        )
         return all_made[-1]
 
     yield make
@@ -205,7 +208,7 @@ async def test_mounts_are_seen_as_they_are_set(made: Callable[..., Workspaces], 
         (tmp_path / name).mkdir()
         (tmp_path / name / "a.txt").write_text(name)
         os.chmod(tmp_path / name, 0o777)
-    (tmp_path / "skills" / "x").mkdir(parents=True)
+    (tmp_path / "skills" / "public" / "x").mkdir(parents=True)
     mounts = (
         MountSettings(path="/mnt/docs", host=tmp_path / "docs"),
         MountSettings(path="/mnt/shared", host=tmp_path / "shared", read_only=False),
@@ -227,14 +230,31 @@ async def test_mounts_are_seen_as_they_are_set(made: Callable[..., Workspaces], 
         "/mnt/shared",
         "/mnt/shared/a.txt",
         "/mnt/shared/new",
-        SKILLS,
-        f"{SKILLS}/x",
+        f"{SKILLS}/public",
+        f"{SKILLS}/public/x",
         OUTPUTS,
         UPLOADS,
         WORKSPACE,
     ]
     assert files.layout.mask(f"{tmp_path}/docs/a.txt") == "/mnt/docs/a.txt"
     assert str(tmp_path) not in files.layout.mask(f"{tmp_path}/threads/t/user-data/outputs and {tmp_path}/threads/t")
+
+
+async def test_a_place_of_skills_comes_and_goes_while_the_files_are_open(
+    made: Callable[..., Workspaces], tmp_path: Path
+) -> None:
+    files = await made().open("t")
+    mine = tmp_path / "skills" / "mine"
+    mine.mkdir(parents=True)
+    (mine / "SKILL.md").write_text("# Mine")
+    assert isinstance(await files.read_file(f"{SKILLS}/mine/SKILL.md"), FileText)
+    assert files.layout.mask(f"{mine}/SKILL.md") == f"{SKILLS}/mine/SKILL.md"
+    mine.rename(tmp_path / "elsewhere")
+    answer = await files.read_file(f"{SKILLS}/mine/SKILL.md")
+    assert isinstance(answer, Problem)
+    assert answer.code is ProblemCode.OUTSIDE
+    mine.symlink_to(tmp_path / "elsewhere")  # as an operator may have it
+    assert isinstance(await files.read_file(f"{SKILLS}/mine/SKILL.md"), FileText)
 
 
 async def test_a_mount_that_is_not_there_stops_the_start(made: Callable[..., Workspaces], tmp_path: Path) -> None:

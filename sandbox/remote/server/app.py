@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from sandbox.base import CommandResult, Entries, Report, Sandbox, Updated
     from sandbox.remote.server.config import ServerLimits
     from sandbox.remote.server.rooms import Rooms
+    from sandbox.remote.server.skills import SkillStore
 
 B = TypeVar("B", bound=wire.Body)
 T = TypeVar("T")
@@ -45,10 +46,11 @@ _CHUNK = 1 << 20
 
 
 class Api:
-    """report: of the provider behind `rooms`, which is told to everybody with the token."""
+    """report: of the provider behind `rooms`, which is told to everybody with the token. skills: what it shows."""
 
-    def __init__(self, rooms: Rooms, report: Report, token: str, limits: ServerLimits) -> None:
+    def __init__(self, rooms: Rooms, skills: SkillStore, report: Report, token: str, limits: ServerLimits) -> None:
         self._rooms = rooms
+        self._skills = skills
         self._report = report
         self._token = token.encode()
         self._limits = limits
@@ -67,6 +69,8 @@ class Api:
                 web.get(one, self._find, allow_head=False),
                 web.delete(one, self._destroy),
                 web.post(f"{one}/release", self._release),
+                web.put(f"{one}/skills", self._show_skills),
+                web.put(f"{wire.PREFIX}/skills/{{digest:{wire.SKILLS_DIGEST}}}", self._keep_skills),
                 web.post(command, self._execute),
                 web.delete(command, self._cancel),
                 web.post(f"{one}/files/read", self._file(wire.ReadBody, wire.FILE_TEXT, _read)),
@@ -113,7 +117,7 @@ class Api:
     # Sandboxes
 
     async def _welcome(self, request: web.Request) -> web.Response:
-        welcome = wire.Welcome(version=wire.VERSION, report=self._report)
+        welcome = wire.Welcome(version=wire.VERSION, report=self._report, skills=True)
         return answered(welcome.model_dump(mode="json"))
 
     async def _list(self, request: web.Request) -> web.Response:
@@ -136,6 +140,18 @@ class Api:
 
     async def _destroy(self, request: web.Request) -> web.Response:
         await self._rooms.destroy(request.match_info["sandbox"])
+        self._skills.forget(request.match_info["sandbox"])
+        return web.Response(status=204)
+
+    # Skills
+
+    async def _show_skills(self, request: web.Request) -> web.Response:
+        body = await _body(request, _SKILLS)
+        wanted = await self._skills.tell(request.match_info["sandbox"], body.places)
+        return answered(wire.Wanted(wanted=wanted).model_dump())
+
+    async def _keep_skills(self, request: web.Request) -> web.Response:
+        await self._skills.put(request.match_info["digest"], await _body(request, _SKILL_FILES))
         return web.Response(status=204)
 
     # Commands
@@ -200,6 +216,8 @@ class Api:
 
 _COMMAND = TypeAdapter(wire.CommandBody)
 _FETCH = TypeAdapter(wire.FetchBody)
+_SKILLS = TypeAdapter(wire.SkillsBody)
+_SKILL_FILES = TypeAdapter(wire.SkillFilesBody)
 
 
 def _read(sandbox: Sandbox, body: wire.ReadBody) -> Awaitable[FileText | Problem]:

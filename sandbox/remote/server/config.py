@@ -54,7 +54,9 @@ class ServerSettings(Section):
     tls: TlsSettings | None = Field(
         default=None, description="Without it the token and all files are sent in the clear"
     )
-    skills: Path | None = Field(default=None, description="The folder of the skills on this machine")
+    skills: Path | None = Field(
+        default=None, description="A folder with public/ and custom/, shown where the client sends none"
+    )
     sandbox: SandboxSettings = Field(
         default=SandboxSettings(), description="The provider behind it, as in Antler's own"
     )

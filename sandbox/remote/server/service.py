@@ -12,6 +12,7 @@ from sandbox.base import SandboxUnavailable
 from sandbox.providers import Site, make
 from sandbox.remote.server.app import Api
 from sandbox.remote.server.rooms import Rooms
+from sandbox.remote.server.skills import SkillStore
 from sandbox.runtime import DEFAULT_FOLDER
 from sandbox.workspace import Workspaces
 
@@ -26,18 +27,20 @@ _KEPT_SECONDS = 60.0
 
 
 class Service:
-    """provider: in place of the one that the settings name."""
+    """provider: in place of the one that the settings name, with the skills that itself has."""
 
     def __init__(self, settings: ServerSettings, provider: SandboxProvider | None = None) -> None:
         self._settings = settings
         self._workspaces = Workspaces(self._folder_of, settings.sandbox)
+        own = {place: settings.skills / place for place in ("public", "custom")} if settings.skills else {}
+        self._skills = SkillStore(settings.data_dir / "skills", own)
         self._provider = provider or make(
             settings.sandbox,
             Site(
                 folder_of=self._folder_of,
                 instance=settings.instance,
                 runtime=settings.sandbox.runtime or DEFAULT_FOLDER,
-                skills=settings.skills,
+                skills=self._skills.of,
             ),
         )
         self._rooms = Rooms(
@@ -53,7 +56,7 @@ class Service:
         tls = await asyncio.to_thread(self._tls)
         await asyncio.to_thread(self._settings.data_dir.mkdir, 0o700, parents=True, exist_ok=True)
         report = await self._provider.start()
-        api = Api(self._rooms, report, self._settings.token.get_secret_value(), self._settings.limits)
+        api = Api(self._rooms, self._skills, report, self._settings.token.get_secret_value(), self._settings.limits)
         self._runner = web.AppRunner(
             api.app(),
             access_log=None,

@@ -54,6 +54,7 @@ class Gateway:
     providers: list[DockerProvider] = field(default_factory=list)
     report: Report | None = None
     runtime: Path | None = None
+    skills: dict[str, Path] = field(default_factory=dict)
 
     def folder(self, thread_id: str) -> Path:
         return self.data / "threads" / thread_id / "user-data"
@@ -64,7 +65,7 @@ class Gateway:
         """A provider that has not been started. settings: of the sandbox. docker: of the section docker."""
         common = SandboxSettings.model_validate({"limits": {"free_disk_mb": 1}} | (settings or {}))
         own = DockerSettings.model_validate({"image": IMAGE, "host": self.daemon.host} | docker)
-        workspaces = Workspaces(self.folder, common)
+        workspaces = Workspaces(self.folder, common, skills=lambda _: self.skills)
         provider = DockerProvider(common, own, workspaces, instance=self.instance, runtime=self.runtime, now=now)
         self.providers.append(provider)
         return provider

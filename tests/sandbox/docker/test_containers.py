@@ -82,6 +82,22 @@ async def test_one_of_another_folder_is_replaced(gateway: Gateway) -> None:
     assert gateway.containers() != made
 
 
+async def test_it_is_replaced_where_a_place_of_skills_has_come_and_only_there(gateway: Gateway) -> None:
+    gateway.skills = {"public": gateway.data / "public", "mine": gateway.data / "mine"}
+    gateway.skills["public"].mkdir()
+    provider = await gateway.start()
+    made = []
+    for come in (None, gateway.skills["public"] / "x", gateway.skills["mine"]):
+        if come is not None:
+            come.mkdir()
+        await provider.acquire("thread")
+        made.append(gateway.containers())
+        await provider.release("thread")
+    after = await gateway.start()
+    await after.acquire("thread")
+    assert made[0] == made[1] != made[2] == gateway.containers()
+
+
 async def test_a_strangers_container_of_that_name_is_left_alone(gateway: Gateway) -> None:
     provider = await gateway.start()
     taken = name(gateway, "thread")

@@ -11,7 +11,7 @@ import pytest
 from sandbox.base import SKILLS, WORKSPACE, sandbox_id
 from sandbox.cage import Bind
 from sandbox.config import SandboxLimits
-from sandbox.docker.plan import CONFIG, FOLDER, INSTANCE, SANDBOX, Plan
+from sandbox.docker.plan import CONFIG, FOLDER, INSTANCE, PLACES, SANDBOX, Plan
 from sandbox.policy import Limits
 
 PLAN = Plan(
@@ -41,6 +41,7 @@ def test_name_and_labels_find_it_again() -> None:
         SANDBOX: sandbox_id("thread"),
         CONFIG: PLAN.digest(),
         FOLDER: str(FOLDER_HERE),
+        PLACES: "",
     }
 
 

@@ -15,6 +15,7 @@ from sandbox.remote import wire
 from sandbox.remote.server.app import STATUS, Api
 from sandbox.remote.server.config import ServerLimits
 from sandbox.remote.server.rooms import Rooms
+from sandbox.remote.server.skills import SkillStore
 
 DOCUMENT: dict[str, Any] = yaml.safe_load(Path(wire.__file__).with_name("openapi.yaml").read_text())
 SCHEMAS: dict[str, Any] = DOCUMENT["components"]["schemas"]
@@ -27,6 +28,8 @@ BODIES = {
     "list": wire.ListBody,
     "glob": wire.GlobBody,
     "grep": wire.GrepBody,
+    "show_skills": wire.SkillsBody,
+    "keep_skills": wire.SkillFilesBody,
 }
 OF_THE_SERVER_ONLY = {"Open", "Opened", "Found", "Refused"}
 
@@ -38,7 +41,7 @@ async def _nothing(_sandbox: str) -> None:
 def routes() -> set[tuple[str, str]]:
     rooms = Rooms(MemoryProvider(), _nothing, sandboxes=1, commands=1)
     report = base.Report(provider="memory", isolation=base.Isolation.FULL, bash=True)
-    app = Api(rooms, report, "token", ServerLimits()).app()
+    app = Api(rooms, SkillStore(Path("skills"), {}), report, "token", ServerLimits()).app()
     return {(route.method.lower(), route.resource.canonical) for route in app.router.routes() if route.resource}
 
 
@@ -52,7 +55,7 @@ def test_every_route_is_documented_and_there_are_no_others() -> None:
 def test_the_schemas_are_those_of_the_code() -> None:
     kinds: list[Any] = [
         *BODIES.values(),
-        *(wire.Welcome, wire.Failed, wire.Event),
+        *(wire.Welcome, wire.Failed, wire.Event, wire.Wanted),
         *(base.CommandResult, base.FileText, base.FileInfo, base.Updated, base.Entries, base.Hits, base.Problem),
     ]
     inputs = [(kind.__name__, "validation", TypeAdapter(kind)) for kind in kinds]
@@ -75,7 +78,7 @@ def test_every_body_is_named_where_it_is_asked_for(operation: str) -> None:
         each["operationId"]: each
         for path in DOCUMENT["paths"].values()
         for method, each in path.items()
-        if method == "post" and "requestBody" in each
+        if method != "parameters" and "requestBody" in each
     }
     schema = operations[operation]["requestBody"]["content"]["application/json"]["schema"]
     assert schema == {"$ref": f"#/components/schemas/{BODIES[operation].__name__}"}

@@ -1,0 +1,118 @@
+"""The skills that clients sent, each state of a place in a folder named by its digest; shown to sandboxes read-only.
+
+Used by app.py, and by the provider behind the server, which asks it what to show.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+import os
+import secrets
+import shutil
+from collections import OrderedDict
+from typing import TYPE_CHECKING
+
+from sandbox.base import SandboxError
+from sandbox.remote import wire
+from sandbox.skill_files import SkillFile
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+MOST_KEPT = 500
+"""States of places on disk; of those that no known sandbox shows the longest unused go."""
+MOST_SANDBOXES = 10_000
+"""Whose places are known; a client tells them before each use."""
+
+
+class SkillStore:
+    """folder: where they are kept. own: this machine's, for sandboxes whose client sends none of that place."""
+
+    def __init__(self, folder: Path, own: Mapping[str, Path]) -> None:
+        self._folder = folder
+        self._own = dict(own)
+        self._places: OrderedDict[str, dict[str, str]] = OrderedDict()
+        self._writing = asyncio.Lock()
+
+    def of(self, sandbox: str) -> Mapping[str, Path]:
+        """What a sandbox shows, by place."""
+        sent = self._places.get(sandbox, {})
+        return self._own | {place: self._folder / digest for place, digest in sent.items()}
+
+    async def tell(self, sandbox: str, places: Mapping[str, str]) -> list[str]:
+        """What a sandbox shall show; the digests that are to be sent."""
+        self._places[sandbox] = dict(places)
+        self._places.move_to_end(sandbox)
+        if len(self._places) > MOST_SANDBOXES:
+            self._places.popitem(last=False)
+        return await asyncio.to_thread(self._missing, set(places.values()))
+
+    def forget(self, sandbox: str) -> None:
+        self._places.pop(sandbox, None)
+
+    async def put(self, digest: str, body: wire.SkillFilesBody) -> None:
+        """Keep the files of a digest. Idempotent. Raises wire.Malformed where they are not those, SandboxError."""
+        files = await asyncio.to_thread(_decoded, body)
+        if await asyncio.to_thread(wire.digest_of, files) != digest:
+            raise wire.Malformed("the files are not those of the digest")
+        async with self._writing:
+            try:
+                await asyncio.to_thread(self._keep, digest, files)
+            except OSError as error:
+                raise SandboxError(f"skills cannot be kept: {os.strerror(error.errno or 0).lower()}") from error
+
+    def _missing(self, digests: set[str]) -> list[str]:
+        missing = []
+        for digest in sorted(digests):
+            try:
+                os.utime(self._folder / digest)  # it is used
+            except FileNotFoundError:
+                missing.append(digest)
+        return missing
+
+    def _keep(self, digest: str, files: Mapping[str, SkillFile]) -> None:
+        target = self._folder / digest
+        if target.exists():
+            return
+        new = self._folder / f".{secrets.token_hex(8)}"
+        new.mkdir(parents=True)
+        try:
+            for path, file in files.items():
+                _write(new / path, file)
+            for folder, _, _ in os.walk(new):
+                os.chmod(folder, 0o755)
+            new.rename(target)
+        finally:
+            shutil.rmtree(new, ignore_errors=True)
+        self._prune()
+
+    def _prune(self) -> None:
+        used = {digest for places in tuple(self._places.values()) for digest in places.values()}
+        kept = [entry for entry in os.scandir(self._folder) if not entry.name.startswith(".")]
+        idle = sorted((entry.stat().st_mtime, entry.name) for entry in kept if entry.name not in used)
+        for _, name in idle[: max(0, len(kept) - MOST_KEPT)]:
+            shutil.rmtree(self._folder / name)
+
+
+def _write(path: Path, file: SkillFile) -> None:
+    """Readable by whoever commands run as, whatever the umask."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(file.data)
+    path.chmod(0o755 if file.executable else 0o644)
+
+
+def _decoded(body: wire.SkillFilesBody) -> dict[str, SkillFile]:
+    files = {}
+    for file in body.files:
+        parts = file.path.split("/")
+        if "\0" in file.path or any(part in ("", ".", "..") for part in parts):
+            raise wire.Malformed("a file's path leads elsewhere")
+        try:
+            data = base64.b64decode(file.content, validate=True)
+        except (binascii.Error, ValueError):
+            raise wire.Malformed("content is no base64") from None
+        files[file.path] = SkillFile(data=data, executable=file.executable, version="")
+    return files

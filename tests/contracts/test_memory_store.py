@@ -1,0 +1,79 @@
+"""What `MemoryStore` promises, wherever memories are kept: in memory, in files, in either database."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import pytest
+
+from bot.clock import SystemClock
+from bot.store import Store
+from bot.store.memories import StoreMemories
+from harness.memory.files import FileMemoryStore
+from harness.memory.model import Fact, Memory
+from harness.memory.port import InMemoryStore
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+    from harness.memory.port import MemoryStore
+
+ANN, HOSTILE = "telegram:7", "telegram:../\u00e9/%2e%2e\n" + "x" * 300
+NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
+
+
+@pytest.fixture(params=["memory", "files", "sqlite", pytest.param("postgresql", marks=pytest.mark.postgres)])
+async def kept(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[MemoryStore]:
+    if request.param == "memory":
+        yield InMemoryStore()
+    elif request.param == "files":
+        yield FileMemoryStore(tmp_path / "users")
+    else:
+        file = f"sqlite:///{tmp_path}/antler.db"
+        store = await Store.open(
+            file if request.param == "sqlite" else request.getfixturevalue("postgres").database(), clock=SystemClock()
+        )
+        try:
+            yield StoreMemories(store, SystemClock())
+        finally:
+            await store.close()
+
+
+def memory(*texts: str) -> Memory:
+    facts = [
+        Fact(id=f"fact{number}", content=text, category="context", confidence=0.9, created_at=NOW, said_by=ANN)
+        for number, text in enumerate(texts)
+    ]
+    return Memory(last_updated=NOW, facts=tuple(facts))
+
+
+async def test_each_owner_has_one_of_their_own(kept: MemoryStore) -> None:
+    assert await kept.load(ANN) == Memory()
+    await kept.save(ANN, memory("likes pears", "喜欢梨"))
+    await kept.save(HOSTILE, memory("likes figs"))
+    await kept.save(ANN, memory("likes plums"))
+    assert await kept.load(ANN) == memory("likes plums")
+    assert await kept.load(HOSTILE) == memory("likes figs")
+    assert await kept.load(ANN.upper()) == Memory()
+
+
+async def test_the_list_says_of_whom_there_is_one_and_not_what(kept: MemoryStore) -> None:
+    assert await kept.owners() == []
+    await kept.save(HOSTILE, memory("likes figs"))
+    await kept.save(ANN, memory("likes pears"))
+    listed = await kept.owners()
+    assert [stored.owner for stored in listed] == sorted([ANN, HOSTILE])
+    assert [stored.size for stored in listed if stored.owner == ANN] == [len(memory("likes pears").to_json().encode())]
+    assert all(stored.updated_at is not None for stored in listed)
+
+
+async def test_what_is_deleted_is_gone(kept: MemoryStore) -> None:
+    await kept.save(ANN, memory("likes pears"))
+    await kept.save(HOSTILE, memory("likes figs"))
+    assert await kept.delete(ANN)
+    assert not await kept.delete(ANN)
+    assert await kept.load(ANN) == Memory()
+    assert await kept.load(HOSTILE) == memory("likes figs")
+    assert [stored.owner for stored in await kept.owners()] == [HOSTILE]
