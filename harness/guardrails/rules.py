@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from harness.guardrails.commands import all_fit, one_fits, one_may_fit, read
 from harness.guardrails.patterns import fits_anywhere, fits_glob, fits_whole
 from harness.guardrails.port import Verdict
+from harness.guardrails.proposals import PROPOSES
 from harness.mcp.names import MCP
 from sandbox.base import Isolation
 
@@ -23,6 +24,7 @@ SHELL = "bash"
 UNREADABLE = "The command cannot be read for sure, so no rule can decide on it."
 ON_THE_HOST = "Commands are not isolated on this machine."
 DESTRUCTIVE = "Its server says that it may change or delete things."
+CHANGES_ITSELF = "It would change what I do in later conversations."
 DENIED = "The rules of this gateway do not allow it."
 NO_COMMAND = ""
 
@@ -59,7 +61,10 @@ class Rules:
 
 
 def built_in(request: GuardRequest) -> Verdict | None:
-    """Commands that nothing holds are asked for, and servers' tools that may do harm. None: no opinion."""
+    """Commands that nothing holds are asked for, servers' tools that may do harm, and changes of skills. None: no
+    opinion."""
+    if request.metadata.get(PROPOSES):
+        return Verdict("ask", CHANGES_ITSELF)
     if request.tool == SHELL and request.isolation == Isolation.NONE:
         return Verdict("ask", ON_THE_HOST)
     about = request.metadata.get(MCP)

@@ -12,7 +12,7 @@ import re
 import unicodedata
 from typing import TYPE_CHECKING, Any
 
-from harness.messages import clean_text
+from harness.cleaned import clean_text
 from harness.tools.lines import masked
 
 if TYPE_CHECKING:
@@ -20,6 +20,10 @@ if TYPE_CHECKING:
 
 LONGEST = 1500
 """Characters of all arguments together."""
+LONGEST_PROPOSAL = 14_000
+MOST_PROPOSAL_LINES = 1000
+ROOM, ROOM_LINES = 2000, 20
+"""What may stand in front of what would change."""
 TAIL = 300
 MOST_BLANKS = 8
 MOST_LINES = 40
@@ -51,6 +55,17 @@ def shown_arguments(tool: str, args: Mapping[str, Any]) -> str:
     else:
         text = "\n".join(_lines(args))
     return _cut(text)
+
+
+def shown_proposal(text: str) -> str:
+    """What a call says that it would change, fit for a code block; only a very long one is cut."""
+    return _cut(_safe(text), LONGEST_PROPOSAL, MOST_PROPOSAL_LINES)
+
+
+def shows_whole(text: str) -> bool:
+    """Whether nothing of such a text is left out, with all signs written out that have to be."""
+    safe = _safe(text)
+    return len(safe) <= LONGEST_PROPOSAL - ROOM and safe.count("\n") < MOST_PROPOSAL_LINES - ROOM_LINES
 
 
 def about(tool: str, args: Mapping[str, Any]) -> str:
@@ -113,12 +128,12 @@ def _written_out(sign: str) -> str:
     return f"\\u{{{ord(sign):04X}}}"
 
 
-def _cut(text: str) -> str:
+def _cut(text: str, longest: int = LONGEST, most_lines: int = MOST_LINES) -> str:
     lines = text.split("\n")
-    if len(lines) > MOST_LINES:
-        left_out = lines[MOST_LINES - 5 : -4]
+    if len(lines) > most_lines:
+        left_out = lines[most_lines - 5 : -4]
         count = sum(map(len, left_out)) + len(left_out)
-        text = "\n".join([*lines[: MOST_LINES - 5], f"… +{count} chars …", *lines[-4:]])
-    if len(text) <= LONGEST:
+        text = "\n".join([*lines[: most_lines - 5], f"… +{count} chars …", *lines[-4:]])
+    if len(text) <= longest:
         return text
-    return f"{text[: LONGEST - TAIL]}\n… +{len(text) - LONGEST} chars …\n{text[-TAIL:]}"
+    return f"{text[: longest - TAIL]}\n… +{len(text) - longest} chars …\n{text[-TAIL:]}"

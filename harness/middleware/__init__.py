@@ -6,7 +6,7 @@ a millisecond and two commits per turn. So Summarization has the only one.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from harness.middleware.budget import BudgetStop
@@ -23,16 +23,19 @@ from harness.middleware.loop import LoopDetection
 from harness.middleware.report import RunReport
 from harness.middleware.sandbox_audit import SandboxAudit
 from harness.middleware.sightless import Sightless
+from harness.middleware.skill_list import SkillList
+from harness.middleware.skill_tools import SkillTools
 from harness.middleware.subagent_limit import SubagentLimit
 from harness.middleware.summarization import Summarization
 from harness.middleware.todos import TodoList
 from harness.middleware.tool_errors import ToolErrorHandling
 from harness.middleware.tool_output import ToolOutputBudget
 from harness.middleware.view_image import ViewImage
+from harness.steering import Meanwhile
 from harness.tools.planning import WRITE_TODOS
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from langchain.agents.middleware import AgentMiddleware
     from langchain_core.language_models import BaseChatModel
@@ -40,7 +43,8 @@ if TYPE_CHECKING:
     from harness.breaker import Breaker
     from harness.config import LlmSettings, LoopSettings, ModelSettings, SummarizationSettings
     from harness.guardrails.make import Guarding
-    from harness.ports import AuditLog, Budget, Clock, EffectLog, RunLedger
+    from harness.guardrails.proposals import Proposing
+    from harness.ports import AuditLog, Budget, Clock, EffectLog, RunLedger, Steering
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,13 +56,22 @@ class Standby:
     breaker: Breaker
 
 
+@dataclass(frozen=True, slots=True)
+class SkillChain:
+    """What the chain has to know of skills. prompt_tokens: for their list. only: names of those that the agent has,
+    None: all."""
+
+    prompt_tokens: Callable[[], int]
+    only: tuple[str, ...] | None = None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChainParts:
     """What the middlewares of one graph need. guarding: None where no call is checked; isolation: of the sandbox's
     commands, for it. asks: it may ask the person. audit: None where no commands are run. tools: the names of all tools;
     deferred: those of them that have to be found first, None where no servers are connected. foreign: some are the
     operator's. delegates: how many tasks at once, None for an agent that delegates none. fallbacks: in their order.
-    budget: None where none is set."""
+    budget: None where none is set. skills: None for an agent without. steering: None where nothing is said to a run."""
 
     model: BaseChatModel
     settings: ModelSettings
@@ -73,6 +86,7 @@ class ChainParts:
     budget: Budget | None = None
     guarding: Guarding | None = None
     isolation: str = "none"
+    proposing: Mapping[str, Proposing] = field(default_factory=dict)
     asks: bool = True
     audit: AuditLog | None = None
     views_images: bool = False
@@ -81,20 +95,27 @@ class ChainParts:
     deferred: Sequence[str] | None = None
     delegates: int | None = None
     fallbacks: Sequence[Standby] = ()
+    skills: SkillChain | None = None
+    steering: Steering | None = None
 
 
 def middleware_chain(parts: ChainParts) -> list[AgentMiddleware[Any, Any, Any]]:
     """The chain, outermost first."""
-    summarization = Summarization(parts.model, parts.summarization, parts.settings, parts.clock)
+    meanwhile = Meanwhile(parts.steering, parts.settings, parts.clock) if parts.steering is not None else None
+    summarization = Summarization(parts.model, parts.summarization, parts.settings, parts.clock, meanwhile)
     return [
         # Outermost, so that every request, retries and summarised ones too, has its calls and results paired.
         DanglingToolCall(),
+        # Outside the retries and the fallbacks: whichever model answers reads the same list.
+        *_skill_list(parts),
         # Around everything that calls the model: each attempt passes the limit and the report below.
         _handling(parts, summarization),
         # Outside the guardrail: nobody is asked about a call that is not going to be made anyway.
         *([DeferredToolFilter(parts.tools, parts.deferred)] if parts.deferred is not None else []),
+        # Outside the guardrail too, and outside the record: a call that a skill's list forbids is no call.
+        *([SkillTools()] if parts.skills is not None else []),
         # Outermost of what may run a tool: a call that is denied, or waits for a person, is no call yet.
-        *([_guardrail(parts.guarding, parts.isolation)] if parts.guarding is not None else []),
+        *([_guardrail(parts.guarding, parts)] if parts.guarding is not None else []),
         # Decides whether a command may run, so it stands outside of what records that it did.
         *([SandboxAudit(parts.audit, parts.clock)] if parts.audit is not None else []),
         # Around the tool, inside whatever decides whether it may run: only real calls are recorded.
@@ -107,7 +128,8 @@ def middleware_chain(parts: ChainParts) -> list[AgentMiddleware[Any, Any, Any]]:
         # Inside the budget, which keeps both ends of a long result and with them the block's; only what a tool itself
         # said is foreign.
         *([ForeignResults()] if parts.foreign else []),
-        # The node hook: history is cut before the request is built, and the cut is stored.
+        # The node hook: what was said meanwhile joins the history, which is cut before the request is built; both are
+        # stored.
         summarization,
         # Inside the error handling, so that no retry or summary ever stores a picture.
         *([ViewImage()] if parts.views_images else []),
@@ -144,15 +166,23 @@ def _handling(parts: ChainParts, summarization: Summarization) -> LLMErrorHandli
     return Fallback([Candidate(parts.settings, parts.model, first, summarization), *others])
 
 
+def _skill_list(parts: ChainParts) -> list[SkillList]:
+    return [SkillList(parts.skills.prompt_tokens, parts.skills.only)] if parts.skills is not None else []
+
+
 def _sightless(parts: ChainParts) -> list[Sightless]:
     settings = [parts.settings, *(other.settings for other in parts.fallbacks)]
     blind = frozenset(each.name for each in settings if not each.supports_vision)
     return [Sightless(blind, parts.settings.name)] if blind else []
 
 
-def _guardrail(guarding: Guarding, isolation: str) -> Guardrail:
+def _guardrail(guarding: Guarding, parts: ChainParts) -> Guardrail:
     return Guardrail(
-        guarding.provider, guarding.approvals, provider_seconds=guarding.provider_seconds, isolation=isolation
+        guarding.provider,
+        guarding.approvals,
+        provider_seconds=guarding.provider_seconds,
+        isolation=parts.isolation,
+        proposing=parts.proposing,
     )
 
 
@@ -163,12 +193,16 @@ def subagent_chain(parts: ChainParts) -> list[AgentMiddleware[Any, Any, Any]]:
     return [
         # Outermost, as above.
         DanglingToolCall(),
+        # As above.
+        *_skill_list(parts),
         # As above; its failure ends the subagent alone, and the breaker is the same for all.
         _handling(parts, summarization),
         # As above; it begins with what the thread has found.
         *([DeferredToolFilter(parts.tools, parts.deferred)] if parts.deferred is not None else []),
+        # As above; the lists of the skills that the lead agent follows bind it too.
+        *([SkillTools()] if parts.skills is not None else []),
         # As above, but nobody can be asked from within a subagent: what would need that is not done.
-        *([_guardrail(parts.guarding, parts.isolation)] if parts.guarding is not None else []),
+        *([_guardrail(parts.guarding, parts)] if parts.guarding is not None else []),
         # What a subagent runs is checked and logged like what the lead agent runs.
         *([SandboxAudit(parts.audit, parts.clock)] if parts.audit is not None else []),
         # With keys of its own: after a crash the lead agent's call of `task` is interrupted, nothing in it runs again.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, Any
 
 from langchain.agents.middleware import AgentMiddleware
@@ -20,7 +21,13 @@ if TYPE_CHECKING:
 
     from harness.ports import EffectLog
 
+log = logging.getLogger(__name__)
+
 NEVER_BEGUN = "This tool call was stopped before it began; nothing happened."
+
+NOT_KEPT = (
+    "The call was made, and its result was nothing that can be kept. Look at the state of things before you repeat it."
+)
 
 IDEMPOTENT = "idempotent"
 """A tool with metadata {"idempotent": True} may be run again when its outcome is unknown."""
@@ -46,8 +53,24 @@ class EffectGuard(AgentMiddleware[Any, Any, Any]):
         result = await handler(request)
         # A Command cannot be kept as JSON: it stays `started`, so after a crash its outcome counts as unknown.
         if isinstance(result, ToolMessage):
-            await self._effects.done(key, result.model_dump_json())
+            result, record = _recordable(result)
+            await self._effects.done(key, record)
         return result
+
+
+def _recordable(result: ToolMessage) -> tuple[ToolMessage, str]:
+    """A result that can be kept, and its JSON. The thread keeps JSON as well: where it is none the artifact goes, and
+    if that is not enough the model is told what became of the result."""
+    try:
+        return result, result.model_dump_json()
+    except ValueError as error:
+        log.error("the tool %s gave a result that cannot be kept as it is: %s", result.name, type(error).__name__)
+    without = result.model_copy(update={"artifact": None})
+    try:
+        return without, without.model_dump_json()
+    except ValueError:
+        lost = ToolMessage(NOT_KEPT, tool_call_id=result.tool_call_id, name=result.name, status="error")
+        return lost, lost.model_dump_json()
 
 
 def call_place(request: ToolCallRequest) -> str:

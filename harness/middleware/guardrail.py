@@ -15,24 +15,27 @@ from langchain.agents.middleware import AgentMiddleware
 from langchain_core.messages import ToolMessage
 from langgraph.types import interrupt
 
+from harness.cleaned import clean_text
 from harness.frames import neutral
 from harness.guardrails.approvals import Approval
 from harness.guardrails.port import GuardRequest, Verdict
-from harness.guardrails.shown import args_hash, shown_arguments
+from harness.guardrails.proposals import Refused
+from harness.guardrails.shown import args_hash, shown_arguments, shown_proposal
 from harness.mcp.names import MCP
-from harness.messages import clean_text
+from harness.memory.taint import REASON, WRITES_MEMORY, needs_word
 from harness.middleware.effects import call_place
 from harness.signals import ApprovalNeeded, scope_of, tell
 from harness.tools.lines import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Mapping
 
     from langchain.agents.middleware import ToolCallRequest
     from langgraph.types import Command
 
     from harness.guardrails.approvals import Approvals
     from harness.guardrails.port import GuardrailProvider
+    from harness.guardrails.proposals import Proposal, Proposing
 
 log = logging.getLogger(__name__)
 
@@ -60,12 +63,20 @@ BROKEN = "It could not be checked, and what cannot be checked is not done."
 
 
 class Guardrail(AgentMiddleware[Any, Any, Any]):
-    """provider_seconds: how long it may take to decide. isolation: of the sandbox's commands."""
+    """provider_seconds: how long it may take to decide. isolation: of the sandbox's commands. proposing: beside tools,
+    by their names."""
 
     def __init__(
-        self, provider: GuardrailProvider, approvals: Approvals, *, provider_seconds: float, isolation: str
+        self,
+        provider: GuardrailProvider,
+        approvals: Approvals,
+        *,
+        provider_seconds: float,
+        isolation: str,
+        proposing: Mapping[str, Proposing] | None = None,
     ) -> None:
         super().__init__()
+        self._proposing = proposing or {}
         self._provider = provider
         self._approvals = approvals
         self._seconds = provider_seconds
@@ -78,20 +89,27 @@ class Guardrail(AgentMiddleware[Any, Any, Any]):
             return await handler(request)  # there is no such tool: nothing can happen, so nobody is asked
         scope, call = scope_of(request.runtime), request.tool_call
         metadata = dict(request.tool.metadata or {})
-        digest = args_hash(call["name"], call["args"], self._where(call["name"], metadata))
         place = call_place(request)
+        digest = args_hash(call["name"], call["args"], await self._where(request, place, metadata))
         decided = scope.approvals.decided.get((place, digest))
         if decided is None and any(other == place for other, _ in scope.approvals.decided):
             # The server defines its tool anew, or commands run elsewhere: the answer that waits in the graph is void.
             return _error(request, CHANGED)
         if decided is None:
             verdict = await self._verdict(request, metadata)
-            if verdict.decision == "allow":
-                return await handler(request)
+            messages = request.state["messages"]
+            if verdict.decision == "allow" and needs_word(request.tool, call["args"], messages, scope.ctx.run_id):
+                verdict = Verdict("ask", REASON)
             if verdict.decision == "deny":
                 log.warning("a call of %s was denied: %s", call["name"], verdict.reason)
                 return _error(request, DENIED.format(reason=verdict.reason))
-            decided = await self._asked(request, verdict, place, digest, metadata)
+            proposing = self._proposing.get(call["name"])
+            proposal = await proposing.proposal(request.runtime, call["args"], place) if proposing else None
+            if isinstance(proposal, Refused):
+                return _error(request, proposal.text)
+            if _goes_ahead(verdict, proposal, proposes=proposing is not None, is_admin=scope.ctx.speaker.is_admin):
+                return await handler(request)
+            decided = await self._asked(request, verdict, place, digest, metadata, proposal)
         if decided is None:
             return _error(request, TOO_MANY)
         if decided.allowed:
@@ -124,12 +142,19 @@ class Guardrail(AgentMiddleware[Any, Any, Any]):
         return verdict
 
     async def _asked(
-        self, request: ToolCallRequest, verdict: Verdict, place: str, digest: str, metadata: dict[str, Any]
+        self,
+        request: ToolCallRequest,
+        verdict: Verdict,
+        place: str,
+        digest: str,
+        metadata: dict[str, Any],
+        proposal: Proposal | None,
     ) -> Approval | None:
         """A person's decision: that for the whole chat, or the graph waits here for one. None: no more can be asked."""
         scope, call = scope_of(request.runtime), request.tool_call
-        name, coverage = call["name"], _coverage(call["name"], digest, metadata)
-        if await self._approvals.granted(scope.ctx, name, coverage):
+        name = call["name"]
+        coverage = f"{proposal.kind}:{digest}" if proposal else _coverage(name, digest, metadata)
+        if proposal is None and await self._approvals.granted(scope.ctx, name, coverage):
             return Approval(allowed=True)
         if scope.depth > 0:
             return Approval(allowed=False, reason=NOT_FROM_HERE)
@@ -141,7 +166,7 @@ class Guardrail(AgentMiddleware[Any, Any, Any]):
             "prompt_id": "a" + hashlib.sha256(f"{scope.ctx.run_id}/{place}/{digest}".encode()).hexdigest()[:31],
             "call_id": place,
             "tool": name,
-            "args_masked": shown_arguments(name, call["args"]),
+            "args_masked": shown_proposal(proposal.shown) if proposal else shown_arguments(name, call["args"]),
             "args_hash": digest,
             "requester": scope.ctx.speaker.id,
             "reason": one_line(verdict.reason, LONGEST_REASON),
@@ -151,15 +176,27 @@ class Guardrail(AgentMiddleware[Any, Any, Any]):
         answer = interrupt(asked)
         return Approval(allowed=answer.get("allowed") is True, reason=str(answer.get("reason", "")))
 
-    def _where(self, name: str, metadata: dict[str, Any]) -> str:
+    async def _where(self, request: ToolCallRequest, place: str, metadata: dict[str, Any]) -> str:
+        name = request.tool_call["name"]
+        proposing = self._proposing.get(name)
+        if proposing is not None:
+            return await proposing.state(request.runtime, request.tool_call["args"], place)
         about = metadata.get(MCP)
         definition = str(about.get("digest", "")) if isinstance(about, dict) else ""
         return self._isolation if name == SHELL else definition
 
 
+def _goes_ahead(verdict: Verdict, proposal: Proposal | None, *, proposes: bool, is_admin: bool) -> bool:
+    """Whether nobody need be asked: a rule allows the call, or it changes nothing."""
+    if proposal is None:
+        return proposes or verdict.decision == "allow"
+    return verdict.decision == "allow" and (is_admin or not proposal.admins_only)
+
+
 def _coverage(name: str, digest: str, metadata: dict[str, Any]) -> str:
-    """What "for this chat" covers: of the shell this one command, of others the tool as it is defined now."""
-    if name == SHELL:
+    """What "for this chat" covers: of the shell this one command, of a memory this one fact, of others the tool as it
+    is defined now."""
+    if name == SHELL or metadata.get(WRITES_MEMORY):
         return f"call:{digest}"
     about = metadata.get(MCP)
     return f"tool:{about.get('server', '')}/{about.get('digest', '')}" if isinstance(about, dict) else "tool:"

@@ -17,9 +17,13 @@ from langgraph.graph.message import REMOVE_ALL_MESSAGES
 
 from harness.events import FailureKind, Notice
 from harness.failures import classify
+from harness.memory.taint import FOREIGN_SINCE, foreign_since
+from harness.memory.telling import memory_of, with_memory, without_memory
 from harness.messages import MARK, SUMMARY, is_users
 from harness.middleware.report import usage_event
 from harness.signals import Told, tell
+from harness.skills.reads import chosen_workflow, skill_reads
+from harness.steering import NOTHING
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
@@ -28,10 +32,13 @@ if TYPE_CHECKING:
 
     from harness.config import ModelSettings, SummarizationSettings
     from harness.ports import Clock
+    from harness.steering import Meanwhile
 
 log = logging.getLogger(__name__)
 
 MAX_PROMPT_CHARACTERS = 60_000
+MOST_SKILLS = 3
+"""Workflows that stay word for word: a summary of one is none that could be followed."""
 KEPT_SHARE = 0.5
 """Of the share that triggers: what is kept verbatim must leave room for a good many more turns."""
 
@@ -57,30 +64,40 @@ class Summarization(SummarizationMiddleware[Any, Any]):
     """The chain's only node hook; also used by LLMErrorHandling when the provider says the context is too long."""
 
     def __init__(
-        self, model: BaseChatModel, settings: SummarizationSettings, model_settings: ModelSettings, clock: Clock
+        self,
+        model: BaseChatModel,
+        settings: SummarizationSettings,
+        model_settings: ModelSettings,
+        clock: Clock,
+        meanwhile: Meanwhile | None = None,
     ) -> None:
+        """meanwhile: adds what is said during a run; None where nothing is."""
         limit = max(1, int(model_settings.context_window * settings.max_share))
         super().__init__(
             model,
             trigger=[("messages", settings.max_messages + 1), ("tokens", limit)],
             keep=("messages", settings.keep),
         )
+        self._meanwhile = meanwhile
         self._settings = settings
         self._name = model_settings.name
         self._clock = clock
         self._limit = limit
         self._kept_tokens = int(limit * KEPT_SHARE)
+        # Two messages each, in at most half of the room: else every further message would be one too many again.
+        self._skills = max(0, min(MOST_SKILLS, (settings.max_messages - settings.keep - 2) // 4))
         self._prompt_characters = min(model_settings.context_window, MAX_PROMPT_CHARACTERS)
 
     async def abefore_model(self, state: Any, runtime: Runtime[Any]) -> dict[str, Any] | None:
-        messages: list[AnyMessage] = state["messages"]
-        if not self._should_summarize(messages, self.token_counter(messages)):
-            return None
-        compacted = await self.compacted(messages)
+        joined = await self._meanwhile.said(state, runtime) if self._meanwhile is not None else NOTHING
+        messages: list[AnyMessage] = [*state["messages"], *joined.messages]
+        compacted = None
+        if self._should_summarize(messages, self.token_counter(messages)):
+            compacted = await self.compacted(messages)
         if compacted is None:
-            return None
+            return {"messages": list(joined.messages), **joined.update} if joined.messages else None
         self.report(compacted, runtime)
-        return {"messages": [RemoveMessage(REMOVE_ALL_MESSAGES), *compacted.messages]}
+        return {"messages": [RemoveMessage(REMOVE_ALL_MESSAGES), *compacted.messages], **joined.update}
 
     async def compacted(self, messages: list[AnyMessage], *, hard: bool = False) -> Compacted | None:
         """The history made short; None when there is nothing to cut, or no summary to be had and no need yet.
@@ -88,14 +105,22 @@ class Summarization(SummarizationMiddleware[Any, Any]):
         hard: the provider refused the context, or a person asked: keep only what the open round needs.
         """
         keep = 1 if hard else self._settings.keep
-        cut = cut_history(messages, keep=keep, fits=lambda kept: self._partial_token_counter(kept) <= self._kept_tokens)
+        cut = cut_history(
+            messages,
+            keep=keep,
+            fits=lambda kept: self._partial_token_counter(kept) <= self._kept_tokens,
+            skills=min(1, self._skills) if hard else self._skills,
+        )
         if not cut.old:
             return None
         answer = await self._summary(cut.old)
         if answer is None and not hard and len(messages) < 2 * self._settings.max_messages:
             return None
         text = NO_SUMMARY if answer is None else f"{SUMMARY_HEADER}\n\n{answer.text.strip()}"
-        head = HumanMessage(text, id=uuid.uuid4().hex, additional_kwargs={MARK: SUMMARY})
+        marks = {MARK: SUMMARY, FOREIGN_SINCE: foreign_since(messages)}
+        head = HumanMessage(text, id=uuid.uuid4().hex, additional_kwargs=marks)
+        if memory := memory_of(cut.old):  # word for word, and where it can be taken out again
+            head = with_memory(head, memory)
         return Compacted([head, *cut.kept], answer.usage_metadata if answer is not None else None)
 
     async def fitting(self, messages: list[AnyMessage]) -> Compacted | None:
@@ -110,7 +135,8 @@ class Summarization(SummarizationMiddleware[Any, Any]):
 
     async def _summary(self, old: list[AnyMessage]) -> AIMessage | None:
         """One call, once more with half of the text when it was too long; None when the model fails."""
-        text = get_buffer_string([_without_images(message) for message in old], format="xml")
+        # What is remembered is in no summary: there it would outlast what is forgotten.
+        text = get_buffer_string([_without_images(without_memory(message)) for message in old], format="xml")
         for characters in (self._prompt_characters, self._prompt_characters // 4):
             prompt = self.summary_prompt.format(messages=_without_middle(text, characters))
             try:
@@ -132,29 +158,38 @@ def _summarized(*, run_id: str, seq: int) -> Notice:
     return Notice(run_id=run_id, seq=seq, kind="summarized")
 
 
-def cut_history(messages: list[AnyMessage], *, keep: int, fits: Any) -> Cut:
+def cut_history(messages: list[AnyMessage], *, keep: int, fits: Any, skills: int = 0) -> Cut:
     """Keep at most the newest `keep` messages that fit, whole rounds only, and always the newest user message.
 
     The open round at the end (calls and their results) is kept whatever its size: the model is about to read it.
+    skills: how many workflows that were read stay besides, the newest, as long as all fits; before them the request of
+    the open turn that chose one, if something was said since.
     """
     newest = max((place for place, m in enumerate(messages) if is_users(m)), default=-1)
     start = max(len(messages) - keep, 0)
     while start < len(messages) and (isinstance(messages[start], ToolMessage) or not fits(messages[start:])):
         start += 1
     start = min(start, _last_round(messages))
-    kept = messages[start:]
-    if 0 <= newest < start:
-        kept = [messages[newest], *kept]
-        return Cut([m for place, m in enumerate(messages[:start]) if place != newest], kept)
-    return Cut(messages[:start], kept)
+    held: dict[int, AnyMessage] = {newest: messages[newest]} if 0 <= newest < start else {}
+    for read in (chosen_workflow(messages, start), *skill_reads(messages[:start])[:skills]):
+        more = held | read
+        if not fits([*more.values(), *messages[start:]]):
+            break
+        held = more
+    old = [message for place, message in enumerate(messages[:start]) if held.get(place) is not message]
+    return Cut(old, [*(held[place] for place in sorted(held)), *messages[start:]])
 
 
 def _last_round(messages: list[AnyMessage]) -> int:
-    """Where the last message, or the round of calls and results that it closes, begins."""
-    place = len(messages) - 1
+    """Where the last message, or the round of calls and results that it closes or comes right behind, begins."""
+    last = len(messages) - 1
+    results = last
+    while results > 0 and is_users(messages[results]):
+        results -= 1  # what was said while the tools worked: the model has not read their results yet
+    place = results
     while place > 0 and isinstance(messages[place], ToolMessage):
         place -= 1
-    return max(place, 0)
+    return max(last if place == results else place, 0)
 
 
 def _without_images(message: AnyMessage) -> AnyMessage:

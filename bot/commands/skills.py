@@ -1,0 +1,159 @@
+"""/skills: what there is, and where from; who may control the conversation turns skills off and on there."""
+
+from __future__ import annotations
+
+import difflib
+from typing import TYPE_CHECKING
+
+from bot.markdown import inline, plain
+from bot.store import conversations
+from harness.skills.errors import SkillError
+from harness.skills.files import BROKEN
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from bot.commands.group import Answers, ButtonKind, CommandHandler
+    from bot.commands.line import Call
+    from bot.conversations.actor import Conversation
+    from bot.skills import SkillDesk
+    from bot.store.rows import ConversationRow
+    from harness.skills.library import SkillProblem, SkillView
+    from harness.skills.shelf import Skill
+
+LONGEST_TOLD = 90
+MOST_PROBLEMS = 20
+MOST_OFF = 500
+"""Names that a conversation remembers."""
+ON, OFF = "on", "off"
+DIGEST_SHOWN = 12
+
+
+class SkillCommands:
+    """agent_of: that answers in a conversation."""
+
+    def __init__(self, answers: Answers, desk: SkillDesk, agent_of: Callable[[ConversationRow], str]) -> None:
+        self._answers = answers
+        self._desk = desk
+        self._agent_of = agent_of
+        self.commands: Mapping[str, CommandHandler] = {"skills": self._skills}
+        self.buttons: Mapping[str, ButtonKind] = {}
+
+    async def _skills(self, conversation: Conversation, call: Call) -> None:
+        row = await conversation.row(call.message)
+        verb, *names = call.line.arguments.split() or [""]
+        view = self._desk.view(row.owner, self._agent_of(row))
+        if verb.lower() == ON and names and names[0] in view.waiting:
+            await self._turn_on(call, row, view, *names[:2])
+        elif verb.lower() in (ON, OFF) and names:
+            await self._switch(conversation, call, row, view, verb.lower() == ON, names)
+        elif verb in view.waiting and view.get(verb) is None:
+            await self._turn_on(call, row, view, verb)
+        elif verb:
+            await self._answers.say(call, self._described(call, row, view, verb), "/skills")
+        else:
+            await self._answers.say(call, self._listed(call, row, view), "/skills")
+
+    async def _switch(
+        self, conversation: Conversation, call: Call, row: ConversationRow, view: SkillView, on: bool, names: list[str]
+    ) -> None:
+        """All of the names, or none."""
+        if not call.may_control:
+            return await self._answers.say(call, call.texts.not_allowed, "not allowed")
+        words, disabled = call.texts.skills, self._desk.settings.disabled
+        for name in names:
+            if view.get(name) is None:
+                return await self._answers.say(call, _unknown(call, view, name), "/skills")
+            if on and name in disabled:
+                return await self._answers.say(call, words["disabled"].format(name=name), "/skills")
+        off = set(row.skills_off) - set(names) if on else set(row.skills_off) | set(names)
+        # What is not there now, with this agent, may be there again; but not for ever.
+        kept = off if len(off) <= MOST_OFF else {name for name in off if view.get(name) is not None}
+        text = words["switched_on" if on else "switched_off"].format(names=", ".join(f"`{name}`" for name in names))
+
+        await self._answers.say(call, text, "/skills", lambda tx: conversations.set_skills_off(tx, row.key, kept))
+        conversation.forget_row()
+
+    async def _turn_on(
+        self, call: Call, row: ConversationRow, view: SkillView, name: str, shown_digest: str = ""
+    ) -> None:
+        """One that waits: what an administrator agrees to is the content that they were told of, and no other."""
+        words, (place, waiting) = call.texts.skills, view.waiting[name]
+        if not call.is_admin:
+            return await self._answers.say(call, words["waiting_not_yours"].format(name=name), "not allowed")
+        digest = waiting.digest
+        done = False
+        if shown_digest and digest[:DIGEST_SHOWN] == shown_digest.lower():
+            try:
+                done = await self._desk.turn_on(place, name, digest, owner=row.owner, admin=call.person)
+            except SkillError as error:
+                return await self._answers.say(call, f"⚠️ {plain(str(error))}", "/skills")
+        if done:
+            return await self._answers.say(call, words["turned_on"].format(name=name), "/skills")
+        reasons = "\n".join(f"- {plain(reason)}" for reason in waiting.reasons)
+        if digest in ("", BROKEN):  # nobody can agree to what cannot be read
+            return await self._answers.say(call, f"{words['problems']}\n{reasons}", "/skills")
+        text = words["waiting_ask"].format(name=name, reasons=reasons, digest=digest[:DIGEST_SHOWN])
+        await self._answers.say(call, text, "/skills")
+
+    def _listed(self, call: Call, row: ConversationRow, view: SkillView) -> str:
+        words = call.texts.skills
+        settings = self._desk.settings
+        if not settings.enabled:
+            return words["none_at_all"]
+        if not self._desk.works():
+            return words["no_sandbox"]
+        off, disabled = set(row.skills_off), set(settings.disabled)
+        on = [skill for skill in view.skills if skill.name not in off | disabled]
+        lines = [_line(call, skill) for skill in on]
+        not_on = [skill for skill in view.skills if skill.name in off | disabled]
+        lines += [words["line_disabled" if s.name in disabled else "line_off"].format(name=s.name) for s in not_on]
+        lines += [words["line_waiting"].format(name=name) for name in sorted(view.waiting)]
+        head = words["head"].format(count=len(on)) if lines else words["none"]
+        blocks = ["\n".join([head, *lines]), *([words["hint"]] if lines else [])]
+        if problems := self._problems(call, view):
+            blocks.append("\n".join([words["problems"], *problems]))
+        return "\n\n".join(blocks)
+
+    def _problems(self, call: Call, view: SkillView) -> list[str]:
+        """What is wrong: for administrators, and of somebody's own skills for them."""
+        told = [problem for problem in view.problems if call.is_admin or _is_own(call, problem)]
+        more = [call.texts.skills["more"].format(count=len(told) - MOST_PROBLEMS)] if len(told) > MOST_PROBLEMS else []
+        return [f"- {plain(str(problem))}" for problem in told[:MOST_PROBLEMS]] + more
+
+    def _described(self, call: Call, row: ConversationRow, view: SkillView, name: str) -> str:
+        skill = view.get(name)
+        if skill is None:
+            return _unknown(call, view, name)
+        words, document = call.texts.skills, skill.document
+        state = "disabled_state" if name in self._desk.settings.disabled else OFF if name in row.skills_off else ON
+        facts = [
+            words["place"].format(place=words[skill.place]),
+            words["state"].format(state=words[state]),
+            *([words["version"].format(version=plain(document.version))] if document.version else []),
+            *([words["author"].format(author=plain(document.author))] if document.author else []),
+            *([words["license"].format(license=plain(document.license))] if document.license else []),
+        ]
+        if document.allowed_tools is not None:
+            tools = ", ".join(f"`{inline(tool)}`" for tool in document.allowed_tools) or "–"
+            facts.append(words["tools"].format(tools=tools))
+        return f"**{skill.name}**: {plain(document.description)}\n\n" + "\n".join(f"- {fact}" for fact in facts)
+
+
+def _is_own(call: Call, problem: SkillProblem) -> bool:
+    return problem.place == "mine" and call.message.address.kind == "dm"
+
+
+def _line(call: Call, skill: Skill) -> str:
+    words, told = call.texts.skills, skill.document.description
+    if len(told) > LONGEST_TOLD:
+        told = told[:LONGEST_TOLD].rpartition(" ")[0].rstrip(" ,;:.") + "…"
+    place = "" if skill.place == "public" else words["mark"].format(place=words[skill.place])
+    return words["line"].format(name=skill.name, detail=plain(told), place=place)
+
+
+def _unknown(call: Call, view: SkillView, name: str) -> str:
+    known: Sequence[str] = [skill.name for skill in view.skills]
+    near = difflib.get_close_matches(name.lower(), known, n=1, cutoff=0.5)
+    text = call.texts.skills["unknown"].format(name=inline(name))
+    return text + (call.texts.did_you_mean.format(suggestion=f"`{near[0]}`") if near else "")

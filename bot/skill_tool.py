@@ -1,0 +1,168 @@
+"""`antler skills`: what there is, whether it is right, installing and taking away. Returns exit codes."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import typer
+
+from bot.settings.agent_folders import agents_of
+from bot.skill_folders import home_of, library_of
+from harness.skills.document import SKILL_FILE, parse_bytes
+from harness.skills.editing import Stamp, standing
+from harness.skills.editing import remove as delete
+from harness.skills.errors import Problem, SkillError
+from harness.skills.installing import install as put_in
+from harness.skills.library import SkillLibrary
+from harness.skills.scan import scan
+from harness.skills.shelf import read_skill
+from harness.skills.shipped import shipped_folder
+from harness.skills.verdict import Level
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
+
+    from bot.settings import Settings
+    from harness.skills.library import SkillProblem, SkillView
+
+FAILURE = 1
+LONGEST_TOLD = 70
+
+
+def list_skills(settings: Settings) -> int:
+    """Print those that everybody has, and what is wrong."""
+    if not settings.skills.enabled:
+        typer.echo("skills are turned off (skills.enabled)")
+        return 0
+    view = _shared(settings)
+    for skill in view.skills:
+        state = "off" if skill.name in settings.skills.disabled else "on"
+        typer.echo(f"{skill.name:<32} {skill.place:<7} {state:<4} {_short(skill.document.description)}")
+    if not view.skills:
+        typer.echo(f"no skills; your own belong into {settings.custom_skills}")
+    _tell(view.problems)
+    return 0
+
+
+def summary(settings: Settings) -> str:
+    """One line, for check-config."""
+    if not settings.skills.enabled:
+        return "off"
+    view = _shared(settings)
+    counts = [sum(skill.place == place for skill in view.skills) for place in ("public", "custom")]
+    wrong = [*(str(problem) for problem in view.problems), *_strange(settings, view)]
+    return f"{counts[0]} public, {counts[1]} custom" + "".join(f"; {each}" for each in wrong)
+
+
+def _strange(settings: Settings, view: SkillView) -> Iterator[str]:
+    """Names in the settings that are no skill's. An owner's own may be meant, so this is no fault."""
+    types = settings.subagents.types
+    named: dict[str, Iterable[str]] = {"skills.disabled": settings.skills.disabled}
+    named |= {f"subagents.types.{name}.skills": kind.skills or () for name, kind in types.items()}
+    named |= {f"agent {name}": each.settings.skills or () for name, each in agents_of(settings).definitions.items()}
+    for place, names in named.items():
+        for name in names:
+            if view.get(name) is None and name not in view.waiting:
+                yield f"{place}: no skill {name} here"
+
+
+def validate(settings: Settings) -> int:
+    """Print what is wrong with the skills that the settings point to."""
+    view = _shared(settings)
+    _tell(view.problems)
+    for remark in _strange(settings, view):
+        typer.echo(f"remark   {remark}", err=True)
+    broken = sum(problem.skipped for problem in view.problems)
+    typer.echo(f"{len(view.skills)} skills can be used, {broken} problems keep others from it")
+    return FAILURE if broken else 0
+
+
+def validate_folder(folder: Path) -> int:
+    """Print what is wrong with one skill, or with each of a folder of them, as strictly as an installation is."""
+    found = dict(_checked(folder))
+    for path, problems in found.items():
+        typer.echo(f"{path.name}: OK" if not problems else f"{path.name}:")
+        for problem in problems:
+            typer.echo(f"  {problem}")
+        for finding in scan(path).findings:
+            if finding.level is Level.WARN:
+                typer.echo(f"  an administrator would be asked about: {finding}")
+    if not found:
+        typer.echo(f"antler: no skill in {folder}", err=True)
+    return FAILURE if not found or any(found.values()) else 0
+
+
+def _shared(settings: Settings) -> SkillView:
+    return library_of(settings, tell=_nothing).of(None)
+
+
+def _nothing(problem: str) -> None:
+    """It is printed instead."""
+
+
+def _checked(folder: Path) -> Iterator[tuple[Path, tuple[Problem, ...]]]:
+    folder = folder.resolve()
+    inside = sorted(path for path in folder.iterdir() if path.is_dir() and not path.name.startswith((".", "_")))
+    for skill in [folder] if (folder / SKILL_FILE).exists() else inside:
+        try:
+            parse_bytes(read_skill(skill), skill.name, strict=True)
+        except SkillError as error:
+            yield skill, error.problems
+        else:
+            verdict = scan(skill)
+            forbidden = verdict.reasons if verdict.level is Level.BLOCK else []
+            yield skill, tuple(Problem("", "", reason) for reason in forbidden)
+
+
+def install(settings: Settings, archive: Path, *, replace: bool) -> int:
+    """Put the skill of an archive among this installation's own, if nothing in it forbids that."""
+    built_in = {skill.name for skill in SkillLibrary(shipped_folder(), None, tell=_nothing).of(None).skills}
+    try:
+        # As the gateway makes it: what is in there is nobody else's to read.
+        settings.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+        done = put_in(archive, home_of(settings, "custom", ""), built_in=built_in, at=_now(), replace=replace)
+    except (SkillError, OSError) as error:
+        for reason in error.problems if isinstance(error, SkillError) else [error]:
+            typer.echo(f"antler: {archive.name}: {reason}", err=True)
+        return FAILURE
+    typer.echo(f"{'replaced' if done.replaced else 'installed'} {done.name} in {settings.custom_skills / done.name}")
+    if done.pending:
+        typer.echo("It is off until an administrator has agreed to it: /skills on " + done.name)
+    for finding in done.verdict.findings:
+        typer.echo(f"  {finding}")
+    return 0
+
+
+def remove(settings: Settings, name: str) -> int:
+    """Take away one of this installation's own; its former versions are kept."""
+    home = home_of(settings, "custom", "")
+    try:
+        known = standing(home, name)
+        if known.digest:
+            delete(home, name, base=known.digest, stamp=Stamp(at=_now(), action="delete"))
+            typer.echo(f"removed {home.folder / name}; its versions are kept in {home.history / name}")
+            return 0
+    except (SkillError, OSError) as error:
+        typer.echo(f"antler: {name}: {error}", err=True)
+        return FAILURE
+    shared = _shared(settings).get(name)
+    if shared is not None:
+        typer.echo(f"antler: {name} ships with Antler; turn it off with skills.disabled in the config", err=True)
+    else:
+        typer.echo(f"antler: no skill {name} in {settings.custom_skills}", err=True)
+    return FAILURE
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def _tell(problems: Iterable[SkillProblem]) -> None:
+    for problem in problems:
+        typer.echo(f"{'skipped' if problem.skipped else 'remark '}  {problem}", err=True)
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= LONGEST_TOLD else text[: LONGEST_TOLD - 1] + "…"

@@ -1,0 +1,44 @@
+"""The section `skills` of the settings; bot/settings/model.py puts it into the one tree. Light to import."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import AfterValidator, Field, field_validator
+
+from harness.config import Section
+from harness.skills.document import LONGEST_NAME, valid_name
+
+
+def _hyphen_case(name: str) -> str:
+    if not valid_name(name):
+        raise ValueError(f"should be 1 to {LONGEST_NAME} of a-z, 0-9 and single hyphens between them")
+    return name
+
+
+SkillName = Annotated[str, AfterValidator(_hyphen_case)]
+
+
+class SkillEvolutionSettings(Section):
+    """enabled: the agent may propose new skills and changes of those it has, which a person agrees to. model: judges
+    them, "" for the first one."""
+
+    enabled: bool = False
+    model: str = Field(default="", max_length=200)
+
+
+class SkillsSettings(Section):
+    """public: those that Antler ships are there. custom: the folder of this installation's own, None: skills/custom in
+    data_dir. disabled: by name, for everybody. prompt_tokens: about what their list takes of each request."""
+
+    enabled: bool = True
+    public: bool = True
+    custom: Path | None = None
+    disabled: tuple[SkillName, ...] = Field(default=(), max_length=1000)
+    prompt_tokens: int = Field(default=2000, ge=100, le=50_000)
+
+    @field_validator("custom")
+    @classmethod
+    def _absolute(cls, value: Path | None) -> Path | None:
+        return value.expanduser().absolute() if value is not None else None

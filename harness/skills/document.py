@@ -1,0 +1,233 @@
+"""SKILL.md: front matter and workflow; read by the index, by `antler skills`, before a skill is installed or changed.
+
+The front matter is YAML of text, lists and mappings only: no tags, anchors or aliases, so nothing in it can be executed
+or grow, and `version: 1.10` stays what was written.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from harness.skills.errors import Problem, SkillError
+from sandbox.paths import shown
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+SKILL_FILE = "SKILL.md"
+NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
+"""And at most LONGEST_NAME characters."""
+LONGEST_NAME = 64
+LONGEST_DESCRIPTION = 1024
+"""In characters, as are the other texts of the front matter."""
+LONGEST_VALUE = 500
+LARGEST_FILE = 256 * 1024
+"""In bytes, as is the front matter."""
+LARGEST_FRONT_MATTER = 16 * 1024
+MOST_LINES = 500
+"""The workflow has fewer lines; what is longer belongs into references/."""
+MOST_TOOLS = 100
+DEEPEST = 8
+
+KEYS = frozenset({"name", "description", "license", "allowed-tools", "version", "author", "compatibility", "metadata"})
+FENCE = "---"
+_LISTED = re.compile(r"[^\s,(]+(?:\([^()]*\))?")
+"""A name in a list that is written as text, as other agents do: `Read, Bash(git add:*)`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SkillDocument:
+    """A valid SKILL.md. allowed_tools: all that may be used while it is followed; None: any. body: the workflow, in
+    Markdown. unknown_keys: of the front matter; they mean nothing here."""
+
+    name: str
+    description: str
+    license: str = ""
+    allowed_tools: tuple[str, ...] | None = None
+    version: str = ""
+    author: str = ""
+    compatibility: str = ""
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    body: str = ""
+    unknown_keys: tuple[str, ...] = ()
+
+    def without_body(self) -> SkillDocument:
+        """What an index keeps of it."""
+        return replace(self, body="")
+
+
+def valid_name(name: str) -> bool:
+    """Whether a skill may be called that: hyphen-case, so that it is safe as a folder's name and as a command."""
+    return len(name) <= LONGEST_NAME and NAME.fullmatch(name) is not None
+
+
+def parse(text: str, folder_name: str, *, strict: bool = False) -> SkillDocument:
+    """The document. strict: unknown keys are refused. Raises SkillError, which names every problem."""
+    return parse_bytes(text.encode("utf-8", "surrogatepass"), folder_name, strict=strict)
+
+
+def parse_bytes(raw: bytes, folder_name: str, *, strict: bool = False) -> SkillDocument:
+    """As `parse`, of a file's content."""
+    if len(raw) > LARGEST_FILE:
+        raise _broken("", f"is larger than {LARGEST_FILE // 1024} KB")
+    try:
+        text = raw.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise _broken("", "is not UTF-8 text") from None
+    front, body = _split(text.replace("\r\n", "\n").replace("\r", "\n"))
+    values = _values(front)
+    reader = _Reader(values)
+    document = _document(reader, body)
+    problems = [*reader.problems, *_faults(document, folder_name)]
+    if strict:
+        problems += [Problem(SKILL_FILE, key, "unknown key") for key in document.unknown_keys]
+    if problems:
+        raise SkillError(problems)
+    return document
+
+
+def _broken(key: str, message: str) -> SkillError:
+    return SkillError([Problem(SKILL_FILE, key, message)])
+
+
+def _split(text: str) -> tuple[str, str]:
+    """The front matter and what follows it. Raises SkillError."""
+    lines = text.split("\n")
+    if lines[0].rstrip() != FENCE:
+        raise _broken("", f"should begin with front matter between two lines of {FENCE}")
+    end = next((number for number, line in enumerate(lines[1:], 1) if line.rstrip() == FENCE), None)
+    if end is None:
+        raise _broken("", f"has no {FENCE} at the end of its front matter")
+    front = "\n".join(lines[1:end]) + "\n"
+    if len(front.encode("utf-8", "surrogatepass")) > LARGEST_FRONT_MATTER:
+        raise _broken("", f"has a front matter larger than {LARGEST_FRONT_MATTER // 1024} KB")
+    return front, "\n".join(lines[end + 1 :]).strip("\n")
+
+
+def _values(front: str) -> dict[str, Any]:
+    """The front matter's keys and values: text, lists, mappings. Raises SkillError."""
+    try:
+        _check_events(front)
+        loader = yaml.BaseLoader(front)
+        node = loader.get_single_node()
+        if not isinstance(node, yaml.MappingNode):
+            raise _broken("", "has a front matter that is no list of `key: value`")
+        twice = _twice(node)
+        if twice:
+            raise SkillError(Problem(SKILL_FILE, key, "stands there twice") for key in twice)
+        values: dict[str, Any] = loader.construct_document(node)
+        return values
+    except yaml.YAMLError as error:
+        raise _broken("", f"has a front matter that is no YAML: {shown(_line(str(error)))}") from error
+
+
+def _check_events(front: str) -> None:
+    """Refuse what could do more than say something, before anything is built from it. Raises SkillError, YAMLError."""
+    depth = 0
+    for event in yaml.parse(front, Loader=yaml.BaseLoader):
+        if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None) is not None:
+            raise _broken("", f"has a YAML anchor or alias{_place(event)}; write the value out")
+        if isinstance(event, yaml.ScalarEvent) and _line(event.value) != shown(_line(event.value)):
+            raise _broken("", f"has a control character{_place(event)}")
+        if getattr(event, "tag", None) is not None:
+            raise _broken("", f"has a YAML tag{_place(event)}; write the plain value")
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if depth > DEEPEST:
+            raise _broken("", f"has a front matter nested deeper than {DEEPEST} levels")
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _place(event: yaml.Event) -> str:
+    return f" in line {event.start_mark.line + 2}" if event.start_mark is not None else ""
+
+
+def _twice(mapping: yaml.MappingNode) -> list[str]:
+    keys = Counter(str(key.value) for key, _ in mapping.value)
+    return [key for key, count in keys.items() if count > 1]
+
+
+def _document(reader: _Reader, body: str) -> SkillDocument:
+    return SkillDocument(
+        name=reader.text("name", required=True),
+        description=reader.text("description", required=True, longest=LONGEST_DESCRIPTION),
+        license=reader.text("license"),
+        allowed_tools=reader.tools("allowed-tools"),
+        version=reader.text("version"),
+        author=reader.text("author"),
+        compatibility=reader.text("compatibility"),
+        metadata=reader.mapping("metadata"),
+        body=body,
+        unknown_keys=reader.unknown(),
+    )
+
+
+def _faults(document: SkillDocument, folder_name: str) -> Iterator[Problem]:
+    if document.name and not valid_name(document.name):
+        rule = f"should be 1 to {LONGEST_NAME} of a-z, 0-9 and single hyphens between them"
+        yield Problem(SKILL_FILE, "name", rule)
+    elif document.name and document.name != folder_name:
+        folder = shown(folder_name[:LONGEST_NAME])
+        yield Problem(SKILL_FILE, "name", f"is {document.name}, but the folder is called {folder}")
+    lines = document.body.count("\n") + 1
+    if not document.body.strip():
+        yield Problem(SKILL_FILE, "", "has no workflow below its front matter")
+    elif lines >= MOST_LINES:
+        yield Problem(SKILL_FILE, "", f"has a workflow of {lines} lines; below {MOST_LINES} are allowed")
+
+
+class _Reader:
+    """Takes values out of the front matter and collects what is wrong with them."""
+
+    def __init__(self, values: Mapping[str, Any]) -> None:
+        self._values = values
+        self.problems: list[Problem] = []
+
+    def text(self, key: str, *, required: bool = False, longest: int = LONGEST_VALUE) -> str:
+        """On one line; "" where it is missing or wrong."""
+        value = self._values.get(key, "")
+        if not isinstance(value, str):
+            return self._wrong(key, "should be text")
+        value = _line(value)
+        if required and not value:
+            return self._wrong(key, "is missing" if key not in self._values else "is empty")
+        if len(value) > longest:
+            return self._wrong(key, f"is longer than {longest} characters")
+        return value
+
+    def tools(self, key: str) -> tuple[str, ...] | None:
+        """Names of tools: a list, or text with commas or spaces between them; None where there is no such key."""
+        if key not in self._values:
+            return None
+        value = self._values[key]
+        names = _LISTED.findall(value) if isinstance(value, str) else value
+        if isinstance(value, str) and not names:
+            self._wrong(key, "is empty; leave it out, or write [] for none")
+        elif not isinstance(names, list) or not all(isinstance(name, str) and name.strip() for name in names):
+            self._wrong(key, "should be a list of tool names")
+        elif len(names) > MOST_TOOLS or any(len(name) > LONGEST_VALUE for name in names):
+            self._wrong(key, f"has more than {MOST_TOOLS} names, or too long ones")
+        else:
+            return tuple(dict.fromkeys(name.strip() for name in names))
+        return ()
+
+    def mapping(self, key: str) -> Mapping[str, Any]:
+        value = self._values.get(key) or {}
+        if not isinstance(value, dict):
+            self._wrong(key, "should be a mapping")
+            return {}
+        return value
+
+    def unknown(self) -> tuple[str, ...]:
+        return tuple(sorted(str(key)[:LONGEST_NAME] for key in self._values if key not in KEYS))
+
+    def _wrong(self, key: str, message: str) -> str:
+        self.problems.append(Problem(SKILL_FILE, key, message))
+        return ""

@@ -1,0 +1,133 @@
+"""What of a skill was agreed to: the digests of its whole content, beside the skills in one file; for shelf.py and
+editing.py.
+
+A skill without a record was put there by whoever owns the machine. One that has a record and another content is off
+until an administrator turns it on again.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from pydantic import TypeAdapter, ValidationError
+
+from harness.skills.errors import Problem, SkillError
+from harness.skills.files import digest_on_disk, write_atomically
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+PINS = ".antler-skills.json"
+MOST_REASONS = 5
+KEPT = 3
+"""Digests that were agreed to last; a crash in mid-change leaves one of them."""
+CHANGED = "it is not what was agreed to any more"
+UNREADABLE = f"{PINS} cannot be read"
+
+
+@dataclass(frozen=True, slots=True)
+class Pin:
+    """on: digests that may be used, the newest last. pending: one that waits for an administrator, "" for none, and the
+    reasons why."""
+
+    on: tuple[str, ...] = ()
+    pending: str = ""
+    reasons: tuple[str, ...] = ()
+
+    def allowing(self, digest: str) -> Pin:
+        """With one more that may be used."""
+        others = tuple(known for known in self.on if known != digest)
+        pending, reasons = ("", ()) if self.pending == digest else (self.pending, self.reasons)
+        return Pin((*others, digest)[-KEPT:], pending, reasons)
+
+    def holding(self, digest: str, reasons: tuple[str, ...]) -> Pin:
+        """With another one that waits."""
+        return replace(self, pending=digest, reasons=reasons[:MOST_REASONS])
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """Why a skill is off until an administrator turns it on. digest: of its content, which that would be about."""
+
+    digest: str
+    reasons: tuple[str, ...]
+
+
+_PINS: TypeAdapter[dict[str, Pin]] = TypeAdapter(dict[str, Pin])
+
+
+def load_pins(home: Path) -> dict[str, Pin]:
+    """By name. Raises SkillError where the file is there and is not one of ours."""
+    try:
+        return _PINS.validate_json((home / PINS).read_bytes())
+    except FileNotFoundError:
+        return {}
+    except (ValidationError, OSError) as error:
+        raise SkillError([Problem(PINS, "", "cannot be read")]) from error
+
+
+def save_pins(home: Path, pins: Mapping[str, Pin]) -> None:
+    """Whoever calls holds the home's lock."""
+    write_atomically(home / PINS, _PINS.dump_json(dict(pins), indent=1), mode=0o644)
+
+
+class PinWatch:
+    """The records of one folder, looked at anew only when something changed on disk."""
+
+    def __init__(self, home: Path) -> None:
+        self._home = home
+        self._seen: tuple[int, ...] | None = None
+        self._pins: dict[str, Pin] | None = {}
+        self._digests: dict[str, tuple[object, str]] = {}
+
+    def refresh(self) -> None:
+        """Read the file again if it is another one."""
+        seen = _stamp(self._home / PINS)
+        if seen == self._seen:
+            return
+        self._seen = seen
+        try:
+            self._pins = load_pins(self._home)
+        except SkillError:
+            self._pins = None
+
+    def waiting(self, name: str) -> Waiting | None:
+        """Why a skill must not be used now; None: it may. Looks at the files of those that have a record."""
+        if self._pins is None:
+            return Waiting("", (UNREADABLE,))
+        pin = self._pins.get(name)
+        if pin is None:
+            return None
+        digest = self._digest(name)
+        if digest in pin.on:
+            return None
+        return Waiting(digest, pin.reasons if digest == pin.pending else (CHANGED,))
+
+    def _digest(self, name: str) -> str:
+        state = _state(self._home / name)
+        known = self._digests.get(name)
+        if known is None or known[0] != state:
+            known = self._digests[name] = (state, digest_on_disk(self._home / name))
+        return known[1]
+
+
+def _state(folder: Path) -> tuple[object, ...]:
+    """What changes whenever a file below does."""
+    found: list[object] = []
+    for below, folders, files in os.walk(folder):
+        folders.sort()
+        found += [(below, name, *_stamp(os.path.join(below, name))) for name in sorted(files)]
+        found += [(below, name) for name in folders]
+    return tuple(found)
+
+
+def _stamp(path: Path | str) -> tuple[int, ...]:
+    try:
+        seen = os.stat(path, follow_symlinks=False)
+    except OSError:
+        return ()
+    return (stat.S_IFMT(seen.st_mode), seen.st_mtime_ns, seen.st_ctime_ns, seen.st_size, seen.st_ino)

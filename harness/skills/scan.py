@@ -1,0 +1,214 @@
+"""scan: what the static rules say of a skill's folder. For installing, changing and validating skills; blocking.
+
+Defence in depth: what a skill makes the agent do still passes the guardrails and runs in the sandbox. No model is asked
+here, nothing is executed, no link is followed, and what cannot be read counts against the skill.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from harness.skills.scanning.blobs import blobs, speech
+from harness.skills.scanning.commands import DESTRUCTIVE, REMOTE
+from harness.skills.scanning.disguises import DISGUISES
+from harness.skills.scanning.hidden import hidden_findings
+from harness.skills.scanning.kinds import MACROS, Form, is_script, kind_of, program
+from harness.skills.scanning.rules import compiled
+from harness.skills.scanning.secrets import SECRETS
+from harness.skills.scanning.sending import SENDING
+from harness.skills.scanning.texts import Place, decode, text_of
+from harness.skills.scanning.tree import read_tree, tree_of
+from harness.skills.scanning.words import WORDS
+from harness.skills.verdict import Finding, Level, Verdict, verdict_of
+from harness.tools.lines import one_line
+from sandbox.audit import Verdict as Assessed
+from sandbox.audit import assess
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+    from harness.skills.scanning.rules import Rule
+    from harness.skills.scanning.texts import Text
+    from harness.skills.scanning.tree import Tree
+
+RULES = (*WORDS, *SECRETS, *DESTRUCTIVE, *REMOTE, *SENDING, *DISGUISES)
+LARGEST_TEXT = 1_000_000
+"""Bytes of a text that people can be asked to look at."""
+MOST_OF_A_RULE = 3
+"""Findings of one rule in one file."""
+MOST_COMMANDS = 3000
+"""Lines of shell that are read as the shell would; a skill with more is warned of."""
+LONGEST_EXCERPT = 120
+DEEPEST = 2
+"""Of what is encoded within what is encoded."""
+
+_PROMPT = re.compile(r"^\s*(?:[$#>]\s+)?")
+_SPAN = re.compile(r"`([^`\n]{4,300})`")
+_PLAIN = frozenset({"delete-root", "format-disk", "fill-disk", "download-and-run", "reverse-shell", "fork-bomb"})
+"""What the audit says that counts in a sentence, which may name a command without wanting it run."""
+_IGNORED = frozenset({"unreadable", "package", "upload", "privilege", "empty-folder", "wide-rights"})
+"""What the audit of commands says of them: that they cannot be read line by line, or what the rules here say better."""
+
+
+def scan(folder: Path) -> Verdict:
+    """Everything in the folder. Takes milliseconds for an ordinary skill, a few seconds for the largest."""
+    return _verdict(read_tree(folder))
+
+
+def scan_files(files: Mapping[str, bytes]) -> Verdict:
+    """As `scan`, of a folder that would hold these files."""
+    return _verdict(tree_of(files))
+
+
+def _verdict(tree: Tree) -> Verdict:
+    findings, scripts = list(tree.findings), []
+    if "SKILL.md" not in tree.files:
+        findings.append(Finding(Level.BLOCK, "no-skill-file", "SKILL.md"))
+    commands = 0
+    for path, data in tree.files.items():
+        if is_script(path, data):
+            scripts.append(path)
+        found, count = _file_findings(path, data, MOST_COMMANDS - commands)
+        findings += found
+        commands += count
+    return verdict_of(_bounded(findings), scripts)
+
+
+def _file_findings(path: str, data: bytes, most_commands: int) -> tuple[list[Finding], int]:
+    """And how many lines of shell were read for them."""
+    kind = kind_of(path, data)
+    match kind.form:
+        case Form.PROGRAM:
+            return [Finding(Level.BLOCK, "program", path, excerpt=kind.detail)], 0
+        case Form.ARCHIVE:
+            return [Finding(Level.BLOCK, "archive", path)], 0
+        case Form.ACTIVE:
+            level = Level.BLOCK if kind.detail == MACROS else Level.WARN
+            return [Finding(level, "active-document", path, excerpt=kind.detail)], 0
+        case Form.ASSET:
+            return list(_asset_findings(path, data)), 0
+    findings = []
+    if kind.form is not Form.TEXT:
+        findings.append(Finding(Level.WARN, f"{kind.form.value}-file", path))
+    decoded, is_utf8 = decode(data)
+    if not is_utf8:
+        findings.append(Finding(Level.WARN, "not-utf8", path))
+    if len(data) > LARGEST_TEXT:
+        findings.append(Finding(Level.WARN, "long-text", path))
+    if is_utf8:
+        findings += hidden_findings(path, decoded)
+    text = text_of(path, data, decoded, as_script=kind.form is Form.MISNAMED)
+    findings += _text_findings(text)
+    findings += _blob_findings(text, 0)
+    found, count = _command_findings(text, most_commands)
+    return [*findings, *found], count
+
+
+def _asset_findings(path: str, data: bytes) -> Iterator[Finding]:
+    """A picture may have a script behind it: its bytes are read as if they were one."""
+    text = text_of(path, data, data.decode("latin-1"), as_script=True)
+    yield from (found for found in _text_findings(text) if found.level is Level.BLOCK and found.rule != "secret")
+    if path.lower().endswith(".pdf") and re.search(rb"/(?:JavaScript|JS|Launch|OpenAction|EmbeddedFile)\b", data):
+        yield Finding(Level.WARN, "active-document", path, excerpt="a PDF that acts")
+
+
+def _text_findings(text: Text) -> Iterator[Finding]:
+    starts, places = text.starts, set(text.places)
+    sought = text.joined.encode("utf-8", "replace").decode()
+    for rule in RULES:
+        if not any(rule.level_in(place) for place in places):
+            continue
+        if rule.also and not compiled(rule.also).search(sought):
+            continue
+        count = 0
+        for found in compiled(rule.pattern).finditer(sought):
+            matched = found.group()
+            offset = found.start() + len(matched) - len(matched.lstrip())
+            finding = _judged(rule, text, text.line_at(starts, offset), matched)
+            if finding is not None:
+                yield finding
+                count += 1
+            if count >= MOST_OF_A_RULE:
+                break
+
+
+def _judged(rule: Rule, text: Text, number: int, found: str) -> Finding | None:
+    """A match as a finding; None where it does not count."""
+    line, place = _line_of(text, number, found), text.places[number]
+    level = rule.level_in(place)
+    if not level or (rule.keep is not None and not rule.keep(found)):
+        return None
+    if level is Level.BLOCK and not rule.secret and (place & (Place.PROSE | Place.FENCED) or rule.words):
+        level = Level.WARN if text.is_mention(number) else level
+    excerpt = f"{found[:4]}***" if rule.secret else line
+    return Finding(level, rule.name, text.path, number + 1, one_line(excerpt, LONGEST_EXCERPT))
+
+
+def _line_of(text: Text, number: int, found: str) -> str:
+    """What is shown: the line, from the place on where it is a long one."""
+    line = text.lines[number].strip()
+    if len(line) <= LONGEST_EXCERPT:
+        return line
+    start = max(line.find(found.split("\n")[0][:40]) - 20, 0)
+    return line[start : start + LONGEST_EXCERPT]
+
+
+def _blob_findings(text: Text, depth: int) -> Iterator[Finding]:
+    """What is encoded is looked at as what it is."""
+    joined, starts = text.joined, text.starts
+    for blob in blobs(joined):
+        number = text.line_at(starts, blob.offset)
+        kind = program(blob.data)
+        if kind and len(blob.data) > 64:
+            yield Finding(Level.BLOCK, "encoded-program", text.path, number + 1, kind)
+        said = speech(blob.data)
+        if said:
+            inner = text_of(text.path, b"", said, as_script=True)
+            deeper = _blob_findings(inner, depth + 1) if depth < DEEPEST else iter(())
+            for found in (*_text_findings(inner), *deeper):
+                if found.level is Level.BLOCK:
+                    yield Finding(Level.BLOCK, f"encoded-{found.rule}", text.path, number + 1, found.excerpt)
+        elif blob.long and text.places[number] & (Place.RUN | Place.PROSE):
+            yield Finding(Level.WARN, "long-blob", text.path, number + 1)
+
+
+def _command_findings(text: Text, most: int) -> tuple[list[Finding], int]:
+    """What the audit of commands says of each line of shell, and of commands within sentences."""
+    findings, count = [], 0
+    for number, command in _commands(text):
+        place, line = text.places[number], text.lines[number]
+        count += 1
+        if count > most:
+            findings.append(Finding(Level.WARN, "much-shell", text.path, number + 1))
+            break
+        found = assess(command)
+        if found.verdict is Assessed.PASS or found.rule in _IGNORED:
+            continue
+        if place & Place.PROSE and found.rule not in _PLAIN:
+            continue
+        level = Level.BLOCK if found.verdict is Assessed.BLOCK else Level.WARN
+        if level is Level.BLOCK and place & (Place.FENCED | Place.PROSE) and text.is_mention(number):
+            level = Level.WARN
+        findings.append(Finding(level, found.rule, text.path, number + 1, one_line(line, LONGEST_EXCERPT)))
+    return findings, count
+
+
+def _commands(text: Text) -> Iterator[tuple[int, str]]:
+    for number, line in enumerate(text.lines):
+        place = text.places[number]
+        if place & Place.SHELL and line.strip() and not line.lstrip().startswith("#"):
+            yield number, _PROMPT.sub("", line)
+        elif place & Place.PROSE and "`" in line:
+            yield from ((number, found) for found in _SPAN.findall(line) if " " in found.strip())
+
+
+def _bounded(findings: list[Finding]) -> Iterator[Finding]:
+    counts: Counter[tuple[str, str, Level]] = Counter()
+    for finding in dict.fromkeys(findings):
+        key = (finding.rule, finding.file, finding.level)
+        counts[key] += 1
+        if counts[key] <= MOST_OF_A_RULE:
+            yield finding
