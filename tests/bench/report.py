@@ -16,6 +16,7 @@ SINGLE = (
     "subagents-50x3",
     "start",
     "thread-300",
+    "memory",
     "chain",
     "floor",
     "split",

@@ -10,6 +10,7 @@ from tests.bench.delegation import Runs, delegation
 from tests.bench.everywhere import Size, four_platforms
 from tests.bench.floors import floors
 from tests.bench.mcp import many_tools
+from tests.bench.remembering import memory_cost
 from tests.bench.sandboxes import FULL, QUICK, sandboxes
 from tests.bench.split import split
 from tests.bench.stage import LONG, SHORT
@@ -43,6 +44,7 @@ SCENARIOS: dict[str, Callable[[bool], Awaitable[Outcome]]] = {
     "subagents-50x3": lambda quick: delegation(Runs(50, 1 if quick else 4)),
     "sandboxes": lambda quick: sandboxes(QUICK if quick else FULL),
     "mcp-200": lambda quick: many_tools(200, 5 if quick else 20),
+    "memory": lambda quick: memory_cost(10 if quick else 50),
     "chain": lambda quick: chain_cost(50 if quick else 300),
     "floor": lambda quick: floors(50 if quick else 300),
     "split": lambda quick: split(5 if quick else 15),

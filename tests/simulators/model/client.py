@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import httpx
 
+from tests.simulators.model import keeper
 from tests.simulators.model.records import CHANGES, Record
 from tests.simulators.model.scripts import STEPS
 
@@ -57,7 +58,14 @@ class ModelSimulator:
         return sorted(self._records.values(), key=lambda record: record.id)
 
     async def completions(self) -> list[Record]:
-        """The requests for an answer, without the listings of models."""
+        """The requests for an answer, without the listings of models and the updates of memories."""
+        return [record for record in await self._asked() if not keeper.is_update(record.last_user_text)]
+
+    async def updates(self) -> list[Record]:
+        """The requests for updates of memories, beside the conversations."""
+        return [record for record in await self._asked() if keeper.is_update(record.last_user_text)]
+
+    async def _asked(self) -> list[Record]:
         return [record for record in await self.requests() if record.path.endswith("/chat/completions")]
 
     async def wait_for_request(self, predicate: Callable[[Record], bool], timeout: float = 10.0) -> Record:

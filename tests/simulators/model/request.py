@@ -34,6 +34,7 @@ class Asked:
     round: int
     results: tuple[str, ...]
     tools: tuple[str, ...]
+    system: str
 
 
 def asked(body: dict[str, Any]) -> Asked:
@@ -48,6 +49,7 @@ def asked(body: dict[str, Any]) -> Asked:
         round=sum(1 for message in turn if message.get("tool_calls")),
         results=tuple(text_of(message) for message in turn if message["role"] == "tool"),
         tools=tuple(str(tool.get("function", {}).get("name")) for tool in body.get("tools") or ()),
+        system=text_of(messages[0]) if messages[0]["role"] in ("system", "developer") else "",
     )
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from aiohttp import web
 
 from tests.simulators.connections import OpenConnections
-from tests.simulators.model import strict
+from tests.simulators.model import keeper, strict
 from tests.simulators.model.directives import BadDirective, parse
 from tests.simulators.model.play import SCRIPTED_RESET, FaultCounts, Gates, Player, refusal
 from tests.simulators.model.records import CHANGES, Record, RecordLog
@@ -118,6 +118,9 @@ class ModelServer:
         )
         if registered is not None:
             return registered
+        update = keeper.update(ask.system, text)
+        if update is not None:
+            return update
         try:
             return parse(text) or Script()
         except BadDirective as error:

@@ -1,0 +1,249 @@
+"""/memory: what is remembered of a person, in their own chat, or of a group, in the group; never the one in the other.
+
+What a person says here counts at once and against whatever is being learnt meanwhile (MemoryBook). In a group everybody
+may look, and who may control the conversation changes.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import secrets
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from bot.buttons import question, row_of
+from bot.commands.group import ButtonKind
+from bot.markdown import plain
+from bot.memory import page
+from bot.store import memory_owners, prompts
+from channels.message import OutboundMessage
+from harness.memory.hygiene import has_secret
+from harness.memory.port import MemoryUnavailable, NotKept
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
+
+    from bot.commands.group import Answers, CommandHandler
+    from bot.commands.line import Call, Press
+    from bot.conversations.actor import Conversation
+    from bot.memory.book import MemoryBook
+    from bot.memory.page import Item
+    from bot.patience import PatientStore
+    from bot.runs.presented import Presented
+    from bot.store.rows import PromptRow
+    from channels.base import Clock
+    from harness.memory.model import Memory
+
+    Verb = Callable[["Conversation", "Call", str, str], Awaitable[None]]
+
+FORGET = "memory"
+LIFE = timedelta(hours=1)
+YES = 0
+CHANGING = ("forget", "edit", "add", "on", "off")
+TYPES = {"memory.md": "text/markdown", "memory.json": "application/json"}
+NUMBERS = re.compile(r"\d{1,4}(?:[\s,;、，]+\d{1,4})*")
+
+
+class MemoryCommands:
+    """files: keeps those of an export until they are delivered."""
+
+    def __init__(self, answers: Answers, book: MemoryBook, store: PatientStore, files: Presented, clock: Clock) -> None:
+        self._answers = answers
+        self._book = book
+        self._store = store
+        self._files = files
+        self._clock = clock
+        self._verbs: Mapping[str, Verb] = {
+            "": self._show,
+            "show": self._show,
+            "search": self._search,
+            "forget": self._forget,
+            "edit": self._edit,
+            "add": self._add,
+            "export": self._export,
+            "on": self._switch,
+            "off": self._switch,
+        }
+        self.commands: Mapping[str, CommandHandler] = {"memory": self._memory}
+        self.buttons: Mapping[str, ButtonKind] = {FORGET: ButtonKind(self._pressed, self._open_to)}
+
+    async def _memory(self, conversation: Conversation, call: Call) -> None:
+        word, _, rest = call.line.arguments.partition(" ")
+        verb, say = word.lower(), call.texts.memory
+        if not self._book.covers(is_group=_in_group(call)):
+            kept_off = "disabled_group" if self._book.covers(is_group=False) else "disabled"
+            return await self._say(call, say[kept_off])
+        if verb not in self._verbs:
+            return await self._say(call, say["usage"])
+        if verb in CHANGING and not call.may_control:
+            return await self._answers.say(call, call.texts.not_allowed, "not allowed")
+        owner = (await conversation.row(call.message)).owner
+        try:
+            await self._verbs[verb](conversation, call, owner, rest.strip() if verb not in ("on", "off") else verb)
+        except MemoryUnavailable:
+            await self._say(call, say["unavailable"])
+
+    # To look.
+
+    async def _show(self, conversation: Conversation, call: Call, owner: str, rest: str) -> None:
+        say, memory = call.texts.memory, await self._book.show(owner)
+        items = page.items_of(memory, call.texts)
+        off = [say["is_off"]] if (await self._book.state(owner)).off else []
+        if not items:
+            return await self._say(call, "\n\n".join([say[_kind("empty", call)], *off]))
+        text = "\n\n".join([say[_kind("head", call)], page.listed(items, _numbered(items), call.texts), *off])
+        keys = [item.key for item in items]
+        await self._with_numbers(conversation, call, owner, keys, f"{text}\n\n{say['hint']}")
+
+    async def _search(self, conversation: Conversation, call: Call, owner: str, words: str) -> None:
+        say, memory = call.texts.memory, await self._book.show(owner)
+        items = page.items_of(memory, call.texts)
+        found = page.found(items, words)
+        if not words:
+            return await self._say(call, say["usage"])
+        if not found:
+            return await self._say(call, say["found_none"].format(words=page.asked(words)))
+        head = say["found"].format(words=page.asked(words))
+        text = f"{head}\n\n{page.listed(found, _numbered(items), call.texts)}"
+        await self._with_numbers(conversation, call, owner, [item.key for item in items], text)
+
+    async def _export(self, conversation: Conversation, call: Call, owner: str, rest: str) -> None:
+        say, memory = call.texts.memory, await self._book.show(owner)
+        if memory.is_empty:
+            return await self._say(call, say[_kind("empty", call)])
+        readable = page.as_markdown(memory, say[_kind("head", call)], call.texts)
+        contents = {"memory.md": readable, "memory.json": memory.to_json()}
+        async with self._files.written(f"event:{call.event_id}", contents, TYPES, instead=readable) as files:
+            message = OutboundMessage(text=say["exported"], files=files, final=True)
+            await self._answers.show(call, message, "/memory export")
+
+    # To change.
+
+    async def _forget(self, conversation: Conversation, call: Call, owner: str, rest: str) -> None:
+        if rest.lower() == "all":
+            return await self._ask(conversation, call, owner)
+        if NUMBERS.fullmatch(rest) is None:
+            return await self._say(call, call.texts.memory["usage"])
+        memory = await self._book.show(owner)
+        numbers = sorted({int(number) for number in re.findall(r"\d+", rest)})
+        keys = await self._keys(conversation, call, owner, memory)
+        wrong = next((number for number in numbers if not 1 <= number <= len(keys)), None)
+        if wrong is not None:
+            return await self._say(call, call.texts.memory["unknown_number"].format(number=wrong))
+        there = {item.key for item in page.items_of(memory, call.texts)}
+        chosen = {number: keys[number - 1] for number in numbers if keys[number - 1] in there}
+        if not chosen:
+            return await self._say(call, call.texts.memory["gone"])
+        await self._book.forget(owner, list(chosen.values()))
+        text = call.texts.memory["forgotten"].format(numbers=", ".join(map(str, chosen)))
+        await self._with_numbers(conversation, call, owner, keys, text)
+
+    async def _edit(self, conversation: Conversation, call: Call, owner: str, rest: str) -> None:
+        number, _, text = rest.partition(" ")
+        if not (number.isdecimal() and len(number) < 5 and text.strip()):
+            return await self._say(call, call.texts.memory["usage"])
+        keys = await self._keys(conversation, call, owner, await self._book.show(owner))
+        if not 1 <= int(number) <= len(keys):
+            return await self._say(call, call.texts.memory["unknown_number"].format(number=int(number)))
+        if has_secret(text):
+            return await self._say(call, call.texts.memory["secret"])
+        try:
+            fact = await self._book.edit(owner, keys[int(number) - 1], text, call.person)
+        except NotKept:
+            return await self._say(call, call.texts.memory["not_kept"])
+        if fact is None:
+            return await self._say(call, call.texts.memory["gone"])
+        done = call.texts.memory["edited"].format(number=int(number), text=plain(fact.content))
+        await self._with_numbers(conversation, call, owner, keys, done)
+
+    async def _add(self, conversation: Conversation, call: Call, owner: str, text: str) -> None:
+        say = call.texts.memory
+        if not text:
+            return await self._say(call, say["usage"])
+        if has_secret(text):
+            return await self._say(call, say["secret"])
+        if (await self._book.state(owner)).off:
+            return await self._say(call, say["add_while_off"])
+        try:
+            fact = await self._book.add(owner, f"event:{call.event_id}", text, call.person)
+        except NotKept:
+            return await self._say(call, say["not_kept"])
+        await self._say(call, say["added"].format(text=plain(fact.content)))
+
+    async def _switch(self, conversation: Conversation, call: Call, owner: str, verb: str) -> None:
+        await self._book.set_enabled(owner, verb == "on")
+        await self._say(call, call.texts.memory[verb])
+
+    # Everything at once, when the one who asks has said so twice.
+
+    async def _ask(self, conversation: Conversation, call: Call, owner: str) -> None:
+        say, memory, now = call.texts.memory, await self._book.show(owner), self._clock.now()
+        prompt = question(
+            FORGET, secrets.token_hex(8), conversation.key, {"owner": owner}, now, life=LIFE, who=call.person
+        )
+        buttons = row_of(prompt.id, say["button_forget"], say["button_keep"])
+        text = say[_kind("ask_all", call)].format(count=len(memory.facts))
+        asked = OutboundMessage(text=text, buttons=(buttons,), final=True)
+        await self._answers.show(call, asked, "/memory forget all", also=lambda tx: prompts.create(tx, prompt))
+
+    async def _open_to(self, conversation: Conversation, prompt: PromptRow, press: Press) -> bool:
+        return prompt.who == press.person and press.may_control
+
+    async def _pressed(self, conversation: Conversation, prompt: PromptRow, press: Press) -> str:
+        """Only the one who asked; after a crash in between the press comes again."""
+        say, row = press.texts.memory, await conversation.stored()
+        if not await self._open_to(conversation, prompt, press):
+            await self._answers.nothing(press.event_id, "not allowed")
+            return press.texts.not_yours
+        if row is None or row.owner != json.loads(prompt.options)["owner"]:
+            await self._answers.nothing(press.event_id, "expired")
+            return press.texts.button_expired
+        text = say["stays"]
+        if press.option == YES:
+            try:
+                text = say["all_gone"].format(count=(await self._book.forget_all(row.owner)).facts)
+            except MemoryUnavailable:
+                await self._answers.nothing(press.event_id, "memory unavailable")
+                return say["unavailable"]
+        now, answer = self._clock.now(), str(press.option)
+        await self._answers.change(
+            press,
+            OutboundMessage(text=text, final=True),
+            "memory button",
+            also=lambda tx: prompts.answer(tx, prompt.id, press.person, answer, now),
+        )
+        return ""
+
+    # Numbers.
+
+    async def _keys(self, conversation: Conversation, call: Call, owner: str, memory: Memory) -> list[str]:
+        """What the numbers stand for: the list that was shown last, else the one that would be shown now."""
+        shown = await self._store.read(lambda tx: memory_owners.shown(tx, conversation.key, owner))
+        return [item.key for item in page.items_of(memory, call.texts)] if shown is None else shown
+
+    async def _with_numbers(
+        self, conversation: Conversation, call: Call, owner: str, keys: Sequence[str], text: str
+    ) -> None:
+        """An answer behind which the numbers stand for these: those of the list that people see, also when something
+        of it is forgotten, until the next list."""
+        now = self._clock.now()
+        await self._answers.say(
+            call, text, "/memory", also=lambda tx: memory_owners.show(tx, conversation.key, owner, keys, now)
+        )
+
+    async def _say(self, call: Call, text: str) -> None:
+        await self._answers.say(call, text, "/memory")
+
+
+def _in_group(call: Call) -> bool:
+    return call.message.address.kind != "dm"
+
+
+def _kind(name: str, call: Call) -> str:
+    """The key of a sentence that differs between a person's own chat and a group."""
+    return f"{name}_group" if _in_group(call) else name
+
+
+def _numbered(items: Sequence[Item]) -> dict[str, int]:
+    return {item.key: number for number, item in enumerate(items, 1)}

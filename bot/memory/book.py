@@ -1,0 +1,276 @@
+"""MemoryBook: everything that reads or changes a memory goes through it, one owner at a time; a person's word wins.
+
+It is the harness's port `Memories`. For commands, the updater (service.py), `antler memory` and /forget.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import partial
+from typing import TYPE_CHECKING
+from weakref import WeakValueDictionary
+
+from bot.identity import folder_name, moved_key
+from bot.memory.changing import after_person, edited, without_items, without_person
+from bot.memory.states import OwnerStates
+from bot.store import memory_queue, runs
+from harness.memory.changes import Proposed
+from harness.memory.merge import TOOLS_CONFIDENCE, merged, remembered
+from harness.memory.model import Memory, summaries
+from harness.memory.port import NotKept, Recalled
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from bot.patience import PatientStore
+    from bot.store import Store
+    from bot.store.memory_owners import OwnerState
+    from harness.context import RunContext
+    from harness.memory.changes import Changes
+    from harness.memory.config import MemorySettings
+    from harness.memory.model import Category, Fact
+    from harness.memory.port import MemoryStore, StoredMemory
+
+log = logging.getLogger(__name__)
+
+BY_HAND = 1.0
+"""The confidence of what a person wrote into the memory themselves."""
+
+
+@dataclass(frozen=True, slots=True)
+class Forgotten:
+    """facts: that were remembered. turns: that were said and not learnt yet. summaries: whether there were any."""
+
+    facts: int = 0
+    turns: int = 0
+    summaries: bool = False
+
+    @property
+    def anything(self) -> bool:
+        return self.summaries or self.facts + self.turns > 0
+
+
+class MemoryBook:
+    """kept: where the memories are. All methods raise MemoryUnavailable when that cannot be read or written."""
+
+    def __init__(self, kept: MemoryStore, store: PatientStore | Store, settings: MemorySettings) -> None:
+        self._kept = kept
+        self._store = store
+        self._clock = store.clock
+        self._settings = settings
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._states = OwnerStates(store)
+
+    # For the agent.
+
+    async def recalled(self, ctx: RunContext) -> Recalled:
+        """See harness.memory.port.Memories."""
+        state = await self.state(ctx.owner)
+        known = Memory() if state.off or not self.covers(is_group=ctx.is_group) else await self.show(ctx.owner)
+        return Recalled(memory=known, changed=state.changed)
+
+    async def remember(self, ctx: RunContext, call: str, content: str, category: Category) -> Fact:
+        """See harness.memory.port.Memories."""
+        if not self.covers(is_group=ctx.is_group):
+            raise NotKept("There is no memory here: its operator turned it off.")
+        async with self._lock(ctx.owner):
+            state = await self.state(ctx.owner)
+            if state.off:
+                raise NotKept("The memory is turned off here. The person can turn it on with /memory on.")
+            run = await self._store.read(lambda tx: runs.load(tx, ctx.run_id))
+            if run is not None and state.had_forgotten(run.created_at):
+                raise NotKept("The person has just had something forgotten, so nothing from before that is kept.")
+            at = self._clock.now() if run is None else run.created_at  # the same when the call is made again
+            proposed = Proposed(
+                content=content,
+                category=category,
+                confidence=TOOLS_CONFIDENCE,
+                at=at,
+                source=ctx.run_id,
+                said_by=ctx.speaker.id if ctx.speaker.is_person else "",
+            )
+            return await self._keep(ctx.owner, proposed)
+
+    def covers(self, *, is_group: bool) -> bool:
+        """Whether there is a memory in such a chat at all."""
+        return self._settings.enabled and (self._settings.groups or not is_group)
+
+    # For people.
+
+    async def show(self, owner: str) -> Memory:
+        """What is remembered, whether it is on or off."""
+        return await self._kept.load(owner)
+
+    async def state(self, owner: str) -> OwnerState:
+        """Whether it is off, and what else persons decided of it."""
+        return await self._states.of(owner)
+
+    async def forget(self, owner: str, items: Sequence[str]) -> None:
+        """Forget these facts (ids) and summaries (names). What was said before and is not learnt yet is not learnt any
+        more either: it could bring them back."""
+        async with self._lock(owner):
+            await self._states.decide(owner, partial(memory_queue.drop_owner, owner=owner), forgets=True)
+            await self._change(owner, lambda memory: without_items(memory, items), forgets=True)
+
+    async def forget_all(self, owner: str) -> Forgotten:
+        """Forget everything of an owner: what is remembered, and what was said and is not learnt yet."""
+        async with self._lock(owner):
+            turns = await self._states.decide(owner, partial(memory_queue.drop_owner, owner=owner), forgets=True)
+            known = await self._kept.load(owner)
+            await self._kept.delete(owner)
+        facts = len(known.facts)
+        log.info("the memory %s was forgotten: %d facts, %d turns", folder_name(owner), facts, turns)
+        return Forgotten(facts, turns, summaries=summaries(known) != summaries(Memory()))
+
+    async def forget_person(self, group_owner: str, person: str) -> Forgotten:
+        """Forget what a group's memory has of one person (`account:native id`): facts that rest on their words, turns
+        of theirs that are not learnt yet, and the summaries, in which nobody can tell whose words they are; these are
+        written anew of what the others say."""
+        async with self._lock(person):
+            await self._states.decide(person, forgets=True)
+        async with self._lock(group_owner):
+            drop = partial(memory_queue.drop_speaker, owner=group_owner, speaker=person)
+            turns = await self._states.decide(group_owner, drop)
+            known = await self._kept.load(group_owner)
+            left = without_person(known, person)
+            await self._change(group_owner, lambda _: left, forgets=True)
+        facts = len(known.facts) - len(left.facts)
+        return Forgotten(facts, turns, summaries=summaries(known) != summaries(left))
+
+    async def forget_everywhere(self, person: str) -> int:
+        """Forget the person's own memory, and what groups of the account have of them; returns how many facts that
+        were."""
+        account = person.partition(":")[0]
+        facts = (await self.forget_all(person)).facts
+        spoke_in = await self._store.read(lambda tx: memory_queue.groups_of(tx, person))
+        groups = spoke_in | {
+            stored.owner
+            for stored in await self._kept.owners()
+            if stored.owner.startswith(f"{account}:") and _rests_on(await self._kept.load(stored.owner), person)
+        }
+        for owner in sorted(groups - {person}):
+            facts += (await self.forget_person(owner, person)).facts
+        return facts
+
+    async def add(self, owner: str, key: str, text: str, person: str) -> Fact:
+        """Remember what a person wrote for it. key: names the event that asks for it, which is heard once. Raises
+        NotKept."""
+        proposed = Proposed(
+            content=text,
+            category="context",
+            confidence=BY_HAND,
+            at=self._clock.now(),
+            source=key,
+            said_by=person,
+        )
+        async with self._lock(owner):
+            if (await self.state(owner)).off:
+                raise NotKept("The memory is turned off.")
+            fact = await self._keep(owner, proposed)
+            await self._states.decide(owner)
+        return fact
+
+    async def edit(self, owner: str, fact_id: str, text: str, person: str) -> Fact | None:
+        """Let a fact say something else; None when it is not there any more. Raises NotKept. What is being learnt of
+        earlier turns does not change it back."""
+        async with self._lock(owner):
+            changed, fact = edited(await self._kept.load(owner), fact_id, text, person, self._clock.now())
+            if fact is not None:
+                await self._change(owner, lambda _: changed)
+                await self._states.decide(owner)
+        return fact
+
+    async def set_enabled(self, owner: str, enabled: bool) -> None:
+        """Turn it on or off: off, nothing is written and nothing is told to the agent; what is remembered stays."""
+        async with self._lock(owner):
+            if enabled:
+                await self._states.decide(owner, off=False)
+            else:
+                drop = partial(memory_queue.drop_owner, owner=owner)
+                await self._states.decide(owner, drop, off=True, forgets=True)
+
+    # For the updater.
+
+    async def learn(self, owner: str, turns: Sequence[int], base: Memory, changes: Changes) -> bool:
+        """Put what was learnt of these queued turns into the memory, and take them off the queue. base: what the
+        updater had read. False when a person had them dropped meanwhile: then nothing of it is kept."""
+        async with self._lock(owner):
+            left = await self._store.read(lambda tx: memory_queue.waiting(tx, owner, turns))
+            if left < len(turns):
+                return False
+            now = self._clock.now()
+            await self._change(
+                owner, lambda memory: merged(memory, after_person(changes, base, memory), self._settings, now)
+            )
+            await self._store.write(lambda tx: memory_queue.done(tx, turns))
+        return True
+
+    # For operators, and for the gateway.
+
+    async def owners(self) -> list[StoredMemory]:
+        """Of whom there is a memory; not what is in it."""
+        return await self._kept.owners()
+
+    async def move(self, old: str, new: str) -> None:
+        """An owner has another id. A memory that exists under the new one already gives way."""
+        async with self._lock(old), self._lock(new):
+            memory = await self._kept.load(old)
+            if not memory.is_empty:
+                await self._kept.save(new, memory)
+            await self._kept.delete(old)
+        self._states.clear()
+
+    async def chat_moved(self, account: str, old_chat: str, new_chat: str) -> None:
+        """A group has another id, and with it the owners of its memories."""
+        for stored in await self._kept.owners():
+            key = moved_key(stored.owner, account, old_chat, new_chat)
+            if key is not None and key != stored.owner:
+                await self.move(stored.owner, key)
+
+    async def prune(self) -> int:
+        """Forget memories that nothing was written into for `keep_days`; returns how many."""
+        if self._settings.keep_days is None:
+            return 0
+        before = self._clock.now() - timedelta(days=self._settings.keep_days)
+        gone = 0
+        for stored in await self._kept.owners():
+            if stored.updated_at is not None and stored.updated_at < before:
+                await self.forget_all(stored.owner)
+                gone += 1
+        return gone
+
+    # Within the lock of an owner.
+
+    def _lock(self, owner: str) -> asyncio.Lock:
+        return self._locks.setdefault(owner, asyncio.Lock())
+
+    async def _keep(self, owner: str, proposed: Proposed) -> Fact:
+        kept: list[Fact] = []
+
+        def change(memory: Memory) -> Memory:
+            changed, fact = remembered(memory, proposed, self._settings, self._clock.now())
+            kept.append(fact)
+            return changed
+
+        await self._change(owner, change)
+        return kept[0]
+
+    async def _change(self, owner: str, change: Callable[[Memory], Memory], *, forgets: bool = False) -> None:
+        """Write what `change` makes of the memory, if it is another. forgets: the last good copy is not to hold what is
+        gone either."""
+        known = await self._kept.load(owner)
+        changed = change(known)
+        if changed.is_empty:
+            await self._kept.delete(owner)
+        elif changed != known or forgets:
+            changed = changed.model_copy(update={"last_updated": self._clock.now()})
+            await self._kept.save(owner, changed)
+            if forgets:
+                await self._kept.save(owner, changed)
+
+
+def _rests_on(memory: Memory, person: str) -> bool:
+    return any(fact.said_by == person for fact in memory.facts)

@@ -1,0 +1,131 @@
+"""Feeding: what was said in a turn is queued for the memory in the transaction that ends its run. For RunManager."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from bot.runs.endings import NO_AFTERMATH, Aftermath, StopReason
+from bot.store import memory_owners, memory_queue, run_events
+from bot.store.encoding import to_json
+from bot.store.memory_queue import QueuedTurn
+from bot.store.rows import RunState
+from harness.context import RUN_CONTEXT, RUN_INPUT
+from harness.events import Outcome
+from harness.memory.exchange import EXCHANGE, LONGEST_SAID, Exchange, Said, is_tainted, own_words
+from harness.memory.hygiene import without_secrets
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import datetime
+
+    from sqlalchemy import Connection
+
+    from bot.runs.endings import Ending
+    from bot.store.rows import RunRow
+    from channels.base import Clock
+    from harness.context import RunContext
+    from harness.memory.config import MemorySettings
+
+OUTCOMES = {RunState.SUCCESS: Outcome.SUCCESS, RunState.LIMITED: Outcome.LIMITED}
+TAKEN_BACK = frozenset({reason for reason in StopReason if reason.rewinds} | {StopReason.REVOKED})
+"""Endings of turns that nothing is to be learnt from: the agent forgot them too, or the person was shut out."""
+CUT = "\n[…]\n"
+LONGEST_ANSWER = 1200
+"""Characters of an answer that are looked at: what people agree to stands at its ends, and looking costs time."""
+_WORDS_END = re.compile(r"[\s\u3000-\u9fff\uff00-\uffef]")
+
+
+class Feeding:
+    """queued: told, after the commit, that there may be something to learn. remembers: whether the agent of that name
+    has a memory."""
+
+    def __init__(
+        self,
+        settings: MemorySettings,
+        clock: Clock,
+        queued: Callable[[], None],
+        remembers: Callable[[str], bool] = lambda agent: True,
+    ) -> None:
+        self._settings = settings
+        self._remembers = remembers
+        self._quiet = timedelta(seconds=settings.debounce_seconds)
+        self._clock = clock
+        self._queued = queued
+
+    def after(self, row: RunRow, ending: Ending, text: str) -> Aftermath:
+        """What comes of a run's end for the memory. text: what the agent said; an answer only where the ending says
+        so."""
+        context = RUN_CONTEXT.validate_json(row.context)
+        run_input, now = RUN_INPUT.validate_json(row.input).whole, self._clock.now()
+        words = spoken(own_words(run_input.words))
+        if not words or not self._is_of_interest(row, context, ending):
+            return NO_AFTERMATH
+        outcome = OUTCOMES.get(ending.state)
+        said = [Said(role="person", text=words, name=context.speaker.display_name)]
+        said += [Said(role="agent", text=spoken(ends(text)))] if outcome is not None and text.strip() else []
+
+        def unit(tx: Connection) -> None:
+            if is_unwanted(tx, context, row.created_at):
+                return
+            exchange = Exchange(
+                owner=context.owner,
+                thread_id=row.thread_id,
+                run_id=row.run_id,
+                speaker=row.speaker,
+                is_group=context.is_group,
+                locale=context.locale,
+                tainted=is_tainted(run_input, run_events.tools_called(tx, row.run_id)),
+                outcome=str(outcome or ""),
+                at=now,
+                said=tuple(said),
+                timezone=context.timezone,
+            )
+            memory_queue.add(tx, self._turn(exchange, row, now), self._quiet)
+
+        return Aftermath(unit, self._queued)
+
+    def _is_of_interest(self, row: RunRow, context: RunContext, ending: Ending) -> bool:
+        """What a schedule says was written by the agent, and nobody answers for what is said in a chat's name."""
+        worked = row.attempt > 0 and ending.detail not in TAKEN_BACK
+        person = context.speaker.is_person and not context.schedule
+        covered = self._settings.groups or not context.is_group
+        return worked and person and covered and self._remembers(context.agent)
+
+    def _turn(self, exchange: Exchange, row: RunRow, now: datetime) -> QueuedTurn:
+        return QueuedTurn(
+            run_id=row.run_id,
+            owner=exchange.owner,
+            thread_id=row.thread_id,
+            speaker=row.speaker,
+            conversation=row.conversation,
+            exchange=to_json(EXCHANGE, exchange),
+            queued_at=now,
+            due_at=now + self._quiet,
+        )
+
+
+def is_unwanted(tx: Connection, context: RunContext, said_at: datetime) -> bool:
+    """Whether a person turned the memory off, or had forgotten what was said by then."""
+    state, speaker = memory_owners.load_both(tx, context.owner, context.speaker.id)
+    return state.off or state.had_forgotten(said_at) or speaker.had_forgotten(said_at)
+
+
+def spoken(text: str) -> str:
+    """As it is queued: without secrets, and of a long text the beginning and the end."""
+    kept = without_secrets(text).strip()
+    if len(kept) <= LONGEST_SAID:
+        return kept
+    half = (LONGEST_SAID - len(CUT)) // 2
+    return kept[:half] + CUT + kept[-half:]
+
+
+def ends(text: str) -> str:
+    """Of a long answer the beginning and the end, cut between words, so that no half of a secret is left."""
+    if len(text) <= LONGEST_ANSWER:
+        return text
+    head, tail = text[: LONGEST_ANSWER * 2 // 3], text[-LONGEST_ANSWER // 3 :]
+    cuts = [found.start() for found in _WORDS_END.finditer(head)]
+    begins = _WORDS_END.search(tail)
+    return head[: cuts[-1] if cuts else 0] + CUT + (tail[begins.end() :] if begins else "")

@@ -1,0 +1,221 @@
+"""MemoryService: lets the agent's model learn from the queued turns, beside the conversations and never in their way.
+
+One task looks what is due and begins updates, the longest not served owner first; nothing is drained at a stop, since
+what is queued stays. For the gateway.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import OrderedDict
+from dataclasses import replace
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from pydantic import ValidationError
+
+from bot.budgets import Payer
+from bot.identity import folder_name
+from bot.store import memory_queue
+from bot.store.errors import StoreError
+from bot.texts import DEFAULT, texts_for
+from harness.events import Usage
+from harness.memory.exchange import EXCHANGE
+from harness.memory.port import MemoryUnavailable
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence
+    from datetime import datetime
+
+    from bot.budgets import Budgets
+    from bot.memory.book import MemoryBook
+    from bot.meter import Meter
+    from bot.patience import PatientStore
+    from bot.store.memory_queue import QueuedTurn
+    from bot.tasks import Tasks
+    from channels.base import Clock
+    from harness.memory.changes import Updated
+    from harness.memory.exchange import Exchange
+    from harness.ports import Harness
+
+log = logging.getLogger(__name__)
+
+AT_ONCE = 4
+"""Updates that are under way together."""
+LOOKED_AT = 100
+"""Owners among whom the next one is chosen."""
+REMEMBERED = 1000
+"""Owners whose last update is remembered."""
+TRIES = 12
+"""After which turns are given up; with the delays, some eight hours."""
+TRIES_OF_UNREADABLE = 3
+"""Where the model answers, and costs, but cannot be understood."""
+FIRST_DELAY, LONGEST_DELAY = timedelta(minutes=1), timedelta(hours=1)
+WITHOUT_BUDGET = timedelta(hours=1)
+LONGEST_SLEEP = 60.0
+"""Seconds until the clock on the wall is looked at again: it may be set."""
+
+
+class MemoryService:
+    """harness: as soon as it is built. quiet: seconds before anything new is due."""
+
+    def __init__(
+        self,
+        book: MemoryBook,
+        *,
+        store: PatientStore,
+        harness: Callable[[], Awaitable[Harness]],
+        budgets: Budgets,
+        meter: Meter,
+        clock: Clock,
+        tasks: Tasks,
+        quiet: float,
+    ) -> None:
+        self._book = book
+        self._store = store
+        self._harness = harness
+        self._budgets = budgets
+        self._meter = meter
+        self._clock = clock
+        self._tasks = tasks
+        self._quiet = timedelta(seconds=quiet)
+        self._changed = asyncio.Event()
+        self._asleep_until: datetime | None = None
+        self._working: set[str] = set()
+        self._served: OrderedDict[str, None] = OrderedDict()
+
+    def queued(self) -> None:
+        """A turn was queued. Returns at once; nobody is woken who would wake before it is due."""
+        until = self._asleep_until
+        if until is None or until > self._clock.now() + self._quiet:
+            self._changed.set()
+
+    async def serve(self) -> None:
+        """For ever."""
+        while True:
+            self._changed.clear()
+            await self._sleep_until(await self._begin_due())
+
+    async def _begin_due(self) -> datetime | None:
+        """Begin as many updates as may be under way; returns when the next one is due, None: something will tell."""
+        while len(self._working) < AT_ONCE:
+            waiting = await self._store.read(lambda tx: memory_queue.owners(tx, LOOKED_AT))
+            now = self._clock.now()
+            free = {owner: at for owner, at in waiting if owner not in self._working}
+            due = [owner for owner, at in free.items() if at <= now]
+            if not due:
+                return min(free.values(), default=None)
+            owner = self._next_of(due)
+            self._working.add(owner)
+            self._tasks.spawn(f"memory {folder_name(owner)}", self._update(owner))
+        return None
+
+    def _next_of(self, due: Sequence[str]) -> str:
+        """Who was never served, else whose last update is the longest ago."""
+        fresh = next((owner for owner in due if owner not in self._served), None)
+        owner = fresh or next(owner for owner in self._served if owner in due)
+        self._served[owner] = None
+        self._served.move_to_end(owner)
+        if len(self._served) > REMEMBERED:
+            self._served.popitem(last=False)
+        return owner
+
+    async def _sleep_until(self, at: datetime | None) -> None:
+        """Until then or until a change, whichever comes first."""
+        self._asleep_until = at
+        while not self._changed.is_set():
+            if at is None:
+                await self._changed.wait()
+            elif (left := (at - self._clock.now()).total_seconds()) <= 0:
+                break
+            else:
+                await self._doze(min(left, LONGEST_SLEEP))
+        self._asleep_until = None
+
+    async def _doze(self, seconds: float) -> None:
+        changed = asyncio.create_task(self._changed.wait())
+        slept = asyncio.create_task(self._clock.sleep(seconds))
+        try:
+            await asyncio.wait({changed, slept}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            changed.cancel()
+            slept.cancel()
+
+    # One update.
+
+    async def _update(self, owner: str) -> None:
+        turns = await self._store.read(lambda tx: memory_queue.first_of(tx, owner))
+        try:
+            if turns:
+                await self._learn(owner, turns)
+        except StoreError:
+            raise  # another process has the database, or it is closed
+        except MemoryUnavailable as error:
+            await self._failed(turns, str(error))
+        except Exception as error:
+            # Whatever it is, one owner's turns must neither end the others' updates nor be tried without a pause.
+            log.exception("the memory %s could not be updated", folder_name(owner))
+            await self._failed(turns, type(error).__name__)
+        self._working.discard(owner)
+        self._changed.set()
+
+    async def _learn(self, owner: str, turns: Sequence[QueuedTurn]) -> None:
+        last, now = turns[-1], self._clock.now()
+        payer = Payer(last.conversation, last.speaker, thread_id=last.thread_id)
+        if await self._budgets.refusal(payer, texts_for(DEFAULT)) is not None:
+            return await self._postpone(turns, now + WITHOUT_BUDGET, last.tries)
+        base, exchanges = await self._book.show(owner), _exchanges(turns)
+        if exchanges:
+            updated = await (await self._harness()).remember(base, exchanges)
+            if updated is None:
+                return await self._failed(turns, "the model gave nothing that could be used")
+            await self._charge(updated, payer)
+            if updated.trouble:
+                return await self._failed(turns, updated.trouble, TRIES_OF_UNREADABLE)
+            kept = await self._book.learn(owner, [turn.id for turn in turns], base, updated.changes)
+            name, runs = folder_name(owner), ", ".join(turn.run_id for turn in turns)
+            if kept:
+                log.info("the memory %s was updated after run(s) %s", name, runs)
+            else:
+                log.info("the memory %s was not updated after run(s) %s: its person wanted otherwise", name, runs)
+        else:
+            await self._done(turns)
+
+    async def _charge(self, updated: Updated, payer: Payer) -> None:
+        if updated.input_tokens or updated.output_tokens:
+            read, written = updated.input_tokens, updated.output_tokens
+            call = Usage(run_id="", seq=0, model=updated.model, input_tokens=read, output_tokens=written)
+            await self._meter.charge(call, payer)
+
+    async def _failed(self, turns: Sequence[QueuedTurn], why: str, most: int = TRIES) -> None:
+        """Try again later, each time after twice as long; after `most` tries give up."""
+        tries = max(turn.tries for turn in turns) + 1
+        name = folder_name(turns[0].owner)
+        if tries >= most:
+            log.warning("%d turn(s) are not learnt for the memory %s, after %d tries: %s", len(turns), name, tries, why)
+            return await self._done(turns)
+        delay = min(FIRST_DELAY * 2 ** (tries - 1), LONGEST_DELAY)
+        log.info("the memory %s is updated later (try %d of %d): %s", name, tries, most, why)
+        await self._postpone(turns, self._clock.now() + delay, tries)
+
+    async def _postpone(self, turns: Sequence[QueuedTurn], until: datetime, tries: int) -> None:
+        ids = [turn.id for turn in turns]
+        await self._store.write(lambda tx: memory_queue.postpone(tx, ids, until, tries))
+
+    async def _done(self, turns: Sequence[QueuedTurn]) -> None:
+        ids = [turn.id for turn in turns]
+        await self._store.write(lambda tx: memory_queue.done(tx, ids))
+
+
+def _exchanges(turns: Sequence[QueuedTurn]) -> list[Exchange]:
+    """As the harness reads them; whose they are says the row, which moves with its chat."""
+    exchanges = []
+    for turn in turns:
+        try:
+            exchange = EXCHANGE.validate_json(turn.exchange)
+        except ValidationError:
+            log.error("turn %s was queued by another version and cannot be read; it is given up", turn.run_id)
+            continue
+        exchanges.append(replace(exchange, owner=turn.owner, speaker=turn.speaker))
+    return exchanges

@@ -1,0 +1,123 @@
+"""`antler memory`: asked over the control socket while antler runs, else done on the store itself.
+
+What is in a memory is shown only by `show` and `export`, which name one; the list has hashed keys, sizes and dates.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from typing import TYPE_CHECKING, Any, Literal
+
+from bot.clock import SystemClock
+from bot.control import NotRunning, Refused, ask, connection
+from bot.identity import folder_name
+from bot.lock import DataDirInUse, DataDirLock
+from bot.memory.keeping import make_book
+from bot.memory.page import as_markdown
+from bot.redaction import Redactor
+from bot.store import Store
+from bot.store.errors import StoreError
+from bot.texts import DEFAULT, texts_for
+from harness.memory.port import MemoryUnavailable
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from bot.memory.book import MemoryBook
+    from bot.settings import Settings
+    from harness.memory.port import StoredMemory
+
+    Answer = tuple[str, bool]
+    """What to print, and whether it is what was asked for."""
+
+KEY = 12
+"""Signs of a hashed key that the list shows, and from which on one is understood."""
+
+
+class MemoryTool:
+    def __init__(self, book: MemoryBook) -> None:
+        self._book = book
+
+    async def do(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        """An operation of the control socket: {"do": ..., "key": ...} to {"text": ..., "done": ...}."""
+        try:
+            text, done = await self._answer(str(request.get("do")), str(request.get("key", "")))
+        except MemoryUnavailable as error:
+            text, done = str(error), False
+        return {"text": text, "done": done}
+
+    async def _answer(self, do: str, key: str) -> Answer:
+        known = await self._book.owners()
+        if do == "list":
+            return _table(known), True
+        if do not in ("show", "export", "forget"):
+            return "the running antler is of another version: restart it", False
+        found = [stored for stored in known if _is_key(key, stored.owner)]
+        if len(found) != 1:
+            return f"{key} is the key of {len(found) or 'no'} {'memories' if found else 'memory'}", False
+        owner = found[0].owner
+        if do == "forget":
+            gone = await self._book.forget_all(owner)
+            return f"forgotten: {gone.facts} facts, and {gone.turns} turns that were still to be learnt from", True
+        memory = await self._book.show(owner)
+        if do == "export":
+            return memory.to_json().rstrip(), True
+        return as_markdown(memory, owner, texts_for(DEFAULT)).rstrip(), True
+
+
+def run(settings: Settings, do: Literal["list", "show", "export", "forget"], key: str = "") -> int:
+    """The command line: do it wherever the data is held now, print the answer; returns the exit code."""
+    request = {"do": do, "key": key}
+    try:
+        answer = asyncio.run(_ask(settings, request))
+    except Refused as error:
+        return _fail(str(error))
+    except NotRunning:
+        try:
+            with DataDirLock(settings.data_dir):
+                answer = asyncio.run(_do_it_here(settings, request))
+        except DataDirInUse as error:
+            return _fail(f"{error} (it does not answer yet, or any more)")
+        except StoreError as error:
+            return _fail(Redactor(settings.secrets())(str(error)))
+    if not answer.get("done"):
+        return _fail(str(answer.get("text")))
+    print(answer.get("text"))
+    return 0
+
+
+async def _ask(settings: Settings, request: Mapping[str, Any]) -> dict[str, Any]:
+    async with connection(settings.data_dir) as (reader, writer):
+        answer = await ask(reader, writer, "memory", **request)
+    if not isinstance(answer, dict):
+        raise Refused("the antler process gave an answer of an unknown form")
+    return answer
+
+
+async def _do_it_here(settings: Settings, request: Mapping[str, Any]) -> dict[str, Any]:
+    store = await Store.open(settings.database_url, clock=SystemClock())
+    try:
+        return await MemoryTool(make_book(settings, store)).do(request)
+    finally:
+        await store.close()
+
+
+def _is_key(key: str, owner: str) -> bool:
+    """A hashed key, or the beginning of one, or the owner's id itself."""
+    return key == owner or (len(key) >= KEY and folder_name(owner).startswith(key.lower()))
+
+
+def _table(known: list[StoredMemory]) -> str:
+    if not known:
+        return "nobody is remembered"
+    lines = [f"{'key':<{KEY}}  {'bytes':>8}  updated"]
+    for stored in sorted(known, key=lambda each: folder_name(each.owner)):
+        at = stored.updated_at.strftime("%Y-%m-%d %H:%M") if stored.updated_at is not None else "unknown"
+        lines.append(f"{folder_name(stored.owner)[:KEY]:<{KEY}}  {stored.size:>8}  {at}")
+    return "\n".join(lines)
+
+
+def _fail(reason: str) -> int:
+    print(f"antler: {reason}", file=sys.stderr)
+    return 1

@@ -1,0 +1,179 @@
+"""Memories in files: users/<hash of the owner>/memory.json, for one process and its command line."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import hashlib
+import logging
+import os
+import tempfile
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, TypeVar
+
+from pydantic import ValidationError
+
+from harness.memory.model import Memory, from_json
+from harness.memory.port import MemoryUnavailable, StoredMemory
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+Result = TypeVar("Result")
+
+log = logging.getLogger(__name__)
+
+FILE, LAST, OWNER = "memory.json", "memory.json.last", "memory.owner"
+"""The memory, the last good one before it, and whose it is (a folder's name does not say)."""
+BROKEN = "memory.json.broken-"
+LARGEST = 4_000_000
+"""Bytes; a memory that is as full as it may be has less."""
+MOST_BROKEN = 5
+"""Files that are set aside; of more the oldest go."""
+
+
+class FileMemoryStore:
+    """MemoryStore below the folder `users`. All of it is for this account alone (0700 and 0600)."""
+
+    def __init__(self, users: Path) -> None:
+        self._users = users
+
+    async def load(self, owner: str) -> Memory:
+        return await _told(self._load, owner)
+
+    async def save(self, owner: str, memory: Memory) -> None:
+        await _told(self._save, owner, memory)
+
+    async def delete(self, owner: str) -> bool:
+        return await _told(self._delete, owner)
+
+    async def owners(self) -> list[StoredMemory]:
+        return await _told(lambda: sorted(self._found(), key=lambda found: found.owner))
+
+    def folder(self, owner: str) -> Path:
+        """Named by a hash: an id may hold anything, and says who somebody is."""
+        digest = hashlib.sha256(owner.encode("utf-8", "surrogatepass")).digest()
+        return self._users / base64.b32encode(digest).decode().rstrip("=").lower()
+
+    def _load(self, owner: str) -> Memory:
+        folder = self.folder(owner)
+        try:
+            return _read(folder / FILE)
+        except FileNotFoundError:
+            return Memory()
+        except ValueError as error:
+            return _last_good(folder, error)
+
+    def _save(self, owner: str, memory: Memory) -> None:
+        folder = self.folder(owner)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not (folder / OWNER).exists():
+            _write(folder / OWNER, owner)
+        try:
+            _write(folder / LAST, _read(folder / FILE).to_json())
+        except FileNotFoundError:
+            log.debug("the first memory of an owner")
+        except ValueError as error:
+            log.error("a memory could not be read and is set aside as %s: %s", _aside(folder), _what(error))
+        _write(folder / FILE, memory.to_json())
+
+    def _delete(self, owner: str) -> bool:
+        folder = self.folder(owner)
+        if not folder.is_dir():
+            return False
+        mine = [path for path in folder.iterdir() if path.name.startswith("memory.")]
+        for path in sorted(mine, key=lambda path: path.name == OWNER):  # whose it was is the last to go
+            path.unlink(missing_ok=True)
+        with suppress(OSError):  # other things of the owner may be in it
+            folder.rmdir()
+        return any(path.name != OWNER for path in mine)
+
+    def _found(self) -> Iterator[StoredMemory]:
+        for path in self._users.glob(f"*/{FILE}"):
+            try:
+                updated_at = _read(path).last_updated
+            except ValueError:
+                updated_at = None
+            yield StoredMemory(owner=_owner(path.parent), size=path.stat().st_size, updated_at=updated_at)
+
+
+def _last_good(folder: Path, error: ValueError) -> Memory:
+    """The broken one is set aside, and the one before it takes its place, unless that is broken too."""
+    try:
+        memory = _read(folder / LAST)
+    except (FileNotFoundError, ValueError):
+        memory = Memory()
+    aside = _aside(folder)
+    _write(folder / FILE, memory.to_json())
+    instead = "it begins anew" if memory.is_empty else f"that of {memory.last_updated} takes its place"
+    log.error("a memory could not be read and is set aside as %s; %s: %s", aside, instead, _what(error))
+    return memory
+
+
+def _aside(folder: Path) -> Path:
+    """The broken file under another name besides: nothing of it is lost, whatever happens next."""
+    set_aside = sorted(folder.glob(f"{BROKEN}*"))
+    for old in set_aside[: max(len(set_aside) - MOST_BROKEN + 1, 0)]:
+        old.unlink(missing_ok=True)
+    aside = folder / f"{BROKEN}{datetime.now(UTC):%Y%m%dT%H%M%S.%fZ}"
+    os.link(folder / FILE, aside)
+    return aside
+
+
+def _read(path: Path) -> Memory:
+    """Raises ValueError for what is no memory, OSError."""
+    with path.open("rb") as file:
+        text = file.read(LARGEST + 1)
+    if len(text) > LARGEST:
+        raise ValueError(f"it has more than {LARGEST} bytes")
+    return from_json(text)
+
+
+def _write(path: Path, text: str) -> None:
+    """All of it or nothing, and on the disk when this returns."""
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=".memory-")  # 0600
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(text.encode("utf-8", "surrogatepass"))
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(name, path)
+    except OSError:
+        with suppress(FileNotFoundError):
+            os.unlink(name)
+        raise
+    _sync(path.parent)
+
+
+def _sync(folder: Path) -> None:
+    """A rename is on the disk when its folder is."""
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _owner(folder: Path) -> str:
+    try:
+        return (folder / OWNER).read_bytes().decode("utf-8", "surrogatepass")
+    except FileNotFoundError:
+        return f"unknown, in {folder.name}"
+
+
+def _what(error: ValueError) -> str:
+    """Without what is in the file."""
+    if isinstance(error, ValidationError):
+        faults = error.errors(include_input=False, include_url=False, include_context=False)
+        return "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in faults[:3])
+    return str(error)
+
+
+async def _told(work: Callable[..., Result], *args: object) -> Result:
+    """In a thread; what the disk refuses is MemoryUnavailable."""
+    try:
+        return await asyncio.to_thread(work, *args)
+    except OSError as error:
+        raise MemoryUnavailable(f"the memory cannot be read or written: {error.strerror or error}") from error

@@ -1,0 +1,101 @@
+"""When the agent may not remember something by itself: strangers had a word, and it could be theirs. For the guardrail.
+
+Text from outside may tell the agent to remember something, at once or at a later turn. So in a turn that read such text
+the person is asked each time, and while it is still before the model, if only in a summary, they are asked about what
+is not in their words.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from langchain_core.messages import AIMessage, ToolMessage
+
+from harness.frames import FILES, OUTSIDE, QUOTED, SAID_BY_OTHERS
+from harness.memory.exchange import OWN_WORDS, own_words
+from harness.memory.words import is_among, words
+from harness.messages import MARK, SUMMARY, TEXT_LENGTH, is_users, users_text
+from harness.prompt import SCHEDULED, VOICE_LINE
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from langchain_core.messages import BaseMessage
+    from langchain_core.tools import BaseTool
+
+WRITES_MEMORY = "writes_memory"
+"""metadata key of a tool that does."""
+OWN = 0.6
+"""Share of a fact's words that the person used, from which on it is theirs."""
+FOREIGN_SINCE = "antler_foreign"
+"""additional_kwargs key of a summary: the id of the person's message in whose turn a stranger's text was read last, ""
+where none was. A summary without it may hold anything."""
+UNKNOWN = "unknown"
+REASON = "This would be remembered in later conversations, and it may come from something that was read, not from you."
+
+_BLOCKS = tuple(f"<{name}>" for name in (QUOTED, SAID_BY_OTHERS))
+_FILES = re.compile(rf"<{FILES}>\n(.*?)\n</{FILES}>", re.DOTALL)
+
+
+def needs_word(tool: BaseTool, args: Mapping[str, Any], messages: Sequence[BaseMessage], run_id: str) -> bool:
+    """Whether the person has to be asked before the call, whatever the rules say. messages: of the thread."""
+    if not (tool.metadata or {}).get(WRITES_MEMORY):
+        return False
+    start = _start(messages, run_id)
+    turn = {message.id for message in messages[start:] if is_users(message)}
+    if any(_is_foreign(message) for message in messages[start:]) or _foreign_since(messages[:start]) in turn:
+        return True
+    if not any(map(_is_foreign, messages[:start])):
+        return False
+    own = frozenset(word for message in messages[start:] for word in words(_own(message)))
+    return not is_among(str(args.get("content", "")), own, OWN)
+
+
+def foreign_since(messages: Sequence[BaseMessage]) -> str:
+    """What a summary in this thread is marked with (FOREIGN_SINCE)."""
+    since = _foreign_since(messages)
+    speaking = ""
+    for message in messages:
+        speaking = (message.id or "") if is_users(message) else speaking
+        if _is_foreign(message) and not _is_summary(message):
+            since = speaking or UNKNOWN
+    return since
+
+
+def _foreign_since(messages: Sequence[BaseMessage]) -> str:
+    marks = [message.additional_kwargs.get(FOREIGN_SINCE, UNKNOWN) for message in messages if _is_summary(message)]
+    return next((mark for mark in reversed(marks) if mark), "")
+
+
+def _start(messages: Sequence[BaseMessage], run_id: str) -> int:
+    """Where the run's turn begins: with the newest message of the person before its first answer."""
+    answers = (isinstance(message, AIMessage) and (message.id or "").startswith(f"{run_id}-") for message in messages)
+    first = next((place for place, is_first in enumerate(answers) if is_first), len(messages))
+    return max((place for place, message in enumerate(messages[:first]) if is_users(message)), default=0)
+
+
+def _is_foreign(message: BaseMessage) -> bool:
+    if isinstance(message, ToolMessage):
+        return message.name not in OWN_WORDS or f"<{OUTSIDE}>" in str(message.text)
+    if _is_summary(message):
+        return message.additional_kwargs.get(FOREIGN_SINCE) != ""
+    if not is_users(message):
+        return False
+    written, behind = users_text(message), str(message.text)[message.additional_kwargs.get(TEXT_LENGTH, 0) :]
+    foreign = (own_words(written) != written, any(block in behind for block in _BLOCKS), _has_files(behind))
+    return any(foreign) or SCHEDULED in behind  # what a schedule says was written by the agent, whoever told it to
+
+
+def _has_files(behind: str) -> bool:
+    """Of a voice message it is the person who speaks."""
+    lines = [line for block in _FILES.findall(behind) for line in block.splitlines()]
+    return any(not line.startswith(VOICE_LINE) for line in lines)
+
+
+def _is_summary(message: BaseMessage) -> bool:
+    return message.additional_kwargs.get(MARK) == SUMMARY
+
+
+def _own(message: BaseMessage) -> str:
+    return own_words(users_text(message)) if is_users(message) else ""

@@ -1,0 +1,163 @@
+"""An update of a memory: one model call beside the conversation, for HarnessRunner.remember.
+
+Asked for structured output where the model takes that, else for JSON in text; what cannot be read is asked for once
+more. Whatever comes of it, the memory that was given is not touched: the changes are for whoever stores it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
+
+from harness.events import FailureKind as Kind
+from harness.failures import classify
+from harness.memory.answers import changes_of
+from harness.memory.asking import AGAIN, FORM, SCHEMA, instructions, material, readable
+from harness.memory.changes import Changes, Updated
+from harness.memory.merge import merged
+from harness.memory.repair import Unreadable, read_object
+from harness.middleware.report import believed
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from langchain_core.messages import BaseMessage
+
+    from harness.errors import ModelFailure
+    from harness.memory.config import MemorySettings
+    from harness.memory.exchange import Exchange
+    from harness.memory.model import Memory
+    from harness.models import BuiltModel
+    from harness.ports import Clock
+
+log = logging.getLogger(__name__)
+
+SECONDS = 180.0
+"""For all calls of one update."""
+SHOWN_AGAIN = 4000
+"""Characters of an unreadable answer that the model sees again."""
+NO_STRUCTURE = (NotImplementedError, ValueError, TypeError, AttributeError)
+"""What LangChain's models raise when they are asked for a form that they have not."""
+HARMLESS = frozenset({Kind.AUTH, Kind.NOT_FOUND, Kind.QUOTA, Kind.RATE_LIMITED, Kind.TIMEOUT, Kind.UNAVAILABLE})
+"""Failures that have nothing to do with what was asked."""
+NOT_UNDERSTOOD = "the model's answers could not be read"
+
+
+@dataclass(slots=True)
+class Spent:
+    """Tokens of the calls so far."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+
+    def add(self, answer: AIMessage) -> None:
+        usage = answer.usage_metadata
+        if usage is not None:
+            self.input_tokens += believed(usage["input_tokens"])
+            self.output_tokens += believed(usage["output_tokens"])
+
+
+class Updater:
+    """name: of the model, for the log and the meter. Remembers whether the model takes a schema."""
+
+    def __init__(self, model: BuiltModel, name: str, settings: MemorySettings, clock: Clock) -> None:
+        self._model = model.chat
+        self._name = name
+        self._settings = settings
+        self._clock = clock
+        self._structured = True
+
+    async def update(self, memory: Memory, exchanges: Sequence[Exchange]) -> Updated | None:
+        """What the turns change. None when the model fails; `trouble` is set when it answered and cannot be
+        understood. Raises nothing that is its trouble."""
+        turns, now = readable(exchanges), self._clock.now()
+        if not turns:
+            return Updated(memory=memory, changes=Changes(), model=self._name)
+        spent = Spent()
+        is_group = any(turn.is_group for turn in turns)
+        messages: list[BaseMessage] = [
+            SystemMessage(instructions(is_group=is_group)),
+            HumanMessage(f"{material(memory, turns, self._settings, now)}\n\n{FORM}"),
+        ]
+        try:
+            async with asyncio.timeout(SECONDS):
+                answer = await self._answered(messages, spent)
+        except Exception as error:  # clients of any vendor raise anything; what is not theirs goes on up
+            failure = self._failure(error)
+            log.warning("a memory was not updated: %s", _for_log(failure))
+            return None
+        changes = changes_of(answer or {}, turns, memory)
+        return Updated(
+            memory=merged(memory, changes, self._settings, now),
+            changes=changes,
+            model=self._name,
+            input_tokens=spent.input_tokens,
+            output_tokens=spent.output_tokens,
+            trouble=NOT_UNDERSTOOD if answer is None else "",
+        )
+
+    async def _answered(self, messages: list[BaseMessage], spent: Spent) -> dict[str, Any] | None:
+        """The object of the answer; None when two cannot be read."""
+        asked = list(messages)
+        for attempt in (1, 2):
+            text = ""
+            try:
+                answer = await self._call(asked)
+                spent.add(answer)
+                text = _text(answer)
+                return read_object(text)
+            except RecursionError:
+                log.warning("answer %d of %s for a memory is nested too deeply", attempt, self._name)
+                asked = [*messages, HumanMessage(AGAIN.format(problem="it is nested too deeply"))]
+            except Unreadable as error:
+                log.warning("answer %d of %s for a memory cannot be read: %s", attempt, self._name, error)
+                shown = AIMessage(text[:SHOWN_AGAIN] or "(nothing)")
+                asked = [*messages, shown, HumanMessage(AGAIN.format(problem=error))]
+        return None
+
+    async def _call(self, messages: list[BaseMessage]) -> AIMessage:
+        if self._structured:
+            try:
+                return await self._call_structured(messages)
+            except Exception as error:  # as above: only a model that takes no schema is asked without one
+                if not isinstance(error, NO_STRUCTURE) and self._failure(error).kind is not Kind.BAD_REQUEST:
+                    raise
+                answer = await self._model.ainvoke(messages)
+                why = type(error).__name__  # its text may hold what was asked, and so the memory
+                log.info("the model %s takes no schema, memories are asked for as text: %s", self._name, why)
+                self._structured = False
+                return answer
+        return await self._model.ainvoke(messages)
+
+    async def _call_structured(self, messages: list[BaseMessage]) -> AIMessage:
+        """The raw answer: what it holds is read by us in any case."""
+        answer: Any = await self._model.with_structured_output(SCHEMA, include_raw=True).ainvoke(messages)
+        raw = answer["raw"]
+        if not isinstance(raw, AIMessage):
+            raise TypeError(f"a structured answer without its message: {type(raw).__name__}")
+        return raw
+
+    def _failure(self, error: Exception) -> ModelFailure:
+        failure = classify(error, model=self._name, now=self._clock.now)
+        if failure is None:
+            raise error
+        return failure
+
+
+def _for_log(failure: ModelFailure) -> str:
+    """What providers say of the request may repeat it, and no log has words of a memory."""
+    return str(failure) if failure.kind in HARMLESS else f"{failure.model}: {failure.kind}"
+
+
+def _text(answer: AIMessage) -> str:
+    """The arguments of the call that carries a structured answer, or the answer itself."""
+    for call in answer.tool_calls:
+        return json.dumps(call["args"], ensure_ascii=False)
+    for broken in answer.invalid_tool_calls:
+        return broken["args"] or ""
+    return str(answer.text)
