@@ -16,6 +16,7 @@ from bot.store.sql import chunks, insert
 from bot.store.tables import approval_grants, approvals
 from bot.store.tables import prompts as prompts_table
 from harness.guardrails.approvals import Approval
+from harness.guardrails.proposals import ADMINS, ONCE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -65,6 +66,16 @@ class ApprovalRow:
     decision: Decided | None = None
     reason: str = ""
     decided_by: str | None = None
+
+    @property
+    def is_exact(self) -> bool:
+        """It is asked for anew each time, whatever is allowed for the chat."""
+        return self.coverage.partition(":")[0] in (ONCE, ADMINS)
+
+    @property
+    def admins_only(self) -> bool:
+        """Only an administrator can allow it."""
+        return self.coverage.partition(":")[0] == ADMINS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
@@ -44,6 +45,8 @@ def load(tx: Connection, key: str) -> ConversationRow | None:
         model=row.model,
         title=row.title,
         agent=row.agent,
+        skills_off=tuple(json.loads(row.skills_off)) if row.skills_off else (),
+        timezone=row.timezone,
     )
 
 
@@ -51,6 +54,11 @@ def known(tx: Connection, keys: Iterable[str]) -> set[str]:
     """Those of the keys that belong to a conversation."""
     found = (tx.scalars(select(conversations.c.key).where(conversations.c.key.in_(part))) for part in chunks(keys))
     return {key for part in found for key in part}
+
+
+def owners(tx: Connection, account: str) -> set[str]:
+    """Whose the conversations of an account are."""
+    return set(tx.scalars(select(conversations.c.owner).where(conversations.c.account == account)))
 
 
 def direct(tx: Connection, person: str) -> ConversationRow | None:
@@ -141,6 +149,17 @@ def set_model(tx: Connection, key: str, model: str | None) -> None:
 def set_agent(tx: Connection, key: str, agent: str | None) -> None:
     """As set_model, the agent."""
     tx.execute(update(conversations).where(conversations.c.key == key).values(agent=agent))
+
+
+def set_timezone(tx: Connection, key: str, timezone: str | None) -> None:
+    """As set_model, the time zone."""
+    tx.execute(update(conversations).where(conversations.c.key == key).values(timezone=timezone))
+
+
+def set_skills_off(tx: Connection, key: str, names: Iterable[str]) -> None:
+    """As set_model: the names of all skills that are off there."""
+    off = json.dumps(sorted(set(names)))
+    tx.execute(update(conversations).where(conversations.c.key == key).values(skills_off=off))
 
 
 def _begin_thread(tx: Connection, key: str, owner: str, title: str, now: datetime) -> str:

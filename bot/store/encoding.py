@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, TypeVar
 
+from pydantic import ValidationError
 from pydantic_core import PydanticSerializationError
 
 if TYPE_CHECKING:
@@ -29,6 +30,14 @@ def to_json(adapter: TypeAdapter[T], value: T) -> str:
     except PydanticSerializationError:
         document = adapter.dump_python(value, mode="json")
         return _without_lone_surrogates(json.dumps(document, ensure_ascii=False, separators=(",", ":")))
+
+
+def from_json(adapter: TypeAdapter[T], text: str) -> T | None:
+    """What `to_json` wrote; None where another version of the program did, in another form."""
+    try:
+        return adapter.validate_json(text)
+    except ValidationError:
+        return None
 
 
 def _without_lone_surrogates(text: str) -> str:

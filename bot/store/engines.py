@@ -68,7 +68,8 @@ def writer_engine(url: URL, *, foreign_keys: bool = True) -> Engine:
         return create_engine(url, poolclass=NullPool, connect_args=_postgres_options(url))
     # Made in the writer's thread, but closed by whoever closes the store.
     engine = create_engine(url, poolclass=NullPool, connect_args={"check_same_thread": False})
-    pragmas = ["PRAGMA journal_mode=WAL", "PRAGMA synchronous=FULL"]
+    # What is deleted is overwritten: it shall not be found in the file any more (docs/privacy.md).
+    pragmas = ["PRAGMA journal_mode=WAL", "PRAGMA synchronous=FULL", "PRAGMA secure_delete=ON"]
     _on_sqlite_connect(engine, *pragmas, *(["PRAGMA foreign_keys=ON"] if foreign_keys else []))
     # A deferred transaction that reads first and writes then fails at once when another one wrote in between.
     _on_begin(engine, "BEGIN IMMEDIATE")

@@ -18,8 +18,12 @@ from bot.store.tables import (
     approval_grants,
     approvals,
     conversations,
+    deletions,
     inbox,
     inbox_keys,
+    memory_lists,
+    memory_owners,
+    memory_queue,
     outbox,
     prompts,
     runs,
@@ -42,16 +46,20 @@ ACTIVE = runs.c.state.in_((RunState.RUNNING, RunState.WAITING))
 UNSETTLED = inbox.c.state.in_((InboxState.NEW, InboxState.ASSIGNED))
 HOLD_ACCOUNT = (
     inbox.c.account, inbox_keys.c.account, conversations.c.account, runs.c.account, outbox.c.account,
-    schedules.c.account,
+    schedules.c.account, deletions.c.account,
 )  # fmt: skip
 HOLD_PREFIX = (
     conversations.c.key, threads.c.conversation, threads.c.owner, runs.c.conversation, runs.c.speaker,
     prompts.c.conversation, prompts.c.who, prompts.c.answered_by, access.c.subject_id, access.c.decided_by,
     approvals.c.conversation, approvals.c.requester, approvals.c.reason_from, approvals.c.decided_by,
     approval_grants.c.conversation, approval_grants.c.person, approval_grants.c.granted_by,
+    memory_owners.c.owner, memory_lists.c.conversation, memory_lists.c.owner,
+    memory_queue.c.owner, memory_queue.c.speaker, memory_queue.c.conversation,
     usage.c.conversation, usage.c.speaker, schedules.c.conversation, schedules.c.person,
+    deletions.c.subject, deletions.c.asked_by,
 )  # fmt: skip
-"""Columns whose values start with `account:`; conversations.owner follows threads.owner by its foreign key."""
+"""Columns whose values start with `account:`; conversations.owner follows threads.owner by its foreign key, memories
+move with what is in them (bot/memory/keeping.py)."""
 
 
 def migrate_chat(tx: Connection, account: str, old_chat: str, new_chat: str) -> None:
@@ -64,7 +72,7 @@ def migrate_chat(tx: Connection, account: str, old_chat: str, new_chat: str) -> 
         rest = key[len(old) :]
         if key.startswith(old) and (not rest or rest[0] in "/@"):
             _move_conversation(tx, key, new + rest)
-    for table in (runs, outbox, schedules):
+    for table in (runs, outbox, schedules, deletions):
         tx.execute(update(table).where(table.c.account == account, table.c.chat == old_chat).values(chat=new_chat))
     # Ids are counted anew there.
     _set(tx, schedules.c.reply_to, (schedules.c.account == account) & (schedules.c.chat == new_chat), None)
@@ -100,7 +108,7 @@ def _move_conversation(tx: Connection, old: str, new: str) -> None:
     if taken:
         source = tx.execute(select(conversations).where(conversations.c.key == old)).one()
         tx.execute(delete(conversations).where(conversations.c.key == old))
-        chosen = {"model": source.model, "agent": source.agent}
+        chosen = {name: getattr(source, name) for name in ("model", "agent", "skills_off", "timezone")}
         changes = {"thread_id": source.thread_id, "owner": source.owner}
         changes |= {name: value for name, value in chosen.items() if value is not None}
         tx.execute(update(conversations).where(conversations.c.key == new).values(changes))
@@ -119,6 +127,7 @@ def _move_conversation(tx: Connection, old: str, new: str) -> None:
     for column in (prompts.c.conversation, approvals.c.conversation, usage.c.conversation, schedules.c.conversation):
         _set(tx, column, column == old, new)
     _move_grants(tx, old, new)
+    _move_memory(tx, old, new)
 
 
 def _move_grants(tx: Connection, old: str, new: str) -> None:
@@ -128,6 +137,16 @@ def _move_grants(tx: Connection, old: str, new: str) -> None:
     twice = select(known.c.id).where(same, known.c.coverage == approval_grants.c.coverage).exists()
     tx.execute(delete(approval_grants).where(approval_grants.c.conversation == old, twice))
     _set(tx, approval_grants.c.conversation, approval_grants.c.conversation == old, new)
+
+
+def _move_memory(tx: Connection, old: str, new: str) -> None:
+    """What was decided of a group's memory under its old id counts, and its numbers; the memory itself has moved."""
+    for key in (memory_owners.c.owner, memory_lists.c.conversation):
+        if tx.scalar(select(key).where(key == old)) is not None:
+            tx.execute(delete(key.table).where(key == new))
+            _set(tx, key, key == old, new)
+    for column in (memory_lists.c.owner, memory_queue.c.owner, memory_queue.c.conversation):
+        _set(tx, column, column == old, new)
 
 
 def _set(tx: Connection, column: Column[Any], where: ColumnElement[bool], value: object) -> None:

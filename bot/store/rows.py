@@ -50,7 +50,8 @@ class InboxRow:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConversationRow:
     """key: account:chat[/topic][@speaker]. model: chosen by /models, agent: by /agent, None for the
-    default. title: of the thread."""
+    default. title: of the thread. skills_off: names of the skills that /skills turned off there. timezone: chosen by
+    /timezone, None for the gateway's."""
 
     key: str
     account: str
@@ -59,6 +60,8 @@ class ConversationRow:
     model: str | None
     title: str
     agent: str | None = None
+    skills_off: tuple[str, ...] = ()
+    timezone: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
-from sqlalchemy import func, select
+from sqlalchemy import bindparam, func, select
 
 from bot.store.sql import insert_new
-from bot.store.tables import run_events
+from bot.store.tables import effects, run_events
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,3 +37,14 @@ def last_seq(tx: Connection, run_id: str) -> int | None:
     """The newest event's seq, None before the first."""
     newest: int | None = tx.scalar(select(func.max(run_events.c.seq)).where(run_events.c.run_id == run_id))
     return newest
+
+
+# Built once: they run with the end of every turn.
+STARTED = select(run_events.c.body).where(run_events.c.run_id == bindparam("run"), run_events.c.type == "tool_started")
+BEGUN = select(effects.c.tool).where(effects.c.run_id == bindparam("run"))
+
+
+def tools_called(tx: Connection, run_id: str) -> set[str]:
+    """The names of the tools that the run called, those included of which a crash left no event."""
+    told = {str(json.loads(body)["tool"]) for body in tx.scalars(STARTED, {"run": run_id})}
+    return told | set(tx.scalars(BEGUN, {"run": run_id}))

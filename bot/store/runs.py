@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import and_, bindparam, delete, or_, select, update
 
-from bot.store import inbox
+from bot.store import inbox, memory_queue
 from bot.store.errors import StoreError
 from bot.store.rows import InboxState, RunRow, RunState
 from bot.store.sql import chunks, insert
-from bot.store.tables import approvals, effects, run_events, runs
+from bot.store.tables import approvals, effects, run_events, runs, threads
 from bot.store.tables import inbox as inbox_table
 from channels.message import Address
 
@@ -51,9 +51,12 @@ END_MESSAGES = (
     .where(inbox_table.c.run_id == bindparam("run"), inbox_table.c.state == InboxState.ASSIGNED)
     .values(state=InboxState.DONE, reason=bindparam("why"))
 )
+TOUCH = update(threads).where(threads.c.thread_id == bindparam("thread")).values(touched_at=bindparam("now"))
 COUNT_CALL = update(runs).where(THIS_RUN).values(model_calls=runs.c.model_calls + 1).returning(runs.c.model_calls)
 NEVER_WANTED = "dropped"
 """The detail of a run that somebody dropped before it started."""
+JOINED = "joined"
+"""The detail of a run that never started because another one heard its messages while it worked."""
 UNDONE = "undone"
 """The detail of a run that the agent was made to forget when it had ended."""
 FORGOTTEN = (UNDONE, "rollback", "admin_rollback")
@@ -70,6 +73,7 @@ def open(tx: Connection, row: RunRow) -> None:
     address = row.address
     values |= {"account": address.account, "chat": address.chat, "topic": address.topic, "chat_kind": address.kind}
     tx.execute(insert(tx, runs), values | {"state": row.state, "suspended": False})
+    tx.execute(TOUCH, {"thread": row.thread_id, "now": row.created_at})
     inbox.assign(tx, row.inbox_ids, row.run_id)
 
 
@@ -144,6 +148,18 @@ def extend(tx: Connection, run_id: str, inbox_ids: Iterable[int], run_input: str
     tx.execute(update(runs).where(runs.c.run_id == run_id).values(changes))
 
 
+def join(tx: Connection, run_id: str, joined: str, run_input: str, now: datetime) -> bool:
+    """Let a run that works hear what one that waits was to answer: that one ends, its messages are the other's, and
+    `run_input` is what the other answers now. False when the one that waited had ended before; then nothing happens."""
+    ended = tx.execute(END, {"run": joined, "ending": RunState.INTERRUPTED, "at": now, "why": JOINED})
+    if ended.rowcount == 0:
+        return False
+    theirs = (inbox_table.c.run_id == joined) & (inbox_table.c.state == InboxState.ASSIGNED)
+    tx.execute(update(inbox_table).where(theirs).values(run_id=run_id))
+    set_input(tx, run_id, run_input)
+    return True
+
+
 def set_input(tx: Connection, run_id: str, run_input: str) -> None:
     """Replace what it answers (RunInput as JSON)."""
     tx.execute(update(runs).where(runs.c.run_id == run_id).values(input=run_input))
@@ -192,13 +208,14 @@ def recent(tx: Connection, conversation: str, limit: int) -> list[RunRow]:
 def with_files(tx: Connection, since: datetime) -> list[RunRow]:
     """The runs that were opened since then for messages with files."""
     recent = runs.c.ended_at.is_(None) | (runs.c.ended_at >= since)  # for the index
-    query = RUNS.where(recent, runs.c.created_at >= since, runs.c.input.not_like('%"files":[]%'))
+    query = RUNS.where(recent, runs.c.created_at >= since, runs.c.input.like('%"files":[{%'))
     return _rows(tx, query.order_by(runs.c.seq))
 
 
 def last_worked(tx: Connection, conversation: str, thread_id: str) -> RunRow | None:
-    """The run that ended last in that thread, whatever its ending; one that was dropped before it started is none."""
-    wanted = or_(runs.c.attempt > 0, runs.c.detail.is_(None), runs.c.detail != NEVER_WANTED)
+    """The run that ended last in that thread, whatever its ending; one that was dropped before it started, or heard by
+    another, is none."""
+    wanted = or_(runs.c.attempt > 0, runs.c.detail.is_(None), runs.c.detail.not_in((NEVER_WANTED, JOINED)))
     wanted = and_(wanted, or_(runs.c.detail.is_(None), runs.c.detail != UNDONE))
     ended = and_(runs.c.conversation == conversation, runs.c.thread_id == thread_id, runs.c.ended_at.is_not(None))
     found = _rows(tx, RUNS.where(ended, wanted).order_by(runs.c.ended_at.desc(), runs.c.seq.desc()).limit(1))
@@ -216,7 +233,8 @@ def last_kept(tx: Connection, conversation: str, thread_id: str) -> RunRow | Non
 def undo(tx: Connection, row: RunRow) -> None:
     """The agent has forgotten an ended run, and with it the earlier answers to the same message."""
     same = and_(runs.c.thread_id == row.thread_id, runs.c.input == row.input, runs.c.ended_at.is_not(None))
-    tx.execute(update(runs).where(same).values(detail=UNDONE))
+    undone = tx.scalars(update(runs).where(same).values(detail=UNDONE).returning(runs.c.run_id))
+    memory_queue.drop_runs(tx, list(undone))
 
 
 def prune(tx: Connection, before: datetime, limit: int = 1000) -> int:

@@ -93,6 +93,13 @@ class Store:
         with self._counted():
             return await asyncio.get_running_loop().run_in_executor(self._readers, self._query, query)
 
+    async def scrub(self) -> bool:
+        """Leave nothing of what was deleted in SQLite's files; False when somebody was reading: then it is to be asked
+        again. PostgreSQL does it by itself, in its own time (VACUUM). Raises StoreUnavailable."""
+        if self._closed:
+            raise StoreClosed
+        return await asyncio.get_running_loop().run_in_executor(self._thread, self._writer.scrub)
+
     @property
     def busy(self) -> bool:
         """Whether anybody waits for the database right now."""

@@ -114,12 +114,14 @@ threads = Table(
     "threads",
     metadata,
     Column("thread_id", SafeText, primary_key=True, doc="random UUID hex: LangGraph's thread_id, the folder's name"),
-    _text("conversation", "where it was begun"),
+    _text("conversation", "where it was begun; empty from when it is to be deleted"),
     _text("owner", "whose it is, for ever"),
     _text("title", "from /new or made of its first exchange, else empty"),
     _time("created_at", "when it was begun"),
+    _time("touched_at", "when the agent was asked something in it last; null until then", null=True),
     UniqueConstraint("thread_id", "owner"),
     Index(None, "conversation"),
+    Index(None, "owner"),
 )
 
 conversations = Table(
@@ -132,6 +134,8 @@ conversations = Table(
     _text("model", "chosen by /models, null for the default", null=True),
     _time("created_at", "its first message"),
     _text("agent", "chosen by /agent, null for the default", null=True),
+    _text("skills_off", "names of the skills that are off there, JSON list; null for none", null=True),
+    _text("timezone", "IANA name, chosen by /timezone; null for the gateway's", null=True),
     # A conversation can only point at a thread of its own owner.
     ForeignKeyConstraint(["thread_id", "owner"], ["threads.thread_id", "threads.owner"], onupdate="CASCADE"),
 )
@@ -277,7 +281,7 @@ approvals = Table(
     _text("tool", "the tool's name"),
     _text("shown", "the arguments as people were shown them"),
     _text("why", "the rule's reason to ask, or empty"),
-    _text("coverage", "what an answer for the whole chat covers: call:... or tool:..."),
+    _text("coverage", "what an answer covers: call:... or tool:... for the whole chat, once:... or admins:... alone"),
     _time("asked_at", "when it was put to people"),
     _time("expires_at", "denied from then on"),
     _text("reason_from", "the person whose next message is the reason of the denial", null=True),
@@ -329,6 +333,55 @@ schedules = Table(
     Index(None, "ended_at"),
 )
 
+memories = Table(
+    "memories",
+    metadata,
+    Column("owner", SafeText, primary_key=True, doc="whose it is: the person in a DM, the conversation in a group"),
+    _text("body", "harness.memory.model.Memory as JSON"),
+    _text("last_good", "what body replaced", null=True),
+    _text("broken", "a body that could not be read, set aside", null=True),
+    _time("updated_at", "when body was written"),
+)
+
+memory_owners = Table(
+    "memory_owners",
+    metadata,
+    Column("owner", SafeText, primary_key=True, doc="as in memories; a person also without a memory of their own"),
+    _flag("off", "nothing of theirs is written or told to the agent"),
+    _count("changed", "counts what persons changed in it, so that the agent is told anew"),
+    _time("forgotten_at", "of what was said before that nothing is learnt any more", null=True),
+)
+
+memory_lists = Table(
+    "memory_lists",
+    metadata,
+    Column("conversation", SafeText, primary_key=True, doc="where /memory listed facts"),
+    _text("owner", "whose facts they are"),
+    _text("facts", "their ids as a JSON list, in the order of the numbers that people saw"),
+    _time("shown_at", "when"),
+    Index(None, "shown_at"),
+)
+
+memory_queue = Table(
+    "memory_queue",
+    metadata,
+    Column("id", BigId, primary_key=True, doc="the order in which the turns ended"),
+    _text("run_id", "the turn, once"),
+    _text("owner", "into whose memory it goes"),
+    _text("thread_id", "where it was said"),
+    _text("speaker", "person id of whom the turn answered"),
+    _text("conversation", "who pays for the update"),
+    _text("exchange", "harness.memory.exchange.Exchange as JSON, without secrets"),
+    _time("queued_at", "when the turn ended"),
+    _time("due_at", "when it is to be learnt from: after a quiet time, or after a failure"),
+    _count("tries", "that failed"),
+    UniqueConstraint("run_id"),
+    Index(None, "owner", "due_at"),
+    Index(None, "thread_id", "speaker"),
+    Index(None, "queued_at"),
+    sqlite_autoincrement=True,
+)
+
 access = Table(
     "access",
     metadata,
@@ -370,4 +423,23 @@ usage = Table(
     Index(None, "speaker", "at"),
     Index(None, "at"),
     sqlite_autoincrement=True,
+)
+
+deletions = Table(
+    "deletions",
+    metadata,
+    Column("id", SafeText, primary_key=True, doc="made by who asked for it, so that it is asked for once"),
+    _text("kind", "DeletionKind"),
+    _text("subject", "the thread's id or the person's"),
+    _text("account", "whose threads, or whose person, these are"),
+    _text("asked_by", "person id, or a word for the way"),
+    _time("asked_at", "what is younger stays"),
+    _text("reply_key", "the reply that tells how it goes, null where nobody is told", null=True),
+    _text("chat", "where that reply is", null=True),
+    _text("topic", "as in the outbox", null=True),
+    _text("chat_kind", "as in the outbox", null=True),
+    _text("language", "to tell it in, or empty"),
+    _text("counts", "what was deleted so far, JSON"),
+    _time("done_at", "null until all of it is gone", null=True),
+    Index(None, "done_at"),
 )

@@ -113,11 +113,13 @@ async def test_a_migrated_chat_takes_everything_along(store: Store) -> None:
 async def test_a_migrated_chat_that_spoke_already_keeps_the_old_history(store: Store) -> None:
     old = await fill_group(store, "-1", ["telegram:-1"])
     await fill_group(store, "-100", ["telegram:-100"])
+    await store.write(lambda tx: conversations.set_timezone(tx, "telegram:-1", "Europe/Berlin"))
 
     await store.write(lambda tx: conversations.migrate_chat(tx, "telegram", "-1", "-100"))
 
     merged = await store.read(lambda tx: conversations.load(tx, "telegram:-100"))
     assert merged is not None
+    assert merged.timezone == "Europe/Berlin"
     assert (merged.thread_id, merged.owner) == (old.thread_id, "telegram:-100")
     assert len(await store.read(runs.unended)) == 2
     assert len(await store.read(lambda tx: runs.queued(tx, "telegram:-100"))) == 1

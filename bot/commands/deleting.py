@@ -1,0 +1,121 @@
+"""/forget me, and the deletion of a thread: what will go and what stays is told first, a button confirms it."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from bot.buttons import question, row_of
+from bot.commands.group import ButtonKind
+from bot.forgetting import told
+from bot.store import deletions, prompts
+from bot.store.deletions import DeletionKind, DeletionRow
+from channels.message import OutboundMessage
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from sqlalchemy import Connection
+
+    from bot.commands.group import Answers, CommandHandler
+    from bot.commands.line import Call, Press
+    from bot.conversations.actor import Conversation
+    from bot.forgetting.service import Forgetting
+    from bot.store.rows import PromptRow
+    from channels.base import Clock
+
+FORGET, DELETE_THREAD = "forget", "delete_thread"
+DELETE, CANCEL = range(2)
+PROMPT_LIFE = timedelta(hours=1)
+ME = "me"
+
+
+class DeletingCommands:
+    """service: carries out what was confirmed."""
+
+    def __init__(self, answers: Answers, service: Callable[[], Forgetting], clock: Clock) -> None:
+        self._answers = answers
+        self._service = service
+        self._clock = clock
+        self.commands: Mapping[str, CommandHandler] = {"forget": self._forget}
+        self.buttons: Mapping[str, ButtonKind] = {
+            FORGET: ButtonKind(self._pressed_forget, self._is_theirs),
+            DELETE_THREAD: ButtonKind(self._pressed_thread, self._may_delete),
+        }
+
+    async def _forget(self, conversation: Conversation, call: Call) -> None:
+        say = call.texts.forgetting
+        if call.line.arguments.casefold() != ME:
+            return await self._answers.say(call, say["usage"], "/forget")
+        if call.message.address.kind != "dm":
+            return await self._answers.say(call, say["where"], "/forget")
+        await self._ask(conversation, call, FORGET, call.person, say["ask"])
+
+    async def ask_thread(self, conversation: Conversation, call: Call, thread_id: str, title: str) -> None:
+        """For /threads: whether a thread of this conversation is to be deleted; title: as it is shown."""
+        await self._ask(
+            conversation, call, DELETE_THREAD, thread_id, call.texts.forgetting["ask_thread"].format(title=title)
+        )
+
+    async def _ask(self, conversation: Conversation, call: Call, kind: str, subject: str, text: str) -> None:
+        prompt = question(
+            kind,
+            secrets.token_hex(8),
+            conversation.key,
+            [subject, ""],
+            self._clock.now(),
+            life=PROMPT_LIFE,
+            who=call.person,
+        )
+        say = call.texts.forgetting
+        buttons = (row_of(prompt.id, say["button_delete"], say["button_cancel"]),)
+        message = OutboundMessage(text=text, buttons=buttons, final=True)
+        await self._answers.show(call, message, f"/{kind}", also=lambda tx: prompts.create(tx, prompt))
+
+    async def _is_theirs(self, conversation: Conversation, prompt: PromptRow, press: Press) -> bool:
+        return prompt.who == press.person
+
+    async def _may_delete(self, conversation: Conversation, prompt: PromptRow, press: Press) -> bool:
+        return prompt.who == press.person and press.may_control
+
+    async def _pressed_forget(self, conversation: Conversation, prompt: PromptRow, press: Press) -> str:
+        return await self._pressed(prompt, press, DeletionKind.PERSON, allowed=prompt.who == press.person)
+
+    async def _pressed_thread(self, conversation: Conversation, prompt: PromptRow, press: Press) -> str:
+        allowed = prompt.who == press.person and press.may_control
+        return await self._pressed(prompt, press, DeletionKind.THREAD, allowed=allowed)
+
+    async def _pressed(self, prompt: PromptRow, press: Press, kind: DeletionKind, *, allowed: bool) -> str:
+        """From the commit on it is deleted, whatever happens to this process."""
+        texts, now = press.texts, self._clock.now()
+        if not allowed:
+            await self._answers.nothing(press.event_id, "button refused")
+            return texts.not_yours
+        if press.option != DELETE:
+            kept = OutboundMessage(text=texts.forgetting["kept"], final=True)
+            await self._answers.change(
+                press, kept, "kept", lambda tx: prompts.answer(tx, prompt.id, press.person, "kept", now)
+            )
+            return ""
+        row = DeletionRow(
+            id=prompt.id,
+            kind=kind,
+            subject=press.person if kind is DeletionKind.PERSON else json.loads(prompt.options)[DELETE],
+            account=press.address.account,
+            asked_by=press.person,
+            asked_at=now,
+            address=press.address,
+            reply_key=press.reply_key,
+            language=press.language,
+        )
+
+        def also(tx: Connection) -> None:
+            prompts.answer(tx, prompt.id, press.person, "delete", now)
+            deletions.ask(tx, row)
+
+        message = OutboundMessage(text=told.report(kind, "under_way", {}, texts), final=True)
+        await self._answers.change(press, message, f"delete {kind}", also)
+        await self._service().begin(row)
+        return ""

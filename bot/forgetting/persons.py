@@ -1,0 +1,136 @@
+"""Deletes what was kept of one person; for service.py.
+
+In this order, because what comes later tells what the earlier steps look for: what others' turns hold of the person,
+the events, memory and skills, reminders, the chats with the bot, the threads, and at last the person's own turns.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Protocol
+
+from bot.identity import folder_name
+from bot.store import deletions, forgetting, personal
+from bot.store.blanking import Whose
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence
+    from datetime import datetime
+    from pathlib import Path
+
+    from sqlalchemy import Connection
+
+    from bot.forgetting.threads import ThreadEraser
+    from bot.patience import PatientStore
+    from bot.store.deletions import DeletionRow
+
+
+class Memories(Protocol):
+    """What is remembered, of persons and in groups."""
+
+    async def forget_everywhere(self, person: str) -> int:
+        """The person's own memory, and what groups of the account remember by the person's word; returns how many facts
+        that were."""
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What tells where a person's words are. met: the groups in which they spoke; direct: their chats with the bot."""
+
+    whose: Whose
+    met: frozenset[str]
+    direct: frozenset[str]
+
+
+def whose(row: DeletionRow) -> Whose:
+    """The person of a deletion."""
+    account, _, native = row.subject.partition(":")
+    return Whose(account, native)
+
+
+class PersonEraser:
+    """users: the folder of what belongs to persons themselves, by `folder_name`. remove: deletes such a folder."""
+
+    def __init__(
+        self,
+        store: PatientStore,
+        threads: ThreadEraser,
+        memories: Memories,
+        users: Path,
+        remove: Callable[[Path], Awaitable[None]],
+    ) -> None:
+        self._store = store
+        self._threads = threads
+        self._memories = memories
+        self._users = users
+        self._remove = remove
+
+    async def erase(self, row: DeletionRow, thread_ids: Sequence[str]) -> bool:
+        """Delete everything of the person; nothing runs for them, and these threads are let go. False: others' answers
+        are under way that were told what the person said, so that it is to be done again. Raises as
+        ThreadEraser.erase."""
+        person, until = whose(row), row.asked_at
+        known = await self._store.read(lambda tx: _known(tx, person))
+        await self._out_of_others(known)
+        await self._events(known, until)
+        await self._own(row.id, person.person)
+        await self._store.write(lambda tx: _drop(tx, row, known))
+        for thread_id in thread_ids:
+            await self._threads.erase(row.id, thread_id)
+        run_ids = await self._store.read(lambda tx: forgetting.runs_of_person(tx, person, until))
+        await self._store.write(lambda tx: personal.blank_titles(tx, run_ids))
+        await self._threads.blank(row.id, run_ids)
+        await self._threads.clear_files()
+        return not await self._store.read(lambda tx: personal.under_way(tx, known.whose, known.met, until))
+
+    async def _own(self, deletion_id: str, person: str) -> None:
+        """Memory and skills, once: what comes to them after the confirmation is not taken by a second try."""
+        if "facts" in await self._store.read(lambda tx: deletions.counts(tx, deletion_id)):
+            return
+        facts = await self._memories.forget_everywhere(person)
+        await self._remove(self._users / folder_name(person))
+        await self._store.write(lambda tx: deletions.add_counts(tx, deletion_id, facts=facts))
+
+    async def unsaid(self, row: DeletionRow) -> int:
+        """How many answers to the person are not delivered yet, so that their words are still kept."""
+        person, until = whose(row), row.asked_at
+
+        def query(tx: Connection) -> int:
+            chats = personal.direct_chats(tx, person)
+            direct = personal.still_to_say(tx, person.account, chats, until, row.reply_key)
+            return direct + forgetting.undelivered(tx, forgetting.runs_of_person(tx, person, until))
+
+        return await self._store.read(query)
+
+    async def _out_of_others(self, known: Known) -> None:
+        last: int | None = 0
+        while last is not None:
+            after = last
+            last = await self._store.write(lambda tx: personal.blank_others(tx, known.whose, known.met, after))  # noqa: B023
+
+    async def _events(self, known: Known, until: datetime) -> None:
+        last: int | None = 0
+        while last is not None:
+            after = last
+            last = await self._store.write(lambda tx: personal.blank_events(tx, known.whose, until, after))  # noqa: B023
+
+
+def _known(tx: Connection, person: Whose) -> Known:
+    named = replace(person, names=personal.names_of(tx, person))
+    return Known(named, frozenset(personal.groups_of(tx, person)), frozenset(personal.direct_chats(tx, person)))
+
+
+def _drop(tx: Connection, row: DeletionRow, known: Known) -> None:
+    person, until = known.whose, row.asked_at
+    deletions.add_counts(tx, row.id, reminders=personal.drop_reminders(tx, person, until))
+    personal.drop_grants(tx, person, forgetting.conversations_of(tx, person), until)
+    personal.blank_chat(tx, person.account, known.direct, until, row.reply_key)
+
+
+async def removed(folder: Path) -> None:
+    """Delete a folder that only this process writes, if it is there."""
+    with suppress(FileNotFoundError):
+        await asyncio.to_thread(shutil.rmtree, folder)

@@ -1,0 +1,254 @@
+"""Forgetting: carries out deletions, one after the other. Each is a row before anything is deleted, so that it goes on
+after a crash; what cannot be deleted now (a sandbox server that is away) is tried again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING
+
+from bot.forgetting import told
+from bot.forgetting.persons import whose
+from bot.runs.endings import StopReason
+from bot.store import deletions, forgetting
+from bot.store.deletions import DeletionKind
+from bot.texts import DEFAULT, texts_for
+from channels.message import OutboundMessage
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from sqlalchemy import Connection
+
+    from bot.conversations.actor import Conversation
+    from bot.conversations.turns import Turn
+    from bot.forgetting.persons import PersonEraser
+    from bot.forgetting.threads import ThreadEraser
+    from bot.patience import PatientStore
+    from bot.respond import Responder
+    from bot.store.deletions import DeletionRow
+    from bot.store.rows import RunRow
+    from bot.tasks import Tasks
+    from bot.texts.catalogue import Texts
+    from channels.base import Clock
+
+    InOrder = Callable[[str, Callable[[Conversation], Awaitable[None]]], None]
+
+log = logging.getLogger(__name__)
+
+QUIET_SECONDS = 120.0
+"""For which a deletion waits for the end of what it stopped, and for the delivery of that."""
+LOOK_SECONDS = 0.2
+AGAIN_SECONDS = 600.0
+SCRUBS = 20
+
+
+class NotYet(Exception):
+    """Something is in the way of a deletion, and may be gone later."""
+
+
+class Forgetting:
+    """in_order: lets something happen in the order of the conversation with that key. background: told of persons whose
+    words are not to be handed on any more."""
+
+    def __init__(
+        self,
+        *,
+        store: PatientStore,
+        clock: Clock,
+        tasks: Tasks,
+        responder: Responder,
+        threads: ThreadEraser,
+        persons: PersonEraser,
+        in_order: InOrder,
+        background: Callable[[str], None],
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._tasks = tasks
+        self._responder = responder
+        self._threads = threads
+        self._persons = persons
+        self._in_order = in_order
+        self._background = background
+        self._waiting: asyncio.Queue[tuple[DeletionRow, list[asyncio.Future[None]]]] = asyncio.Queue()
+        self._done: dict[str, asyncio.Event] = {}
+        self._held_up: set[str] = set()
+
+    async def resume(self) -> None:
+        """At the start: take up what an earlier process left."""
+        for row in await self._store.read(deletions.unfinished):
+            await self.begin(row)
+
+    async def begin(self, row: DeletionRow) -> None:
+        """Take up a deletion that is recorded. What is said from now on is not concerned; what runs is stopped."""
+        keys = await self._store.read(lambda tx: _concerned(tx, row))
+        self._done.setdefault(row.id, asyncio.Event())
+        self._waiting.put_nowait((row, [self._let_go(row, key) for key in sorted(keys)]))
+
+    async def finished(self, deletion_id: str) -> dict[str, int]:
+        """Waits for the end of a deletion that was begun; returns what was deleted, by its kind."""
+        if (done := self._done.get(deletion_id)) is not None:
+            await done.wait()
+        return await self._store.read(lambda tx: deletions.counts(tx, deletion_id))
+
+    async def serve(self) -> None:
+        """Carry them out, for ever."""
+        while True:
+            row, letting_go = await self._waiting.get()
+            try:
+                await asyncio.gather(*letting_go)
+                await self._carry_out(row)
+            except Exception as error:
+                # Whatever it is, in a sandbox of somebody's own too: the others go on, this one is tried again.
+                expected = isinstance(error, NotYet)
+                log.warning("deletion %s is not complete: %s", row.id, error, exc_info=None if expected else error)
+                self._tasks.spawn(f"deletion {row.id}", self._again(row))
+                await self._tell_again(row)
+
+    async def _tell_again(self, row: DeletionRow) -> None:
+        """Once: where nothing can be edited each would be a message."""
+        if row.id not in self._held_up:
+            self._held_up.add(row.id)
+            await self._tell(row, "again")
+
+    async def _again(self, row: DeletionRow) -> None:
+        await self._clock.sleep(AGAIN_SECONDS)
+        await self.begin(row)
+
+    # Before: nothing goes on in what is to be deleted.
+
+    def _let_go(self, row: DeletionRow, key: str) -> asyncio.Future[None]:
+        """In the conversation's own order: stop what runs, drop what waits, go on in another thread."""
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+        async def do(actor: Conversation) -> None:
+            try:
+                await self._stop(actor, row)
+            except Exception as error:
+                # It belongs to whoever waits for it; the conversation goes on either way.
+                if not done.done():
+                    done.set_exception(error)
+            else:
+                if not done.done():
+                    done.set_result(None)
+
+        self._in_order(key, do)
+        return done
+
+    async def _stop(self, actor: Conversation, row: DeletionRow) -> None:
+        """Also when it is tried again: what was said after the confirmation has another thread by then, and goes on."""
+        person, only = (row.subject, None) if row.kind is DeletionKind.PERSON else (None, row.subject)
+        until, now, known, gone = row.asked_at, self._clock.now(), await actor.stored(), list[str]()
+        if actor.key in await self._store.read(lambda tx: _own(tx, row)):
+            gone = await self._store.write(lambda tx: forgetting.let_go(tx, actor.key, until, now, only))
+            actor.forget_row()
+        moved = known is not None and known.thread_id in gone
+        to_delete = await self._store.read(lambda tx: _let_go_of(tx, row))
+
+        def concerns(run: RunRow) -> bool:
+            return run.thread_id in to_delete or (run.speaker == person and run.created_at <= until)
+
+        def arrives(turn: Turn) -> bool:  # its files are on their way into the thread that was the current one
+            return moved or (turn.person == person and turn.first.received_at <= until)
+
+        if actor.active is not None and concerns(actor.active):
+            await self._store.write(actor.stop_unit(StopReason.FORGOTTEN))
+            actor.stop_active(StopReason.FORGOTTEN)
+        for waiting in actor.line:
+            if concerns(waiting.row):
+                await actor.drop(waiting, _dropped)
+        await actor.drop_arriving(_dropped, arrives)
+
+    async def _quiet(self, row: DeletionRow, thread_ids: list[str]) -> None:
+        """Until nothing runs any more in these threads, or for the person."""
+        person = whose(row) if row.kind is DeletionKind.PERSON else None
+        began = self._clock.monotonic()
+        while await self._store.read(lambda tx: forgetting.working(tx, thread_ids, person, row.asked_at)):
+            if self._clock.monotonic() - began > QUIET_SECONDS:
+                raise NotYet("something still runs that was stopped")
+            await self._clock.sleep(LOOK_SECONDS)
+
+    # The deletion itself.
+
+    async def _carry_out(self, row: DeletionRow) -> None:
+        thread_ids = await self._store.read(lambda tx: _let_go_of(tx, row))
+        if row.kind is DeletionKind.PERSON:
+            self._background(row.subject)
+        await self._quiet(row, thread_ids)
+        await self._said(row)
+        if row.kind is DeletionKind.PERSON:
+            whole = await self._persons.erase(row, thread_ids)
+        else:
+            whole = True
+            await self._threads.erase(row.id, row.subject)
+            await self._store.write(lambda tx: forgetting.blank_place(tx, row))
+        if not whole or await self._unsaid(row):
+            raise NotYet("an answer that others wait for was told of it, or one is not delivered yet")
+        if row.asked_by != deletions.BY_AGE:
+            await self._threads.scrub()
+            await self._scrub()
+        await self._finish(row)
+
+    async def _said(self, row: DeletionRow) -> None:
+        """What was stopped says so first; one that cannot be delivered holds up nothing for long."""
+        began = self._clock.monotonic()
+        while await self._unsaid(row) and self._clock.monotonic() - began < QUIET_SECONDS / 4:
+            await self._clock.sleep(LOOK_SECONDS)
+
+    async def _unsaid(self, row: DeletionRow) -> int:
+        if row.kind is DeletionKind.PERSON:
+            return await self._persons.unsaid(row)
+        return await self._store.read(lambda tx: forgetting.undelivered(tx, forgetting.runs_of_thread(tx, row.subject)))
+
+    async def _scrub(self) -> None:
+        for _ in range(SCRUBS):
+            if await self._store.scrub():
+                return
+            await self._clock.sleep(LOOK_SECONDS)
+        raise NotYet("the database is being read without a pause")
+
+    async def _finish(self, row: DeletionRow) -> None:
+        now = self._clock.now()
+        await self._tell(row, "done", lambda tx: deletions.finish(tx, row.id, now))
+        counts = await self._store.read(lambda tx: deletions.counts(tx, row.id))
+        log.info("deletion %s (%s, asked for by %s) is complete: %s", row.id, row.kind, row.asked_by, counts)
+        self._held_up.discard(row.id)
+        if (done := self._done.pop(row.id, None)) is not None:
+            done.set()
+
+    async def _tell(self, row: DeletionRow, how: str, also: Callable[[Connection], object] | None = None) -> None:
+        """In the message that was confirmed, if there is one."""
+        if row.address is None or row.reply_key is None:
+            if also is not None:
+                await self._store.write(also)
+            return
+        counts = await self._store.read(lambda tx: deletions.counts(tx, row.id))
+        text = told.report(row.kind, how, counts, texts_for(row.language or DEFAULT))
+        message = OutboundMessage(text=text, final=True)
+        await self._responder.tell(row.reply_key, row.address, None, message, also=also)
+
+
+def _dropped(texts: Texts) -> str:
+    return texts.forgetting["dropped"]
+
+
+def _let_go_of(tx: Connection, row: DeletionRow) -> list[str]:
+    """The threads that are to be deleted, as far as they were let go."""
+    return forgetting.let_go_of(tx, whose(row)) if row.kind is DeletionKind.PERSON else [row.subject]
+
+
+def _own(tx: Connection, row: DeletionRow) -> set[str]:
+    """The conversations whose threads are to be deleted."""
+    if row.kind is DeletionKind.PERSON:
+        return set(forgetting.conversations_of(tx, whose(row)))
+    place = forgetting.place_of(tx, row.subject)
+    return set() if place is None else {place}
+
+
+def _concerned(tx: Connection, row: DeletionRow) -> set[str]:
+    """These, and those in which something still runs that is to be stopped."""
+    person = whose(row) if row.kind is DeletionKind.PERSON else None
+    thread_ids = [] if person is not None else [row.subject]
+    return _own(tx, row) | set(forgetting.working(tx, thread_ids, person, row.asked_at).values())

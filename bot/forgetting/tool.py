@@ -1,0 +1,166 @@
+"""`antler forget PERSON`: done by the running gateway, over the control socket; else recorded for the next start."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import secrets
+import sys
+from typing import TYPE_CHECKING, Any
+
+from bot.clock import SystemClock
+from bot.control import ANSWER_SECONDS, NotRunning, Refused, ask, connection
+from bot.forgetting.persons import whose
+from bot.forgetting.told import summary
+from bot.lock import DataDirInUse, DataDirLock
+from bot.redaction import Redactor
+from bot.settings.identities import check_identity
+from bot.store import Store, deletions, forgetting
+from bot.store.deletions import DeletionKind, DeletionRow
+from bot.store.errors import StoreError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping
+    from datetime import datetime
+
+    from sqlalchemy import Connection
+
+    from bot.forgetting.service import Forgetting
+    from bot.patience import PatientStore
+    from bot.settings import Settings
+
+    NamesGroup = Callable[[str, str], bool | None]
+
+BY = "antler on the machine"
+WAIT_SECONDS = ANSWER_SECONDS - 1.5
+RECORDED = "{person}: recorded; antler does not run, so it is deleted at its next start"
+UNDER_WAY = "{person}: is being deleted; the log tells when it is done"
+IS_GROUP = "{person} is a group, and its threads are not one person's; its administrators have /threads delete"
+COPIES = "not touched are the copies {names} in {folder}; delete them when you need them no more"
+DONE = "{person}: deleted: {counts}. Access, usage counts and the audit log stay"
+
+
+class ForgettingTool:
+    """accounts: of the config. A person of another one has nothing that could be found. names_group: see Settings."""
+
+    def __init__(
+        self, store: PatientStore, service: Forgetting, accounts: Collection[str], names_group: NamesGroup
+    ) -> None:
+        self._store = store
+        self._service = service
+        self._accounts = accounts
+        self._names_group = names_group
+
+    async def do(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        """An operation of the control socket: {"person": ...} to {"text": ..., "done": ...}."""
+        person = str(request.get("person", ""))
+        problem = refusal(person, self._accounts, self._names_group)
+        if problem is not None:
+            return {"text": problem, "done": False}
+        row = deletion(person, self._store.clock.now())
+        if not await self._store.write(lambda tx: _asked(tx, row)):
+            return {"text": IS_GROUP.format(person=person), "done": False}
+        await self._service.begin(row)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(WAIT_SECONDS):
+                counts = summary(await self._service.finished(row.id))
+                told = ", ".join(f"{count} {kind}" for kind, count in counts.items() if count) or "nothing was left"
+                return {"text": DONE.format(person=person, counts=told), "done": True}
+        return {"text": UNDER_WAY.format(person=person), "done": True}
+
+
+def _asked(tx: Connection, row: DeletionRow) -> bool:
+    """Record it; False where that is a group, whose threads are not one person's."""
+    if forgetting.is_group(tx, whose(row)):
+        return False
+    deletions.ask(tx, row)
+    return True
+
+
+def refusal(person: str, accounts: Collection[str], names_group: NamesGroup) -> str | None:
+    """Why that is nobody who could be forgotten."""
+    try:
+        check_identity(person)
+    except ValueError as error:
+        return f"{person} {error}"
+    account, _, native = person.partition(":")
+    if not native:
+        return f"{person} names everybody; give one person as account:id"
+    if account not in accounts:
+        return f"{person} belongs to none of the accounts ({', '.join(accounts)})"
+    return IS_GROUP.format(person=person) if names_group(account, native) else None
+
+
+def deletion(person: str, now: datetime) -> DeletionRow:
+    """Everything of the person, told to nobody."""
+    return DeletionRow(
+        id=secrets.token_hex(8),
+        kind=DeletionKind.PERSON,
+        subject=person,
+        account=person.partition(":")[0],
+        asked_by=BY,
+        asked_at=now,
+    )
+
+
+def run(settings: Settings, person: str) -> int:
+    """The command line: have it done wherever the data is held now, print the answer; returns the exit code."""
+    try:
+        answer = asyncio.run(_ask(settings, person))
+    except Refused as error:
+        return _fail(str(error))
+    except NotRunning:
+        return _recorded(settings, person)
+    if not answer.get("done"):
+        return _fail(str(answer.get("text")))
+    print(answer.get("text"))
+    _tell_of_copies(settings)
+    return 0
+
+
+async def _ask(settings: Settings, person: str) -> dict[str, Any]:
+    async with connection(settings.data_dir) as (reader, writer):
+        answer = await ask(reader, writer, "forget", person=person)
+    if not isinstance(answer, dict):
+        raise Refused("the antler process gave an answer of an unknown form")
+    return answer
+
+
+def _recorded(settings: Settings, person: str) -> int:
+    """The agent's history and files can only be deleted by a gateway that has both open."""
+    problem = refusal(person, settings.channels, settings.names_group)
+    if problem is not None:
+        return _fail(problem)
+    try:
+        with DataDirLock(settings.data_dir):
+            if not asyncio.run(_record(settings, person)):
+                return _fail(IS_GROUP.format(person=person))
+    except DataDirInUse as error:
+        return _fail(f"{error} (it does not answer yet, or any more)")
+    except StoreError as error:
+        return _fail(Redactor(settings.secrets())(str(error)))
+    print(RECORDED.format(person=person))
+    _tell_of_copies(settings)
+    return 0
+
+
+def _tell_of_copies(settings: Settings) -> None:
+    """Of the database, which upgrades left: they are the operator's to delete."""
+    copies = sorted(copy.name for copy in settings.data_dir.glob("*.bak"))
+    if copies:
+        print(COPIES.format(names=", ".join(copies), folder=settings.data_dir))
+
+
+async def _record(settings: Settings, person: str) -> bool:
+    clock = SystemClock()
+    store = await Store.open(settings.database_url, clock=clock)
+    try:
+        row = deletion(person, clock.now())
+        return await store.write(lambda tx: _asked(tx, row))
+    finally:
+        await store.close()
+
+
+def _fail(reason: str) -> int:
+    print(f"antler: {reason}", file=sys.stderr)
+    return 1

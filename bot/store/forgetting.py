@@ -1,0 +1,221 @@
+"""Takes the words of threads out of the tables; ids, times and counts stay until their age. For bot/forgetting/.
+
+What belongs to one person elsewhere: personal.py. Each function may run again after a crash.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import ColumnElement, and_, delete, func, literal, or_, select, update
+
+from bot.identity import is_speakers
+from bot.store import conversations as conversation_rows
+from bot.store.blanking import Whose, blank_context, blank_input, without_words
+from bot.store.encoding import from_json, to_json
+from bot.store.rows import InboxState
+from bot.store.runs import OPEN_STATES
+from bot.store.sql import MICROSECOND, chunks
+from bot.store.tables import (
+    access,
+    approvals,
+    conversations,
+    effects,
+    inbox,
+    memory_queue,
+    outbox,
+    prompts,
+    run_events,
+    runs,
+    threads,
+)
+from channels.message import INBOUND_EVENT, Unparsed
+from harness.context import RUN_CONTEXT, RUN_INPUT
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+    from datetime import datetime
+
+    from sqlalchemy import Connection
+
+    from bot.store.deletions import DeletionRow
+
+PORTION = 200
+"""Rows of one unit, so that others are served in between."""
+SETTLED = inbox.c.state.in_((InboxState.DONE, InboxState.DEAD))
+SHOWN = or_(outbox.c.delivered_at.is_not(None), outbox.c.abandoned.is_not(None))
+LAST_TOUCHED = func.coalesce(threads.c.touched_at, threads.c.created_at)
+NOWHERE = ""
+"""The conversation of a thread that is to be deleted: /threads does not list it, nothing goes on in it."""
+
+# Threads are let go before they are deleted.
+
+
+def let_go(tx: Connection, key: str, until: datetime, now: datetime, only: str | None = None) -> list[str]:
+    """No run begins any more in the threads that were begun in a conversation until then, or in this one of them; if
+    the current one is among them the conversation gets a new one. Returns their ids."""
+    known = conversation_rows.load(tx, key)
+    if known is None:
+        return []
+    mine = or_(threads.c.conversation == key, threads.c.thread_id == known.thread_id)
+    mine = and_(mine, threads.c.owner == known.owner, threads.c.created_at <= until)
+    if only is not None:
+        mine = and_(mine, threads.c.thread_id == only)
+    ids = list(tx.scalars(select(threads.c.thread_id).where(mine)))
+    if known.thread_id in ids:
+        conversation_rows.new_thread(tx, key, "", max(now, until + MICROSECOND))
+    for part in chunks(ids):
+        tx.execute(update(threads).where(threads.c.thread_id.in_(part)).values(conversation=NOWHERE))
+    return ids
+
+
+def let_go_of(tx: Connection, whose: Whose) -> list[str]:
+    """The threads that are let go of a person: of their direct messages, and those that only they speak in."""
+    gone = select(threads.c.thread_id, threads.c.owner).where(threads.c.conversation == NOWHERE)
+    return [thread for thread, owner in tx.execute(gone) if owner == whose.person or is_speakers(owner, whose.person)]
+
+
+def conversations_of(tx: Connection, whose: Whose) -> list[str]:
+    """The keys of a person's own conversations."""
+    query = select(conversations.c.key, conversations.c.owner).where(conversations.c.account == whose.account)
+    return [key for key, owner in tx.execute(query) if owner == whose.person or is_speakers(key, whose.person)]
+
+
+def is_group(tx: Connection, whose: Whose) -> bool:
+    """Whether that is no person's id but a group's, as far as it is known: people spoke to the agent in it, or it was
+    let in or shut out as one."""
+    there = and_(runs.c.account == whose.account, runs.c.chat == whose.native, runs.c.chat_kind != "dm")
+    listed = and_(access.c.subject_id == whose.person, access.c.subject_kind == "group")
+    return any(tx.execute(select(literal(1)).where(each).limit(1)).first() for each in (there, listed))
+
+
+def place_of(tx: Connection, thread_id: str) -> str | None:
+    """The conversation that a thread was begun in, None: there is no such thread, or it is let go already."""
+    return tx.scalar(select(threads.c.conversation).where(threads.c.thread_id == thread_id)) or None
+
+
+def working(tx: Connection, thread_ids: Collection[str], whose: Whose | None, until: datetime) -> dict[str, str]:
+    """The runs that have not ended, of these threads, or that the person asked for until then: their conversations."""
+    wanted: list[ColumnElement[bool]] = [runs.c.thread_id.in_(part) for part in chunks(thread_ids)]
+    if whose is not None:
+        wanted.append(and_(runs.c.speaker == whose.person, runs.c.created_at <= until))
+    if not wanted:
+        return {}
+    query = select(runs.c.run_id, runs.c.conversation).where(runs.c.state.in_(OPEN_STATES), or_(*wanted))
+    return {run_id: conversation for run_id, conversation in tx.execute(query)}
+
+
+def untouched(tx: Connection, before: datetime, limit: int = 100) -> list[tuple[str, str]]:
+    """(thread, conversation) of threads in which the agent was asked nothing since then, and that wait for nothing."""
+    query = select(threads.c.thread_id, threads.c.conversation).where(_untouched(before))
+    found = tx.execute(query.order_by(LAST_TOUCHED).limit(limit))
+    return [(thread_id, conversation) for thread_id, conversation in found]
+
+
+def is_untouched(tx: Connection, thread_id: str, before: datetime) -> bool:
+    """Whether it is one of these."""
+    query = select(threads.c.thread_id).where(threads.c.thread_id == thread_id, _untouched(before))
+    return tx.scalar(query) is not None
+
+
+def _untouched(before: datetime) -> ColumnElement[bool]:
+    at_work = select(runs.c.run_id).where(runs.c.thread_id == threads.c.thread_id, runs.c.state.in_(OPEN_STATES))
+    # One that /new began and nobody used holds nothing, and its conversation would only get another such.
+    empty = select(conversations.c.key).where(
+        conversations.c.thread_id == threads.c.thread_id, threads.c.touched_at.is_(None)
+    )
+    old = and_(before > LAST_TOUCHED, threads.c.conversation != NOWHERE)
+    return and_(old, ~at_work.exists(), ~empty.exists())
+
+
+# What belongs to runs.
+
+
+def runs_of_thread(tx: Connection, thread_id: str) -> list[str]:
+    return list(tx.scalars(select(runs.c.run_id).where(runs.c.thread_id == thread_id)))
+
+
+def runs_of_person(tx: Connection, whose: Whose, until: datetime) -> list[str]:
+    ended = and_(runs.c.speaker == whose.person, runs.c.created_at <= until, runs.c.ended_at.is_not(None))
+    return list(tx.scalars(select(runs.c.run_id).where(ended)))
+
+
+def blank_runs(tx: Connection, run_ids: Sequence[str]) -> int:
+    """Take the words out of ended runs and of what belongs to them; returns how many still had some. At most PORTION.
+
+    What a tool did counts as begun, with an unknown outcome: the thread, where it stays, may still ask for it.
+    """
+    these = runs.c.run_id.in_(run_ids)
+    rows = list(tx.execute(select(runs.c.run_id, runs.c.context, runs.c.input, runs.c.reply_key).where(these)))
+    first = sum(_blank_run(tx, row.run_id, row.context, row.input) for row in rows)
+    shown = [str(row.reply_key) for row in rows]
+    asked = tx.scalars(select(approvals.c.prompt_id).where(approvals.c.run_id.in_(run_ids)))
+    shown += list(asked)
+    for table in (run_events, approvals, prompts):
+        tx.execute(delete(table).where(table.c.run_id.in_(run_ids)))
+    tx.execute(update(effects).where(effects.c.run_id.in_(run_ids)).values(state="started", result=""))
+    answered = and_(inbox.c.run_id.in_(run_ids), SETTLED)
+    for row in tx.execute(select(inbox.c.id, inbox.c.event).where(answered)).all():
+        event = from_json(INBOUND_EVENT, row.event)
+        store_event(tx, row.id, None if event is None else without_words(event))
+    blank_replies(tx, shown)
+    return first
+
+
+def _blank_run(tx: Connection, run_id: str, context: str, run_input: str) -> bool:
+    known, whose = from_json(RUN_INPUT, run_input), from_json(RUN_CONTEXT, context)
+    values = {
+        "input": "" if known is None else to_json(RUN_INPUT, blank_input(known)),
+        "context": "" if whose is None else to_json(RUN_CONTEXT, blank_context(whose)),
+    }
+    if values != {"input": run_input, "context": context}:
+        tx.execute(update(runs).where(runs.c.run_id == run_id).values(values))
+    return not known.is_blank if known is not None else run_input != ""
+
+
+def delete_thread(tx: Connection, thread_id: str) -> bool:
+    """The thread itself, whose runs are blank; False when it was gone, or nobody had used it."""
+    for table in (effects, memory_queue):
+        tx.execute(delete(table).where(table.c.thread_id == thread_id))
+    gone = delete(threads).where(threads.c.thread_id == thread_id).returning(threads.c.touched_at)
+    return tx.scalar(gone) is not None
+
+
+def blank_place(tx: Connection, row: DeletionRow) -> None:
+    """What the bot had said until then in the chat where a deletion was asked for: lists of threads name them."""
+    if row.address is None:
+        return
+    there = and_(
+        outbox.c.account == row.account, outbox.c.chat == row.address.chat, outbox.c.created_at <= row.asked_at
+    )
+    there = and_(there, SHOWN, outbox.c.body != "", outbox.c.reply_key != (row.reply_key or ""))
+    tx.execute(update(outbox).where(there).values(body=""))
+
+
+def blank_replies(tx: Connection, reply_keys: Sequence[str]) -> None:
+    """The words of replies that were delivered, or given up."""
+    for part in chunks(reply_keys):
+        tx.execute(update(outbox).where(outbox.c.reply_key.in_(part), SHOWN, outbox.c.body != "").values(body=""))
+
+
+def undelivered(tx: Connection, run_ids: Sequence[str]) -> int:
+    """How many of these runs have an answer that is not delivered yet."""
+    return sum(
+        tx.scalar(
+            select(func.count(outbox.c.reply_key.distinct()))
+            .join(runs, runs.c.reply_key == outbox.c.reply_key)
+            .where(runs.c.run_id.in_(part), ~SHOWN)
+        )
+        or 0
+        for part in chunks(run_ids)
+    )
+
+
+def store_event(tx: Connection, row_id: int, event: Any | None) -> None:
+    """Put an event in the place of what it was. None: it cannot be read, so it goes; its keys stay."""
+    if event is None:
+        tx.execute(delete(inbox).where(inbox.c.id == row_id))
+        return
+    values = {"event": to_json(INBOUND_EVENT, event)}
+    values |= {"reason": ""} if isinstance(event, Unparsed) else {}  # it may tell what could not be read
+    tx.execute(update(inbox).where(inbox.c.id == row_id).values(values))

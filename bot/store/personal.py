@@ -1,0 +1,189 @@
+"""Takes the words of one person out of the tables: from events, others' runs, replies, reminders. For bot/forgetting/.
+
+Each function may run again after a crash; what is long is done in portions.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import ColumnElement, and_, delete, func, select, update
+
+from bot.identity import direct_address
+from bot.store.blanking import Whose, is_of, without_others, without_quote_of, without_words
+from bot.store.encoding import from_json, to_json
+from bot.store.forgetting import PORTION, SETTLED, SHOWN, blank_replies, store_event
+from bot.store.sql import chunks
+from bot.store.tables import (
+    access,
+    approval_grants,
+    approvals,
+    conversations,
+    inbox,
+    outbox,
+    runs,
+    schedules,
+    threads,
+)
+from channels.message import INBOUND_EVENT, Message, MessageEdited
+from harness.context import RUN_CONTEXT, RUN_INPUT
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Sequence
+    from datetime import datetime
+
+    from sqlalchemy import Connection
+
+    from harness.context import RunInput
+
+
+def names_of(tx: Connection, whose: Whose) -> frozenset[str]:
+    """What the person was called, as far as it is still known."""
+    found = set(tx.scalars(select(schedules.c.name).where(schedules.c.person == whose.person)))
+    found |= set(tx.scalars(select(access.c.display_name).where(access.c.subject_id == whose.person)))
+    for text in tx.scalars(select(runs.c.context).where(runs.c.speaker == whose.person)):
+        context = from_json(RUN_CONTEXT, text)
+        found |= {context.speaker.display_name} if context is not None else set()
+    events = select(inbox.c.event).where(inbox.c.account == whose.account, inbox.c.event.contains(whose.native))
+    for text in tx.scalars(events, execution_options={"yield_per": PORTION}):
+        event = from_json(INBOUND_EVENT, text)
+        message = event.message if isinstance(event, MessageEdited) else event
+        if isinstance(message, Message) and is_of(message, whose):
+            found.add(message.sender.display_name)
+    return frozenset(name for name in (" ".join(each.split()) for each in found) if name)
+
+
+def groups_of(tx: Connection, whose: Whose) -> set[str]:
+    """The chats in which they spoke to the agent, as far as it is still known."""
+    own = and_(runs.c.speaker == whose.person, runs.c.chat_kind != "dm")
+    return set(tx.scalars(select(runs.c.chat).where(own).distinct()))
+
+
+def direct_chats(tx: Connection, whose: Whose) -> set[str]:
+    """The chats in which they talk with the bot alone."""
+    own = and_(runs.c.speaker == whose.person, runs.c.chat_kind == "dm")
+    found = set(tx.scalars(select(runs.c.chat).where(own).distinct()))
+    keys = tx.scalars(select(conversations.c.key).where(conversations.c.owner == whose.person))
+    found |= {direct_address(key).chat for key in keys}
+    met = select(access.c.chat).where(access.c.subject_id == whose.person, access.c.chat.is_not(None))
+    return found | {chat for chat in tx.scalars(met) if chat is not None}
+
+
+def blank_events(tx: Connection, whose: Whose, until: datetime, after: int) -> int | None:
+    """One portion of the account's settled events behind that id: what the person sent loses its words, what others
+    quoted of them too, and what was answered to them. Returns the last id that was looked at, None behind the last
+    portion."""
+    query = select(inbox.c.id, inbox.c.event).where(
+        inbox.c.account == whose.account, inbox.c.id > after, inbox.c.received_at <= until, SETTLED
+    )
+    rows = tx.execute(query.order_by(inbox.c.id).limit(PORTION)).all()
+    mine = []
+    for row in rows:
+        event = from_json(INBOUND_EVENT, row.event)
+        if event is None:
+            if whose.native in row.event:  # who sent it cannot be told any more
+                mine.append(row.id)
+                store_event(tx, row.id, None)
+            continue
+        changed = _without(event, whose)
+        if is_of(event, whose):
+            mine.append(row.id)
+        if changed != event:
+            store_event(tx, row.id, changed)
+    blank_replies(tx, [f"{kind}:{row_id}" for row_id in mine for kind in ("event", "files", "due")])
+    return rows[-1].id if rows else None
+
+
+def _without(event: Any, whose: Whose) -> Any:
+    return without_words(event) if is_of(event, whose) else without_quote_of(event, whose)
+
+
+def under_way(tx: Connection, whose: Whose, met: Collection[str], until: datetime) -> bool:
+    """Whether there are events of before, and others' runs, that hold words of the person and are not over yet."""
+    events = select(inbox.c.event).where(inbox.c.account == whose.account, inbox.c.received_at <= until, ~SETTLED)
+    for text in tx.scalars(events):
+        event = from_json(INBOUND_EVENT, text)
+        if event is not None and _without(event, whose) != event:
+            return True
+    working = select(runs.c.chat, runs.c.input).where(
+        _others(whose), runs.c.ended_at.is_(None), runs.c.created_at <= until
+    )
+    for row in tx.execute(working):
+        known = from_json(RUN_INPUT, row.input)
+        if known is not None and without_others(known, whose, met=row.chat in met) != known:
+            return True
+    return False
+
+
+def _others(whose: Whose) -> ColumnElement[bool]:
+    """Others' runs in groups."""
+    return and_(runs.c.account == whose.account, runs.c.speaker != whose.person, runs.c.chat_kind != "dm")
+
+
+def blank_others(tx: Connection, whose: Whose, met: Collection[str], after: int) -> int | None:
+    """One portion of what others' ended runs in groups were given, behind that seq: what the person said there.
+    met: the chats in which they spoke. Returns the last seq that was looked at, None behind the last portion."""
+    query = select(runs.c.seq, runs.c.chat, runs.c.input).where(
+        _others(whose), runs.c.ended_at.is_not(None), runs.c.seq > after
+    )
+    rows = tx.execute(query.order_by(runs.c.seq).limit(PORTION)).all()
+    for row in rows:
+        known = from_json(RUN_INPUT, row.input)
+        changed = "" if known is None else _input_without(known, whose, met=row.chat in met)
+        if changed != row.input:
+            tx.execute(update(runs).where(runs.c.seq == row.seq).values(input=changed))
+    return rows[-1].seq if rows else None
+
+
+def _input_without(known: RunInput, whose: Whose, *, met: bool) -> str:
+    return to_json(RUN_INPUT, without_others(known, whose, met=met))
+
+
+def blank_chat(tx: Connection, account: str, chats: Iterable[str], until: datetime, told_in: str | None) -> None:
+    """What the bot said in these chats until then. told_in: the reply that is told how the deletion goes."""
+    for part in chunks(chats):
+        there = and_(_direct(account, part), outbox.c.created_at <= until, SHOWN)
+        if told_in is not None:
+            there = and_(there, outbox.c.reply_key != told_in)
+        tx.execute(update(outbox).where(there, outbox.c.body != "").values(body=""))
+
+
+def still_to_say(tx: Connection, account: str, chats: Iterable[str], until: datetime, told_in: str | None) -> int:
+    """How many replies, said until then, are not delivered yet."""
+    count = 0
+    for part in chunks(chats):
+        there = and_(_direct(account, part), outbox.c.created_at <= until, ~SHOWN)
+        if told_in is not None:
+            there = and_(there, outbox.c.reply_key != told_in)
+        count += tx.scalar(select(func.count(outbox.c.reply_key.distinct())).where(there)) or 0
+    return count
+
+
+def _direct(account: str, chats: Collection[str]) -> ColumnElement[bool]:
+    return and_(outbox.c.account == account, outbox.c.chat_kind == "dm", outbox.c.chat.in_(chats))
+
+
+def blank_titles(tx: Connection, run_ids: Sequence[str]) -> None:
+    """Of threads of groups whose first message is of one of these runs: titles are made of it."""
+    for part in chunks(run_ids):
+        mine = select(runs.c.thread_id).where(runs.c.run_id.in_(part))
+        firsts = select(func.min(runs.c.seq)).where(runs.c.thread_id.in_(mine)).group_by(runs.c.thread_id)
+        named = select(runs.c.thread_id).where(runs.c.seq.in_(firsts), runs.c.run_id.in_(part))
+        tx.execute(update(threads).where(threads.c.thread_id.in_(named)).values(title=""))
+
+
+def drop_reminders(tx: Connection, whose: Whose, until: datetime) -> int:
+    """All that the person had put off until then, everywhere; returns how many."""
+    theirs = and_(schedules.c.person == whose.person, schedules.c.created_at <= until)
+    return tx.execute(delete(schedules).where(theirs)).rowcount
+
+
+def drop_grants(tx: Connection, whose: Whose, keys: Iterable[str], until: datetime) -> None:
+    """What was allowed until then for the person, or in these conversations of theirs, without asking; and why they
+    denied something."""
+    before = approval_grants.c.granted_at <= until
+    tx.execute(delete(approval_grants).where(approval_grants.c.person == whose.person, before))
+    reasons = update(approvals).where(approvals.c.decided_by == whose.person, approvals.c.asked_at <= until)
+    tx.execute(reasons.values(reason=""))
+    for part in chunks(keys):
+        tx.execute(delete(approval_grants).where(approval_grants.c.conversation.in_(part), before))
