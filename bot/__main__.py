@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from importlib.metadata import version as installed_version
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,6 +10,7 @@ import typer
 
 if TYPE_CHECKING:
     from bot.settings import Settings
+    from bot.settings.source import SettingsSource
 
 EXIT_USAGE = 2
 EXIT_CONFIG = 78
@@ -30,6 +30,12 @@ app.add_typer(accounts, name="account")
 
 people = typer.Typer(help="Who may use the bot, besides whom the config lists.", no_args_is_help=True)
 app.add_typer(people, name="access")
+
+memories = typer.Typer(help="What is remembered of persons and groups.", no_args_is_help=True)
+app.add_typer(memories, name="memory")
+
+skills = typer.Typer(help="The skills of this installation.", no_args_is_help=True)
+app.add_typer(skills, name="skills")
 
 ConfigFile = Annotated[
     Path | None,
@@ -52,19 +58,21 @@ def run(config: ConfigFile = None, data_dir: DataDir = None, log_level: LogLevel
     from bot import heap
 
     heap.hold()
-    settings, path = _settings(config, data_dir, log_level)
+    source = _source(config, data_dir, log_level)
+    settings = _read(source)
     from bot.app import serve
 
-    raise typer.Exit(serve(settings, path))
+    raise typer.Exit(serve(settings, source))
 
 
 @app.command()
 def console(config: ConfigFile = None, data_dir: DataDir = None) -> None:
     """Talk to the agent in this terminal, through the running gateway if there is one."""
-    settings, path = _settings(config, data_dir)
+    source = _source(config, data_dir)
+    settings = _read(source)
     from bot.app import console as talk
 
-    raise typer.Exit(talk(settings, path))
+    raise typer.Exit(talk(settings, source))
 
 
 @app.command()
@@ -80,18 +88,28 @@ def status(
     raise typer.Exit(report(settings, check=check))
 
 
+@app.command()
+def reload(config: ConfigFile = None, data_dir: DataDir = None) -> None:
+    """Let the running gateway read its config now; it also does so by itself when the file is written."""
+    settings = _read(_source(config, data_dir), "nothing was changed")
+    from bot.control import reload as ask_for_it
+
+    raise typer.Exit(ask_for_it(settings))
+
+
 @app.command("check-config")
 def check_config(config: ConfigFile = None, data_dir: DataDir = None) -> None:
     """Check the configuration and try the sandbox, without starting the gateway; print a summary, or every problem
     found (exit code 78)."""
     settings, path = _settings(config, data_dir)
-    from bot import servers
+    from bot import servers, skill_tool
     from bot.sandboxes import probe
     from bot.settings.summary import describe
 
     typer.echo(f"config    {path or 'none: the built-in default'}")
     typer.echo(describe(settings))
     typer.echo(f"sandbox   {probe(settings)}")
+    typer.echo(f"skills    {skill_tool.summary(settings)}")
     for server in servers.probe(settings):
         typer.echo(f"mcp       {server}")
     typer.echo("OK")
@@ -156,6 +174,139 @@ def revoke_access(
     raise typer.Exit(do(settings, "revoke", subject=subject, kind="group" if group else None))
 
 
+@app.command()
+def forget(
+    person: Annotated[str, typer.Argument(help="account:id, as `antler access list` shows it.")],
+    config: ConfigFile = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Delete what is kept of a person, as /forget me does (docs/privacy.md); it cannot be undone."""
+    settings, _ = _settings(config, data_dir)
+    from bot.forgetting.tool import run as do
+
+    raise typer.Exit(do(settings, person))
+
+
+@skills.command("list")
+def list_skills(config: ConfigFile = None, data_dir: DataDir = None) -> None:
+    """Show the skills that everybody has, and what is wrong with others."""
+    settings, _ = _settings(config, data_dir)
+    from bot import skill_tool
+
+    raise typer.Exit(skill_tool.list_skills(settings))
+
+
+@skills.command("validate")
+def validate_skills(
+    folder: Annotated[
+        Path | None,
+        typer.Argument(
+            help="A skill's folder, or one of several; without it, those of the config.", file_okay=False, exists=True
+        ),
+    ] = None,
+    config: ConfigFile = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Say what is wrong with skills; exit 1 if one cannot be used. Those of FOLDER are held to the rules of install."""
+    from bot import skill_tool
+
+    if folder is not None:
+        raise typer.Exit(skill_tool.validate_folder(folder))
+    settings, _ = _settings(config, data_dir)
+    raise typer.Exit(skill_tool.validate(settings))
+
+
+@skills.command("install")
+def install_skill(
+    archive: Annotated[
+        Path, typer.Argument(metavar="FILE", help="An archive, NAME.skill.", dir_okay=False, exists=True)
+    ],
+    replace: Annotated[bool, typer.Option("--replace", help="Also where there is one of this name.")] = False,
+    config: ConfigFile = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Install a skill for everybody, after a check of all that is in it."""
+    settings, _ = _settings(config, data_dir)
+    from bot import skill_tool
+
+    raise typer.Exit(skill_tool.install(settings, archive, replace=replace))
+
+
+@skills.command("waiting")
+def waiting_skills(config: ConfigFile = None, data_dir: DataDir = None) -> None:
+    """Show the skills that are off until an administrator agrees to what they hold, with the reasons."""
+    settings, _ = _settings(config, data_dir)
+    from bot.skill_waiting import list_waiting
+
+    raise typer.Exit(list_waiting(settings))
+
+
+@skills.command("on")
+def agree_to_skill(
+    name: Annotated[str, typer.Argument(help="Of a skill that waits.")],
+    digest: Annotated[str, typer.Argument(help="Of what it holds, as `antler skills waiting` shows it.")],
+    config: ConfigFile = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Agree to what a skill holds, exactly as it is now: it is used from the next answer on."""
+    settings, _ = _settings(config, data_dir)
+    from bot.skill_waiting import agree
+
+    raise typer.Exit(agree(settings, name, digest))
+
+
+@skills.command("remove")
+def remove_skill(
+    name: Annotated[str, typer.Argument(help="Of one of this installation's own skills.")],
+    config: ConfigFile = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Take away one of this installation's own skills: from its next answer on the agent does not have it."""
+    settings, _ = _settings(config, data_dir)
+    from bot import skill_tool
+
+    raise typer.Exit(skill_tool.remove(settings, name))
+
+
+Remembered = Annotated[str, typer.Argument(metavar="KEY", help="As the list shows it, or the person's or group's id.")]
+
+
+@memories.command("list")
+def list_memories(config: ConfigFile = None, data_dir: DataDir = None) -> None:
+    """Show of how many persons and groups something is remembered: hashed keys, sizes, dates, and nothing else."""
+    settings, _ = _settings(config, data_dir)
+    from bot.memory.tool import run as do
+
+    raise typer.Exit(do(settings, "list"))
+
+
+@memories.command("show")
+def show_memory(key: Remembered, config: ConfigFile = None, data_dir: DataDir = None) -> None:
+    """Show what is remembered of one person or group."""
+    settings, _ = _settings(config, data_dir)
+    from bot.memory.tool import run as do
+
+    raise typer.Exit(do(settings, "show", key))
+
+
+@memories.command("export")
+def export_memory(key: Remembered, config: ConfigFile = None, data_dir: DataDir = None) -> None:
+    """Print what is remembered of one person or group as JSON."""
+    settings, _ = _settings(config, data_dir)
+    from bot.memory.tool import run as do
+
+    raise typer.Exit(do(settings, "export", key))
+
+
+@memories.command("forget")
+def forget_memory(key: Remembered, config: ConfigFile = None, data_dir: DataDir = None) -> None:
+    """Forget all that is remembered of one person or group; it cannot be undone."""
+    settings, _ = _settings(config, data_dir)
+    from bot.memory.tool import run as do
+
+    raise typer.Exit(do(settings, "forget", key))
+
+
 @accounts.command("rename")
 def rename_account(
     old: Annotated[str, typer.Argument(help="Its key in the config until now.")],
@@ -192,19 +343,30 @@ def version() -> None:
     typer.echo(f"antler {installed_version('antler')}")
 
 
-def _settings(config: Path | None, data_dir: Path | None, log_level: str | None = None) -> tuple[Settings, Path | None]:
+def _settings(config: Path | None, data_dir: Path | None) -> tuple[Settings, Path | None]:
     """The settings and the file they came from; prints all problems and leaves with 78 when there are any."""
-    from bot.settings import ConfigError, load
+    source = _source(config, data_dir)
+    return _read(source), source.path
+
+
+def _source(config: Path | None, data_dir: Path | None, log_level: str | None = None) -> SettingsSource:
+    from bot.settings.source import SettingsSource
 
     if config is None and Path("config.yaml").exists():
         config = Path("config.yaml")
     given = {"data_dir": str(data_dir) if data_dir else None, "log.level": log_level}
+    return SettingsSource(config, {key: value for key, value in given.items() if value is not None})
+
+
+def _read(source: SettingsSource, otherwise: str = "nothing was started") -> Settings:
+    from bot.settings import ConfigError
+
     try:
-        return load(config, os.environ, {key: value for key, value in given.items() if value is not None}), config
+        return source.read()
     except ConfigError as error:
         typer.echo(error, err=True)
         count = len(error.problems)
-        typer.echo(f"antler: {count} configuration problem{'' if count == 1 else 's'}; nothing was started", err=True)
+        typer.echo(f"antler: {count} configuration problem{'' if count == 1 else 's'}; {otherwise}", err=True)
         raise typer.Exit(EXIT_CONFIG) from None
 
 

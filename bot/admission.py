@@ -205,10 +205,14 @@ class FloodGate:
     PERSONS = 10_000
 
     def __init__(self, clock: Clock, per_minute: float = PER_MINUTE, burst: int = BURST) -> None:
-        self.per_minute = per_minute
-        self._burst = float(burst)
+        self.allow(per_minute, burst)
         self._clock = clock
         self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
+
+    def allow(self, per_minute: float, burst: int) -> None:
+        """From now on."""
+        self.per_minute = per_minute
+        self._burst = float(burst)
 
     def passes(self, person: str) -> bool:
         now = self._clock.monotonic()

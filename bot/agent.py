@@ -8,10 +8,14 @@ from __future__ import annotations
 import asyncio
 import importlib
 import logging
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from bot.approvals.book import StoreApprovals
+from bot.skill_homes import editing_of
 from bot.store.effects import StoreEffectLog, StoreRunLedger
+from bot.tasks import Tasks
 from harness.errors import SetupError
 from harness.extras import ExtraSettings
 from harness.spool import SpoolSettings
@@ -28,9 +32,11 @@ if TYPE_CHECKING:
     from bot.settings import Settings
     from channels.base import Clock
     from harness.mcp.pool import McpPool
-    from harness.ports import AuditLog, Harness
+    from harness.memory.port import Remembering
+    from harness.ports import AuditLog, Harness, Steering
     from harness.sandboxes import SandboxSetup
     from harness.schedules import Scheduling
+    from harness.skills.source import SkillSource
     from harness.souls import AgentDefinition
 
 log = logging.getLogger(__name__)
@@ -41,7 +47,8 @@ SOMEWHERE = "https://internet.invalid"
 class Agent:
     """sandboxes: started with it, shut down by the caller. audit: of the agent's commands. spool: the folder for the
     files that it presents. servers: started and closed with it. meter: of what its runs use; budgets: on that.
-    scheduling: what people put off; None: nothing can be. definitions: of agents, by name; None: only the plain one."""
+    scheduling: what people put off; None: nothing can be. skills: that its runs have. steering: what is said to them.
+    definitions: of agents, by name; None: only the plain one."""
 
     def __init__(
         self,
@@ -56,6 +63,9 @@ class Agent:
         meter: Meter,
         budgets: Budgets,
         scheduling: Scheduling | None = None,
+        skills: SkillSource | None = None,
+        remembering: Remembering | None = None,
+        steering: Steering | None = None,
         definitions: Mapping[str, AgentDefinition] | None = None,
     ) -> None:
         self._settings = settings
@@ -69,11 +79,22 @@ class Agent:
         self._meter = meter
         self._budgets = budgets
         self._scheduling = scheduling
+        self._skills = skills
+        self._remembering = remembering
+        self._steering = steering
         self._harness: asyncio.Future[Harness] = asyncio.get_running_loop().create_future()
+        self._made_with: tuple[ModuleType, SandboxSetup | None] | None = None
+        self._tasks = Tasks("agent")
+        self._retiring: list[McpPool] = []
 
     async def harness(self) -> Harness:
         """The agent as soon as it is built. Raises what its building raised."""
         return await asyncio.shield(self._harness)
+
+    @property
+    def servers(self) -> McpPool:
+        """Those of now."""
+        return self._servers
 
     async def build(self) -> str | None:
         """Import and build it, once; returns why that cannot be done, for operators."""
@@ -82,7 +103,10 @@ class Agent:
                 asyncio.to_thread(importlib.import_module, "harness.runner"), self._sandboxes.start()
             )
             self._sandboxes.tell()
-            self._harness.set_result(await self._made_by(runner, sandbox))
+            self._made_with = runner, sandbox
+            self._harness.set_result(
+                await self._made_by(runner, sandbox, self._settings, self._servers, self._definitions)
+            )
         except SetupError as error:
             self._harness.set_exception(error)
             return str(error)
@@ -93,15 +117,56 @@ class Agent:
             return "the agent cannot be built"
         return None
 
+    async def renew(
+        self, settings: Settings, servers: McpPool, definitions: Mapping[str, AgentDefinition]
+    ) -> str | None:
+        """From now on the agent is what these say; runs at work end as they began. Returns why it cannot be, for
+        operators: then, and where this raises, all stays as it is. servers: the same ones, or others, which become the
+        agent's to close."""
+        former, made_with, before = await self.harness(), self._made_with, self._servers
+        if made_with is None:
+            raise RuntimeError("the agent was not built here")
+        try:
+            made = await self._made_by(*made_with, settings, servers, definitions, former=former)
+        except BaseException as error:  # a stop too: nobody else knows of the new servers
+            if servers is not before:
+                await servers.close()
+            if isinstance(error, SetupError):
+                return str(error)
+            raise
+        self._servers = servers
+        self._harness = asyncio.get_running_loop().create_future()
+        self._harness.set_result(made)
+        self._retiring.append(before)
+        self._tasks.spawn("former", self._retire(former, before))
+        return None
+
+    async def _retire(self, former: Harness, servers: McpPool) -> None:
+        """servers: closed with the last agent that has them."""
+        try:
+            await former.retire()
+        finally:
+            self._retiring.remove(servers)
+            if servers is not self._servers and servers not in self._retiring:
+                await servers.close()
+
     async def close(self) -> None:
         """Give back what it holds, if it was built; its runs must have ended."""
+        await self._tasks.drain()
         await self._servers.close()
         if self._harness.done() and not self._harness.exception():
             await self._harness.result().close()
 
-    async def _made_by(self, runner: ModuleType, sandbox: SandboxSetup | None) -> Harness:
-        settings = self._settings
-        self._servers.start()
+    async def _made_by(
+        self,
+        runner: ModuleType,
+        sandbox: SandboxSetup | None,
+        settings: Settings,
+        servers: McpPool,
+        definitions: Mapping[str, AgentDefinition] | None,
+        former: Harness | None = None,
+    ) -> Harness:
+        servers.start()
         harness: Harness = await runner.make_harness(
             models=settings.models,
             summarization=settings.summarization,
@@ -113,7 +178,7 @@ class Agent:
             ledger=StoreRunLedger(self._store, self._meter),
             budget=None if self._budgets.none else self._budgets,
             clock=self._clock,
-            route=self._route,
+            route=partial(_route, settings),
             extras=ExtraSettings(
                 web=settings.web, tools=settings.tools, groups=settings.tool_groups, route=settings.network_route
             ),
@@ -122,15 +187,20 @@ class Agent:
             guardrails=settings.guardrails,
             approvals=StoreApprovals(self._store),
             spool=SpoolSettings(folder=self._spool),
-            servers=self._servers if settings.mcp_servers else None,
+            servers=servers if settings.mcp_servers else None,
             tool_search=settings.tool_search,
             subagents=settings.subagents,
-            definitions=self._definitions,
+            definitions=definitions,
             scheduling=self._scheduling,
+            skills=replace(self._skills, editing=editing_of(settings)) if self._skills is not None else None,
+            remembering=self._remembering,
+            steering=self._steering,
+            former=former,
         )
         return harness
 
-    def _route(self, name: str) -> tuple[str | None, Path | None]:
-        """How to reach a model's provider; one that names no URL is somewhere on the internet."""
-        url = next((model.base_url for model in self._settings.models if model.name == name), None)
-        return self._settings.network_route(url or SOMEWHERE)
+
+def _route(settings: Settings, name: str) -> tuple[str | None, Path | None]:
+    """How to reach a model's provider; one that names no URL is somewhere on the internet."""
+    url = next((model.base_url for model in settings.models if model.name == name), None)
+    return settings.network_route(url or SOMEWHERE)

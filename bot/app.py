@@ -6,6 +6,7 @@ import asyncio
 import logging
 import os
 import resource
+import signal
 import sys
 from typing import TYPE_CHECKING
 
@@ -20,9 +21,8 @@ from bot.store import Store
 from bot.store.errors import StoreBusy, StoreError
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from bot.settings import Settings
+    from bot.settings.source import SettingsSource
 
 log = logging.getLogger(__name__)
 
@@ -39,8 +39,12 @@ TAKE_OVER_SECONDS = 35.0
 TAKE_OVER_RETRY_SECONDS = 2.0
 
 
-def serve(settings: Settings, config_path: Path | None) -> int:
-    """`antler run`: serve until a signal, or until the terminal's input ends; returns the exit code."""
+def serve(settings: Settings, source: SettingsSource, *, watched: bool = True) -> int:
+    """`antler run`: serve until a signal, or until the terminal's input ends; returns the exit code.
+
+    watched: what is written to the config holds at once.
+    """
+    config_path = source.path
     os.umask(0o077)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a core dump would hold every secret
     redact = Redactor(settings.secrets())
@@ -53,7 +57,7 @@ def serve(settings: Settings, config_path: Path | None) -> int:
         with DataDirLock(settings.data_dir):
             if config_path is None:
                 print(NO_CONFIG, file=sys.stderr)
-            return asyncio.run(_serve(settings, redact))
+            return asyncio.run(_serve(settings, redact, source if watched and config_path is not None else None))
     except DataDirInUse as error:
         print(f"antler: {error}", file=sys.stderr)
         return CONFIG_ERROR
@@ -62,7 +66,7 @@ def serve(settings: Settings, config_path: Path | None) -> int:
         return FAILURE
 
 
-def console(settings: Settings, config_path: Path | None) -> int:
+def console(settings: Settings, source: SettingsSource) -> int:
     """`antler console`: a terminal on the running gateway, else on one of its own with the same data and models."""
     try:
         asyncio.run(terminal.talk(settings.data_dir))
@@ -73,18 +77,20 @@ def console(settings: Settings, config_path: Path | None) -> int:
     else:
         return OK
     own = {"console": ChannelSettings.model_validate({"type": "console", "adapter": {}})}
-    return serve(settings.model_copy(update={"channels": own}), config_path)
+    return serve(settings.model_copy(update={"channels": own}), source, watched=False)
 
 
-async def _serve(settings: Settings, redact: Redactor) -> int:
+async def _serve(settings: Settings, redact: Redactor, source: SettingsSource | None) -> int:
     clock, before = SystemClock(), leftovers.belongings()
+    if source is not None:
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until the gateway hears it; what was edited meanwhile it sees
     try:
         store = await _open_store(settings, clock)
     except StoreBusy as error:
         print(f"antler: {error}", file=sys.stderr)
         return CONFIG_ERROR
     try:
-        return OK if await Gateway(settings, store, clock, redact).run() else FAILURE
+        return OK if await Gateway(settings, store, clock, redact, source).run() else FAILURE
     finally:
         await store.close()
         await leftovers.report(before, settings.data_dir)

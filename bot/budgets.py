@@ -87,12 +87,16 @@ class Budgets:
     def __init__(
         self, limits: BudgetsSettings, store: PatientStore, meter: Meter, days: Days, currency: str | None
     ) -> None:
-        self._limits: Mapping[Scope, BudgetSettings] = {scope: getattr(limits, scope) for scope in Scope}
         self._store = store
         self._meter = meter
         self._days = days
-        self._currency = currency
+        self.adopt(limits, currency)
         self._warned: set[tuple[str, str, date]] = set()
+
+    def adopt(self, limits: BudgetsSettings, currency: str | None) -> None:
+        """From now on; what was spent counts."""
+        self._limits: Mapping[Scope, BudgetSettings] = {scope: getattr(limits, scope) for scope in Scope}
+        self.currency = currency
 
     @property
     def none(self) -> bool:
@@ -156,7 +160,7 @@ class Budgets:
         if limit.tokens is not None:
             purses.append(Purse(scope, "tokens", limit.tokens, spent.tokens))
         if limit.money is not None:
-            purses.append(Purse(scope, "money", round(limit.money * NANO), spent.costs.get(self._currency or "", 0)))
+            purses.append(Purse(scope, "money", round(limit.money * NANO), spent.costs.get(self.currency or "", 0)))
         return purses
 
     async def _own(self, payer: Payer, purse: Purse) -> int:
@@ -165,7 +169,7 @@ class Budgets:
         own = await self._store.read(
             lambda tx: usage.spent(tx, run_id=payer.run_id, thread_id=payer.thread_id, since=since)
         )
-        return own.tokens if purse.unit == "tokens" else own.costs.get(self._currency or "", 0)
+        return own.tokens if purse.unit == "tokens" else own.costs.get(self.currency or "", 0)
 
     def _first_time(self, purse: Purse, payer: Payer) -> bool:
         """Runs that end together would else tell the same."""

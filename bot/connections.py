@@ -89,8 +89,20 @@ class Connections:
                 self._failures[account] = Fatal(what, UNLOADABLE)
                 continue
             self.channels[account] = channel
-            rules = replace(self.policies[account].access, operator=channel.capabilities.operator)
-            self.policies[account] = replace(self.policies[account], access=rules)
+            self._set_policy(account)
+
+    def adopt(self, settings: Settings) -> None:
+        """From now on its policies, of the accounts that there are; nothing else of it concerns an open connection."""
+        self._settings = settings
+        for account in self.policies:
+            self.policies[account] = policy_of(settings, account)
+            if account in self.channels:
+                self._set_policy(account)
+
+    def _set_policy(self, account: str) -> None:
+        """With what only the account's channel knows."""
+        rules = replace(self.policies[account].access, operator=self.channels[account].capabilities.operator)
+        self.policies[account] = replace(self.policies[account], access=rules)
 
     async def receive(self, account: str, hello: Callable[[], None]) -> Fatal | None:
         """Keep one account receiving until its source has ended (None), or only a person can help. Never raises else.

@@ -1,4 +1,4 @@
-"""The control socket: how `antler status`, `console`, `pair` and `access` talk to the running process.
+"""The control socket: how `antler status`, `reload`, `console`, `pair` and `access` talk to the running process.
 
 A Unix socket in the data folder (0600), one JSON object a line, versioned. A request is {"v": 1, "op": "..."}; the
 answer is {"ok": true, "data": ...} or {"ok": false, "error": "..."}; "console" turns the connection into a terminal.
@@ -27,6 +27,7 @@ log = logging.getLogger(__name__)
 VERSION = 1
 SOCKET = "control.sock"
 ANSWER_SECONDS = 5.0
+RELOAD_SECONDS = 60.0
 _LONGEST_LINE = 4 * 1024 * 1024
 
 
@@ -154,10 +155,17 @@ async def connection(data_dir: Path) -> AsyncIterator[tuple[asyncio.StreamReader
         writer.close()
 
 
-async def ask(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, operation: str, **more: Any) -> Any:
+async def ask(
+    reader: asyncio.StreamReader,
+    writer: asyncio.StreamWriter,
+    operation: str,
+    *,
+    within: float = ANSWER_SECONDS,
+    **more: Any,
+) -> Any:
     """Send one request, return the answer's data. Raises Refused, NotRunning when there is no proper answer in time."""
     try:
-        async with asyncio.timeout(ANSWER_SECONDS):
+        async with asyncio.timeout(within):
             await _send(writer, {"v": VERSION, "op": operation, **more})
             answer = json.loads(await reader.readline() or b"{}")
     except (TimeoutError, ConnectionError, ValueError) as error:
@@ -192,6 +200,8 @@ def describe(status: dict[str, Any]) -> str:
     if sandbox := status.get("sandbox"):
         lines.append(f"  sandbox {sandbox}")
     lines += [f"  mcp {server['text']}" for server in status.get("mcp", ())]
+    if config := status.get("config"):
+        lines.append(f"  config {config}")
     return "\n".join(lines)
 
 
@@ -206,3 +216,22 @@ def status(settings: Settings, *, check: bool) -> int:
     if not check:
         print(describe(found))
     return 0 if found["healthy"] else 1
+
+
+def reload(settings: Settings) -> int:
+    """`antler reload`: let the running process read its config again, print what came of it; 0 when it holds."""
+    try:
+        answer = asyncio.run(_reload(settings.data_dir))
+    except NotRunning as error:
+        print(f"antler: {error}", file=sys.stderr)
+        return 1
+    print(f"antler: {answer['text']}", file=sys.stdout if answer["ok"] else sys.stderr)
+    return 0 if answer["ok"] else 1
+
+
+async def _reload(data_dir: Path) -> dict[str, Any]:
+    async with connection(data_dir) as (reader, writer):
+        answer = await ask(reader, writer, "reload", within=RELOAD_SECONDS)
+        if not isinstance(answer, dict):
+            raise NotRunning("the antler process gave an answer of an unknown form")
+        return answer

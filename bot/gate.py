@@ -30,7 +30,7 @@ OPENS_GROUPS = "allow"
 
 class Gate:
     """book: asked for each event, so that what changes counts from the next message on. channel: an account's, None
-    where it could not be built."""
+    where it could not be built. is_skill: whether a command is the name of a skill."""
 
     def __init__(
         self,
@@ -41,12 +41,14 @@ class Gate:
         channel: Callable[[str], Channel | None],
         background: Background,
         store: Store,
+        is_skill: Callable[[str], bool],
     ) -> None:
         self._policies = book.policy
         self._door = door
         self._commands = commands
         self._channel = channel
         self._background = background
+        self._is_skill = is_skill
         self.threads = Threads(store, lambda message: self.key(message.address, message.sender))
 
     def key(self, address: Address, sender: Sender) -> str:
@@ -108,4 +110,7 @@ class Gate:
         """The command that a message gives the bot."""
         channel = self._channel(message.account)
         identity = None if channel is None else channel.identity
-        return meant_for_us(message, None if identity is None else identity.username, self._commands.knows)
+        return meant_for_us(message, None if identity is None else identity.username, self._knows)
+
+    def _knows(self, name: str) -> bool:
+        return self._commands.knows(name) or self._is_skill(name)

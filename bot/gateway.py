@@ -13,26 +13,34 @@ from bot import heap, signals, terminal, upkeep
 from bot.access import claim_notice
 from bot.access.parts import make_access
 from bot.admission import Background, FloodGate
+from bot.adoption import Adoption
 from bot.agent import Agent
 from bot.audit import NAME as AUDIT_LOG
 from bot.audit import AuditFile
 from bot.bus import MessageBus
-from bot.commands import ModelChoice, make_commands
+from bot.commands import make_commands
 from bot.connections import Connections, reason
 from bot.control import ControlServer
 from bot.conversations.ports import ConversationPorts
 from bot.conversion import Converter
 from bot.delivery import Delivery
+from bot.forgetting.make import make_forgetting
+from bot.forgetting.tool import ForgettingTool
 from bot.manager import ChannelManager
+from bot.memory.make import MemoryParts
+from bot.owners import ThreadOwners
 from bot.patience import PatientStore
 from bot.quotas import UploadLimits
+from bot.reload import Reloader
 from bot.respond import Responder
 from bot.runs.active import RunLimits
 from bot.runs.manager import RunManager
 from bot.runs.presented import Presented
+from bot.runs.steering import RunSteering
 from bot.sandboxes import Sandboxes
 from bot.schedule.book import ScheduleBook, scheduling
 from bot.schedule.timer import Timer
+from bot.skills import SkillDesk
 from bot.souls import AgentChoices
 from bot.spending import make_spending
 from bot.status import StatusPage
@@ -48,6 +56,7 @@ if TYPE_CHECKING:
     from bot.clock import SystemClock
     from bot.redaction import Redactor
     from bot.settings import Settings
+    from bot.settings.source import SettingsSource
     from bot.store import Store
     from bot.store.rows import RunRow
     from bot.texts.catalogue import Texts
@@ -65,8 +74,18 @@ WARM_UP_AFTER = 1.0
 
 
 class Gateway:
-    def __init__(self, settings: Settings, store: Store, clock: SystemClock, redact: Redactor) -> None:
+    """source: where the settings came from, to be read again; None: they hold as they are."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        store: Store,
+        clock: SystemClock,
+        redact: Redactor,
+        source: SettingsSource | None = None,
+    ) -> None:
         self._settings = settings
+        self._redact = redact
         self._store = store
         self._clock = clock
         self._tasks = Tasks("gateway")
@@ -77,15 +96,19 @@ class Gateway:
         self._terminal: asyncio.Task[None] | None = None
 
         patient = PatientStore(store, clock)
-        self._sandboxes = Sandboxes(settings.sandbox, settings.data_dir, settings.network_route)
+        self._owners = ThreadOwners()
+        self._agents = AgentChoices.of(settings)
+        self._skills = SkillDesk.of(settings, self._agents, self._owners.of, lambda: self._sandboxes.has_files)
+        self._sandboxes = Sandboxes(
+            settings.sandbox, settings.data_dir, settings.network_route, skills=self._skills.folders
+        )
         audit = AuditFile(settings.data_dir / AUDIT_LOG, redact)
         spool = settings.data_dir / "spool"
-        self._servers = McpPool(
-            settings.mcp_servers, folder=settings.data_dir, route=settings.network_route, clock=clock, learn=redact.add
-        )
         self._spending = spending = make_spending(patient, clock, settings.budgets, settings.prices, settings.zone)
         self._schedules = ScheduleBook(patient, settings.schedules, lambda: self._timer.wake())
-        self._agents = AgentChoices.of(settings)
+        self._memory = MemoryParts(
+            *(settings, patient, clock, spending, self._tasks), lambda: self._agent.harness(), self._agents
+        )
         self._agent = Agent(
             settings=settings,
             store=patient,
@@ -93,10 +116,13 @@ class Gateway:
             sandboxes=self._sandboxes,
             audit=audit,
             spool=spool,
-            servers=self._servers,
+            servers=self._mcp_servers(settings),
             meter=spending.meter,
             budgets=spending.budgets,
             scheduling=scheduling(settings, self._schedules),
+            skills=self._skills.source(),
+            remembering=self._memory.remembering,
+            steering=RunSteering(lambda run_id: self._runs.active.get(run_id)),
             definitions=self._agents.definitions,
         )
         self._connections = Connections(settings, patient, clock, self._tasks)
@@ -114,32 +140,80 @@ class Gateway:
             clock=clock,
             waiting=lambda: self._manager.waiting,
             sandbox=lambda: self._sandboxes.facts,
-            servers=lambda: self._servers.facts,
+            servers=lambda: self._agent.servers.facts,
+            config=lambda: self._reloader.last if self._reloader is not None else None,
         )
+        self._forgetting, self._retention = make_forgetting(
+            store=patient,
+            clock=clock,
+            tasks=self._tasks,
+            responder=responder,
+            harness=self._agent.harness,
+            files=self._sandboxes.forget,
+            presented=self._presented,
+            memories=self._memory.book,
+            data_dir=settings.data_dir,
+            in_order=lambda key, do: self._manager.in_order(key, do),
+            background=lambda person: self._manager.forget_background(person),
+            keep_threads_days=settings.data.keep_threads_days,
+        )
+        self._forgetter = ForgettingTool(patient, self._forgetting, settings.channels, settings.names_group)
         self._uploads = Uploads(_upload_limits(settings), clock, self._sandboxes.owner)
         self._manager = self._make_manager(patient, responder)
         self._bus = MessageBus(store, self._manager.gate.passes_by, self._manager.gate.learn)
         self._timer = Timer(patient, self._bus.originate, clock, settings.channels)
+        self._adoption = Adoption(
+            settings=settings,
+            know=redact.know,
+            servers=self._mcp_servers,
+            connections=self._connections,
+            agents=self._agents,
+            skills=self._skills,
+            agent=self._agent,
+            spending=spending,
+            runs=self._runs,
+            flood=self._flood,
+            titles=self._titles,
+        )
+        self._reloader: Reloader | None = None
+        if source is not None:
+            self._reloader = Reloader(source, lambda: self._adoption.settings, self._adoption.adopt, clock)
+
+    def _mcp_servers(self, settings: Settings) -> McpPool:
+        return McpPool(
+            settings.mcp_servers,
+            folder=settings.data_dir,
+            route=settings.network_route,
+            clock=self._clock,
+            learn=self._redact.add,
+        )
 
     def _make_runs(self, store: PatientStore) -> RunManager:
         settings, clock, harness = self._settings, self._clock, self._agent.harness
+        spending = self._spending
+        self._titles = Titles(
+            settings.title, store, harness, clock, self._tasks, prices=spending.prices, budgets=spending.budgets
+        )
         return RunManager(
             store=store,
             delivery=self._delivery,
             harness=harness,
             clock=clock,
-            limits=RunLimits(settings.limits.concurrent_runs, settings.limits.run_seconds),
+            limits=RunLimits.of(settings.limits),
             presented=self._presented,
             meter=self._spending.meter,
             budgets=self._spending.budgets,
             hearing=self._hearing,
             on_dead_letter=self._dead_letter,
-            on_answer=Titles(settings.title, store, harness, clock, self._tasks, settings.prices).answered,
+            owners=self._owners,
+            on_end=self._memory.after,
+            on_answer=self._titles.answered,
         )
 
     def _make_manager(self, store: PatientStore, responder: Responder) -> ChannelManager:
         settings, clock, desk = self._settings, self._clock, self._access.desk
         limits = settings.limits
+        self._flood = FloodGate(clock, limits.messages_per_minute, limits.message_burst)
         ports = ConversationPorts(
             store=store,
             runs=self._runs,
@@ -151,26 +225,31 @@ class Gateway:
             clock=clock,
             tasks=self._conversation_tasks,
             data_dir=settings.data_dir,
-            default_model=settings.models[0].name,
-            queue_limit=limits.queued_per_conversation,
-            queue_total=limits.queued_total,
+            limits=lambda: self._adoption.settings.limits,
             channel=self._connections.channels.get,
             agents=self._agents,
+            owners=self._owners,
+            timezone=settings.timezone,
+            skills=self._skills,
         )
         return ChannelManager(
             ports=ports,
             commands=make_commands(
-                *(responder, self._status, _model_choices(settings), clock, desk, self._schedules),
+                *(responder, self._status, clock, desk, self._schedules),
                 store=store,
                 runs=self._runs,
                 spending=self._spending,
                 pictures=self._presented,
                 agents=self._agents,
+                skills=self._skills,
+                forgetting=lambda: self._forgetting,
+                memory=self._memory.book,
             ),
             desk=desk,
             door=self._access.door,
-            flood=FloodGate(clock, limits.messages_per_minute, limits.message_burst),
+            flood=self._flood,
             store=self._store,
+            moved=self._memory.book.chat_moved,
         )
 
     async def run(self) -> bool:
@@ -202,14 +281,21 @@ class Gateway:
         self._tasks.spawn("manager", self._manager.serve(self._bus))
         self._tasks.spawn("control", self._control())
         await self._manager.recover()
+        await self._forgetting.resume()
         await self._bus.replay()
         for account in self._settings.channels:
             self._tasks.spawn(f"channel {account}", self._receive(account))
         self._tasks.spawn("schedules", self._timer.serve())
         self._tasks.spawn("agent", self._warm_up())
+        if self._reloader is not None:
+            self._tasks.spawn("config", self._reloader.serve())
         self._tasks.spawn("door", self._access.door.tidy())
         keep_runs = timedelta(days=self._settings.data.keep_days)
-        self._tasks.spawn("prune", upkeep.prune(self._store, self._clock, keep_runs, self._presented))
+        work = upkeep.prune(self._store, self._clock, keep_runs, self._presented, self._retention.look)
+        self._tasks.spawn("prune", work)
+        self._tasks.spawn("forgetting", self._forgetting.serve())
+        self._tasks.spawn("memory", self._memory.service.serve())
+        self._tasks.spawn("memory tidy", self._memory.tidy())
         self._tasks.spawn("fence", self._watch_fence())
 
     @property
@@ -251,7 +337,9 @@ class Gateway:
 
     async def _control(self) -> None:
         take_over = terminal.take_over(self._consoles[0], self._idle) if self._consoles else None
-        operations = {"access": self._access.tool.do}
+        operations = {"access": self._access.tool.do, "forget": self._forgetter.do, "memory": self._memory.tool.do}
+        if self._reloader is not None:
+            operations["reload"] = self._reloader.operation
         async with ControlServer(self._settings.data_dir, self._status.machine, take_over, operations):
             await asyncio.Event().wait()
 
@@ -309,7 +397,3 @@ def _upload_limits(settings: Settings) -> UploadLimits:
         message=int(uploads.max_message_mb * MEGABYTE),
         person=int(uploads.max_person_mb_per_day * MEGABYTE),
     )
-
-
-def _model_choices(settings: Settings) -> list[ModelChoice]:
-    return [ModelChoice(model.name, model.display_name or model.model, model.thinks) for model in settings.models]

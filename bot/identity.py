@@ -52,6 +52,12 @@ def is_in_chat(key: str, group: str) -> bool:
     return moved_key(key, account, chat, chat) is not None
 
 
+def is_speakers(key: str, person: str) -> bool:
+    """Whether a conversation is one in a group that only this person speaks in."""
+    account, _, native = person.partition(":")
+    return key.startswith(f"{account}:") and key.endswith(f"@{_quoted(native)}")
+
+
 def moved_key(key: str, account: str, old_chat: str, new_chat: str) -> str | None:
     """A conversation's key after its chat got a new id; None when it is another chat's."""
     old = f"{account}:{_quoted(old_chat)}"
@@ -78,6 +84,11 @@ def folder_name(identity: str) -> str:
     """A folder name for any id, however hostile: base32 of its sha256, lower case."""
     digest = hashlib.sha256(identity.encode("utf-8", "surrogatepass")).digest()
     return base64.b32encode(digest).decode().rstrip("=").lower()
+
+
+def users_folder(data_dir: Path) -> Path:
+    """Where owners have folders of their own, each by the name that `folder_name` gives it."""
+    return data_dir / "users"
 
 
 def thread_folder(data_dir: Path, thread_id: str) -> Path:

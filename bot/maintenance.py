@@ -11,9 +11,12 @@ from sqlalchemy.exc import IntegrityError
 
 from bot.clock import SystemClock
 from bot.lock import DataDirInUse, DataDirLock
+from bot.memory.keeping import make_kept, rename_owners
 from bot.settings.identities import ACCOUNT_ID
-from bot.store import Store, accounts
+from bot.skill_folders import move_owner
+from bot.store import Store, accounts, conversations
 from bot.store.errors import StoreError
+from harness.memory.port import MemoryUnavailable
 
 if TYPE_CHECKING:
     from bot.settings import Settings
@@ -32,7 +35,7 @@ def rename_account(settings: Settings, old: str, new: str) -> int:
         return _fail(f"no account {old!r} has ever been connected")
     except IntegrityError:
         return _fail(f"there is an account {new!r} already")
-    except StoreError as error:
+    except (StoreError, MemoryUnavailable) as error:
         return _fail(str(error))
     print(f"{old} is now {new}; use that name in `channels` of the config")
     return 0
@@ -42,6 +45,9 @@ async def _rename(settings: Settings, old: str, new: str) -> None:
     store = await Store.open(settings.database_url, clock=SystemClock())
     try:
         await store.write(lambda tx: accounts.rename(tx, old, new))
+        for owner in await store.read(lambda tx: conversations.owners(tx, new)):
+            move_owner(settings.data_dir, old + owner.removeprefix(new), owner)
+        await rename_owners(make_kept(settings, store), old, new)
     finally:
         await store.close()
 

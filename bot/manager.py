@@ -12,11 +12,12 @@ from bot.conversations.actors import Conversations
 from bot.conversations.mailbox import Edited, Resume, Task
 from bot.conversations.turns import Spoken
 from bot.gate import Gate
-from bot.identity import chat_id, person_id
+from bot.identity import chat_id, moved_key, person_id
 from bot.presses import Presses
 from bot.runs.endings import StopReason
 from bot.runs.recovery import left_runs
 from bot.schedule.due import DueSchedules
+from bot.skill_folders import move_owner
 from bot.store import conversations
 from bot.texts import language_of, texts_for
 from channels.message import (
@@ -31,6 +32,8 @@ from channels.message import (
 from harness.context import RUN_CONTEXT
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
     from sqlalchemy import Connection
 
     from bot.access.desk import AccessDesk
@@ -49,9 +52,14 @@ log = logging.getLogger(__name__)
 ONCE_A_MINUTE = 60.0
 
 
+async def _nobody(account: str, old_chat: str, new_chat: str) -> None:
+    """Nothing else is to be done."""
+
+
 class ChannelManager:
     """desk: its book is asked for each event, so that what changes counts from the next message on. door: takes those
-    who are not let in. gate: decides, before an event is stored and after."""
+    who are not let in. gate: decides, before an event is stored and after. moved: does first what else is to be done
+    where a chat of an account has another id; again after a crash."""
 
     def __init__(
         self,
@@ -62,9 +70,11 @@ class ChannelManager:
         door: Doorkeeper,
         flood: FloodGate,
         store: Store,
+        moved: Callable[[str, str, str], Awaitable[None]] = _nobody,
     ) -> None:
         self._ports = ports
         self._commands = commands
+        ports.skills.keep_free(commands.names)
         self._desk = desk
         self._door = door
         self._policies = desk.book.policy
@@ -77,10 +87,12 @@ class ChannelManager:
             channel=ports.channel,
             background=ports.background,
             store=store,
+            is_skill=ports.skills.is_shared,
         )
         self._conversations = Conversations(ports)
         self._presses = Presses(ports, commands, desk.book, self._conversations)
         self._due = DueSchedules(ports, desk.book, door.admins, self._conversations, self.gate.key)
+        self._moved = moved
         desk.on_shut_out = self._shut_out
 
     async def serve(self, bus: MessageBus) -> None:
@@ -115,6 +127,14 @@ class ChannelManager:
     def waiting(self) -> int:
         """Messages that wait for their turn, in all conversations."""
         return self._conversations.waiting
+
+    def forget_background(self, person: str) -> None:
+        """What the person said to others in groups is told to no agent any more."""
+        self._ports.background.forget(person)
+
+    def in_order(self, key: str, do: Callable[[Conversation], Awaitable[None]]) -> None:
+        """Let something happen in a conversation's own order."""
+        self._conversations.of(key).post(Task(do))
 
     @property
     def idle(self) -> bool:
@@ -211,7 +231,15 @@ class ChannelManager:
             if message.continues or message.address.kind == "dm":
                 # A conversation begins with a command too: a thread goes on, an administrator can be written to.
                 await actor.row(message)
-            await self._commands.handle(actor, call)
+            known = self._commands.knows(line.name)
+            if not known and await actor.calls_skill(message):
+                spoken = Spoken(event_id, message, language, call.is_admin, policy.turns)
+                await self._said(actor, spoken)
+            elif not known and line.bot is None and not message.mention:
+                # A skill of this name is off here: what was said to nobody may have been meant for another bot.
+                await self._ports.responder.settle([event_id], "a skill that is off")
+            else:
+                await self._commands.handle(actor, call)
 
         self._conversations.of(self.gate.key(message.address, message.sender)).post(Task(handle))
 
@@ -230,6 +258,11 @@ class ChannelManager:
 
     async def migrate(self, account: str, old_chat: str, new_chat: str) -> None:
         """A chat has a new id: its conversations, and its right to be answered, go with it."""
+        await self._moved(account, old_chat, new_chat)
+        for owner in await self._ports.store.read(lambda tx: conversations.owners(tx, account)):
+            moved = moved_key(owner, account, old_chat, new_chat)
+            if moved is not None and moved != owner:
+                move_owner(self._ports.data_dir, owner, moved)
         change = self._desk.moved(account, old_chat, new_chat)
 
         def unit(tx: Connection) -> None:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import re
 
-PUNCTUATION = re.compile(r"([!-/:-@\[-`{-~])")
+ACTIVE = re.compile(r"([!#$&()*+\-./<=>@\[\\\]^_`{|}~]|:(?=\S))")
+"""What may mean something in Markdown, or make an address of a text. Escaping more makes its source hard to read."""
 INDENTATION = re.compile(r"^[ \t]+", re.MULTILINE)
 
 
 def plain(text: str) -> str:
-    """Markdown that shows `text` as it is: all ASCII punctuation escaped (CommonMark 2.4), no indentation left."""
+    """Markdown that shows `text` as it is: what may be active is escaped, no indentation left."""
     visible = INDENTATION.sub(lambda found: "\u00a0" * len(found.group()), text)
-    return PUNCTUATION.sub(r"\\\1", visible)
+    return ACTIVE.sub(r"\\\1", visible)
 
 
 def inline(text: str) -> str:

@@ -47,6 +47,10 @@ class PatientStore:
     async def read(self, query: Callable[[Connection], T]) -> T:
         return await self.until_available(lambda: self._store.read(query))
 
+    async def scrub(self) -> bool:
+        """See Store.scrub."""
+        return await self.until_available(self._store.scrub)
+
     async def until_available(self, attempt: Callable[[], Awaitable[T]]) -> T:
         """What `attempt` returns, tried again for as long as it raises StoreUnavailable."""
         delay = 1.0

@@ -44,6 +44,11 @@ class Redactor:
             self._learnt.append(secret)
             self._prepare()
 
+    def know(self, secrets: Iterable[str]) -> None:
+        """From now on replace these too: those of a config that was changed."""
+        self._secrets |= frozenset(secrets)
+        self._prepare()
+
     def _prepare(self) -> None:
         known = (secret for secret in (*self._secrets, *self._learnt) if len(secret) >= SHORTEST)
         forms = sorted({form for secret in known for form in _forms(secret)}, key=len)

@@ -1,35 +1,64 @@
-"""Which agent answers in a conversation, and with which model; agents are read from their folder at the start."""
+"""Which agent answers in a conversation, and with which model; agents are read from their folder."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from bot.settings.agent_folders import agents_of
 from harness.souls import DEFAULT, AgentDefinition
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from bot.settings import Settings
     from bot.store.rows import ConversationRow
+    from bot.texts.catalogue import Texts
+
+
+@dataclass(frozen=True, slots=True)
+class ModelChoice:
+    """A configured model, as /models shows it. detail: what it is called elsewhere, or empty. thinks: before it
+    answers."""
+
+    name: str
+    detail: str = ""
+    thinks: bool = False
+
+    def told(self, texts: Texts) -> str:
+        return self.detail + (texts.models_thinks if self.thinks else "")
 
 
 class AgentChoices:
-    """definitions: by name. by_account: of conversations that have chosen none; those not named have the default."""
+    """definitions: by name. by_account: of conversations that have chosen none; those not named have the default.
+    models: the first one is the default."""
 
     def __init__(
         self,
         definitions: Mapping[str, AgentDefinition] | None = None,
         by_account: Mapping[str, str] | None = None,
+        models: Sequence[ModelChoice] = (ModelChoice("demo"),),
     ) -> None:
         self.definitions = definitions or {DEFAULT: AgentDefinition()}
         self._by_account = by_account or {}
+        self.models = models
 
     @classmethod
     def of(cls, settings: Settings) -> AgentChoices:
         """As the settings and the folder say; both were checked when they were loaded."""
-        by_account = {account: settings.agent_for(account) for account in settings.channels}
-        return cls(agents_of(settings).definitions, by_account)
+        choices = cls()
+        choices.adopt(settings, agents_of(settings).definitions)
+        return choices
+
+    def adopt(self, settings: Settings, definitions: Mapping[str, AgentDefinition]) -> None:
+        """From now on choose among these."""
+        self.definitions = definitions
+        # An account that is gone from the config works until the restart, and may name an agent that is gone too.
+        named = {account: settings.agent_for(account) for account in settings.channels}
+        self._by_account = {account: name for account, name in named.items() if name in definitions}
+        self.models = [
+            ModelChoice(model.name, model.display_name or model.model, model.thinks) for model in settings.models
+        ]
 
     @property
     def descriptions(self) -> Mapping[str, str]:
@@ -43,10 +72,18 @@ class AgentChoices:
             return chosen
         return self._by_account.get(row.account, DEFAULT)
 
-    def answering(self, row: ConversationRow | None, default: str) -> tuple[str, str]:
-        """(model, agent). row: None for a conversation that is not stored yet."""
-        return (default, DEFAULT) if row is None else (self.model_of(row, default), self.agent_of(row))
+    def remember(self, agent: str) -> bool:
+        """Whether the agent of that name has a memory; one that is gone is the plain one."""
+        known = self.definitions.get(agent) or self.definitions.get(DEFAULT)
+        return known is None or known.settings.features.memory
 
-    def model_of(self, row: ConversationRow, default: str) -> str:
-        """The model that was chosen in the conversation, else its agent's own, else the default."""
-        return row.model or self.definitions[self.agent_of(row)].settings.model or default
+    def answering(self, row: ConversationRow | None) -> tuple[str, str]:
+        """(model, agent). row: None for a conversation that is not stored yet."""
+        return (self.models[0].name, DEFAULT) if row is None else (self.model_of(row), self.agent_of(row))
+
+    def model_of(self, row: ConversationRow) -> str:
+        """The model that was chosen in the conversation, as long as there is one of that name, else its agent's own,
+        else the default."""
+        if row.model and any(model.name == row.model for model in self.models):
+            return row.model
+        return self.definitions[self.agent_of(row)].settings.model or self.models[0].name

@@ -22,20 +22,31 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Spending:
-    """days: as people there count them. meter: of what runs use. budgets: on that. page: what /usage tells."""
+    """days: as people there count them. meter: of what runs use. budgets: on that. page: what /usage tells. prices: of
+    the models that have one, by name, as they are now."""
 
     days: Days
     meter: Meter
     budgets: Budgets
     page: UsagePage
+    prices: dict[str, PriceSettings]
+
+    def adopt(self, limits: BudgetsSettings, prices: Mapping[str, PriceSettings]) -> None:
+        """From now on; what was spent keeps the price that it had."""
+        self.prices.clear()
+        self.prices.update(prices)
+        self.budgets.adopt(limits, _currency(prices))
 
 
 def make_spending(
     store: PatientStore, clock: Clock, limits: BudgetsSettings, prices: Mapping[str, PriceSettings], zone: ZoneInfo
 ) -> Spending:
     """prices: of the models that have one, by name; budgets of money count the first one's currency."""
-    currency = next((price.currency for price in prices.values()), None)
-    days = Days(zone, clock)
-    meter = Meter(store, clock, prices)
-    budgets = Budgets(limits, store, meter, days, currency)
-    return Spending(days, meter, budgets, UsagePage(store, meter, budgets, days, currency))
+    days, current = Days(zone, clock), dict(prices)
+    meter = Meter(store, clock, current)
+    budgets = Budgets(limits, store, meter, days, _currency(prices))
+    return Spending(days, meter, budgets, UsagePage(store, meter, budgets, days), current)
+
+
+def _currency(prices: Mapping[str, PriceSettings]) -> str | None:
+    return next((price.currency for price in prices.values()), None)

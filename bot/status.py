@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from bot.conversations.actor import Conversation
     from bot.patience import PatientStore
+    from bot.reload import Outcome
     from bot.runs.manager import RunManager
     from bot.sandboxes import SandboxFacts
     from bot.store.rows import ConversationRow
@@ -41,6 +42,10 @@ class Connection:
         return self.state == ConnectionState.CONNECTED
 
 
+def _none() -> None:
+    """Nothing watches the config."""
+
+
 class StatusPage:
     def __init__(
         self,
@@ -53,6 +58,7 @@ class StatusPage:
         waiting: Callable[[], int],
         sandbox: Callable[[], SandboxFacts],
         servers: Callable[[], Sequence[ServerFacts]] = tuple,
+        config: Callable[[], Outcome | None] = _none,
     ) -> None:
         self._version = version
         self._store = store
@@ -62,6 +68,7 @@ class StatusPage:
         self._waiting = waiting
         self._sandbox = sandbox
         self._servers = servers
+        self._config = config
         self._began = clock.monotonic()
 
     def connections(self) -> list[Connection]:
@@ -89,7 +96,13 @@ class StatusPage:
             "connections": [asdict(connection) for connection in connections],
             "sandbox": str(self._sandbox()),
             "mcp": [asdict(facts) | {"text": str(facts)} for facts in self._servers()],
+            "config": self._config_told(),
         }
+
+    def _config_told(self) -> str:
+        """What of the config on disk does not hold here, "" when all does."""
+        outcome = self._config()
+        return str(outcome) if outcome is not None and (outcome.problems or outcome.restart) else ""
 
     async def for_chat(
         self,

@@ -6,6 +6,7 @@ import logging
 from collections import OrderedDict
 from typing import TYPE_CHECKING
 
+from bot.budgets import payer_of
 from bot.runs.record import EventRecord
 from bot.store import conversations, usage
 from bot.store.usage import UsageRow
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection
 
+    from bot.budgets import Budgets
     from bot.patience import PatientStore
     from bot.settings.sections import TitleSettings
     from bot.store.rows import RunRow
@@ -39,7 +41,9 @@ AROUND = " \t*_#`\"'“”„‘’«»「」『』《》.。"
 class Titles:
     """At most one for a thread, and never over one of the person's own. A failure leaves the message's first words.
 
-    harness: as soon as it is built. prices: of the models that have one.
+    harness: as soon as it is built. prices: of the models that have one. budgets: who has used theirs up gets the
+    first words too.
+    settings: may be others later.
     """
 
     def __init__(
@@ -49,19 +53,22 @@ class Titles:
         harness: Callable[[], Awaitable[Harness]],
         clock: Clock,
         tasks: Tasks,
+        *,
         prices: Mapping[str, PriceSettings],
+        budgets: Budgets,
     ) -> None:
-        self._settings = settings
+        self.settings = settings
         self._store = store
         self._harness = harness
         self._clock = clock
         self._tasks = tasks
         self._prices = prices
+        self._budgets = budgets
         self._known: OrderedDict[str, None] = OrderedDict()
 
     def answered(self, row: RunRow, answer: str) -> None:
         """A run has ended with an answer. Returns at once."""
-        if self._settings.enabled and row.thread_id not in self._known:
+        if self.settings.enabled and row.thread_id not in self._known:
             self._known[row.thread_id] = None  # before it has one, so that the next answer does not ask for it too
             if len(self._known) > REMEMBERED:
                 self._known.popitem(last=False)
@@ -70,8 +77,8 @@ class Titles:
     async def _name(self, row: RunRow, answer: str) -> None:
         thread, said = row.thread_id, RUN_INPUT.validate_json(row.input).words
         title, calls = first_words(said) or first_words(answer), tuple[UsageRow, ...]()
-        if self._settings.model and not await self._store.read(lambda tx: conversations.title_of(tx, thread)):
-            made = await (await self._harness()).title(self._settings.model, said, answer)
+        if self.settings.model and await self._may_ask(row):
+            made = await (await self._harness()).title(self.settings.model, said, answer)
             if made is not None:
                 title, calls = first_words(made.text.strip(AROUND)) or title, self._cost(made, row)
 
@@ -82,9 +89,15 @@ class Titles:
         await self._store.write(unit)
         log.debug("thread %s has a title", thread)
 
+    async def _may_ask(self, row: RunRow) -> bool:
+        """It has no title yet, and whoever would pay for one still can."""
+        if await self._store.read(lambda tx: conversations.title_of(tx, row.thread_id)):
+            return False
+        return not any(purse.share >= 1 for purse in await self._budgets.purses(payer_of(row)))
+
     def _cost(self, made: Titled, row: RunRow) -> tuple[UsageRow, ...]:
         record = EventRecord(self._prices)
-        model = self._settings.model
+        model = self.settings.model
         read, written = made.input_tokens, made.output_tokens
         record.add(Usage(run_id=row.run_id, seq=0, model=model, input_tokens=read, output_tokens=written))
         return record.calls(row, self._clock.now())

@@ -6,11 +6,11 @@ import logging
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from bot.store import decisions, inbox, outbox, prompts, runs, schedules
+from bot.store import decisions, deletions, inbox, outbox, prompts, runs, schedules
 from bot.store.errors import StoreError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
     from datetime import datetime
 
     from sqlalchemy import Connection
@@ -27,16 +27,20 @@ KEPT = timedelta(days=7)
 FENCE_SECONDS = 2.0
 
 
-async def prune(store: Store, clock: Clock, keep_runs: timedelta, presented: Presented) -> None:
-    """Once an hour, for ever. keep_runs: how long runs, their events and effects are kept."""
+async def prune(
+    store: Store, clock: Clock, keep_runs: timedelta, presented: Presented, *further: Callable[[], Awaitable[object]]
+) -> None:
+    """Once an hour, for ever. keep_runs: how long runs, their events and effects are kept. further: done behind it."""
     while True:
         now = clock.now()
         try:
             for table in (inbox.prune, outbox.prune, decisions.prune, prompts.prune):
                 await _in_portions(store, table, now - KEPT)
-            for table in (runs.prune, schedules.prune):
+            for table in (runs.prune, schedules.prune, deletions.prune):
                 await _in_portions(store, table, now - keep_runs)
             await presented.clear_left(store)
+            for work in further:
+                await work()
         except StoreError as error:
             log.warning("old rows were not removed: %s", error)
         await clock.sleep(INTERVAL_SECONDS)

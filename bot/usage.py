@@ -50,12 +50,11 @@ class UsageFacts:
 
 
 class UsagePage:
-    def __init__(self, store: PatientStore, meter: Meter, budgets: Budgets, days: Days, currency: str | None) -> None:
+    def __init__(self, store: PatientStore, meter: Meter, budgets: Budgets, days: Days) -> None:
         self._store = store
         self._meter = meter
         self._budgets = budgets
         self._days = days
-        self._currency = currency
 
     async def facts(self, asking: Asking) -> UsageFacts:
         run_id, thread_id = asking.run or "", asking.row.thread_id
@@ -103,7 +102,7 @@ class UsagePage:
 
     def _purse(self, purse: Purse, texts: Texts) -> str:
         amounts = [
-            short(amount) if purse.unit == "tokens" else money(amount, self._currency or "")
+            short(amount) if purse.unit == "tokens" else money(amount, self._budgets.currency or "")
             for amount in (purse.spent, purse.limit)
         ]
         return "- " + texts.usage["budget"].format(

@@ -9,16 +9,18 @@ from harness.agent import make_lead_agent, make_subagent
 from harness.errors import ModelFailure, ModelSetupError
 from harness.events import FailureKind
 from harness.mcp.offering import offering
-from harness.middleware import ChainParts
+from harness.middleware import ChainParts, SkillChain
 from harness.middleware.foreign import is_foreign
 from harness.middleware.summarization import Summarization
 from harness.prompt import system_prompt
+from harness.skills.prompt import SLOT
 from harness.subagents.config import INHERIT
 from harness.subagents.crew import Crew, Worker
 from harness.subagents.kinds import SANDBOX_TOOLS, TASK, subagent_kinds
 from harness.subagents.prompt import delegation_section, subagent_prompt
 from harness.tools.asking import ask_tool
 from harness.tools.delegating import task_tool
+from harness.tools.files import READ
 from harness.tools.make import sandbox_tools
 from harness.tools.planning import planning_tool
 from harness.tools.shell import BASH
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
     from harness.subagents.config import SubagentsSettings
     from harness.subagents.kinds import Kind
     from harness.subagents.queue import FairSlots
+    from harness.tools.skill_managing import SkillManaging
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +72,7 @@ class AgentMaker:
         if parts.subagents is not None and not self._kinds(parts.subagents):
             self._parts = replace(parts, subagents=None)  # nobody is left to delegate to
         self._models = models
+        self._manager = _skill_manager(self._parts, models)
         self._slots = slots
         self._saver = saver
 
@@ -102,6 +106,7 @@ class AgentMaker:
             breaker=self._models.breaker(settings.name),
             guarding=parts.guarding,
             isolation=str(parts.sandbox.report.isolation) if parts.sandbox is not None else "none",
+            proposing={} if self._manager is None else {self._manager.tool.name: self._manager.proposing},
             audit=parts.audit if parts.sandbox is not None else None,
             views_images=settings.supports_vision and parts.sandbox is not None,
             tools=[tool.name for tool in tools],
@@ -109,6 +114,8 @@ class AgentMaker:
             foreign=any(map(is_foreign, parts.tools)),
             delegates=parts.subagents.per_run if parts.subagents is not None else None,
             fallbacks=self._models.standbys(settings.name),
+            skills=SkillChain(parts.skills.prompt_tokens) if parts.skills is not None else None,
+            steering=parts.steering,
         )
 
     def _tools_and_offering(self, settings: ModelSettings) -> tuple[list[BaseTool], Offering]:
@@ -146,12 +153,15 @@ class AgentMaker:
         named = kind.tools is not None  # what was chosen by name need not be found first
         deferred = remote.deferred if remote.deferred is None or not named else ()
         chain = self._chain(settings, model, tools, deferred)
-        chain = replace(chain, model_call_limit=kind.max_turns, delegates=None)
+        reads = READ in names and kind.skills != ()
+        skills = replace(chain.skills, only=kind.skills) if chain.skills is not None else None
+        chain = replace(chain, model_call_limit=kind.max_turns, delegates=None, skills=skills)
         prompt = subagent_prompt(
             kind,
             bash=BASH in names if names & SANDBOX_TOOLS else None,
             outside=parts.outside or bool(remote.section),
             servers="" if named else remote.section,
+            skills=SLOT if skills is not None and reads else "",
         )
         return Worker(make_subagent(chain, prompt=prompt, tools=tools), settings.name)
 
@@ -161,7 +171,8 @@ class AgentMaker:
         if parts.sandbox is None:
             return [ask_tool(), *planning, *parts.tools]
         own = sandbox_tools(parts.sandbox, spool=parts.spool, sees_images=sees, clock=parts.clock)
-        return [ask_tool(), *planning, *own, *parts.tools]
+        managing = [self._manager.tool] if self._manager is not None else []
+        return [ask_tool(), *planning, *own, *managing, *parts.tools]
 
     def _prompt(self, servers: str) -> str:
         parts, sandbox = self._parts, self._parts.sandbox
@@ -172,4 +183,17 @@ class AgentMaker:
             servers=servers,
             soul=self._definition.soul,
             delegation=delegation_section(parts.subagents.per_run) if parts.subagents is not None else "",
+            skills=SLOT if parts.skills is not None else "",
+            remembers=parts.remembering is not None,
         )
+
+
+def _skill_manager(parts: Parts, models: ModelPool) -> SkillManaging | None:
+    """What changes skills; None where the agent may not."""
+    editing = parts.skills.editing if parts.skills is not None else None
+    if editing is None:
+        return None
+    # Here, not at the top: few installations let their agents write skills.
+    from harness.tools.skill_managing import skill_managing
+
+    return skill_managing(editing, models, parts.clock)

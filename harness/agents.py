@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 from harness.agent_maker import AgentMaker
 from harness.errors import ModelFailure, ModelSetupError
 from harness.events import FailureKind
+from harness.memory.changes import Changes, Updated
+from harness.memory.updater import Updater
 from harness.model_pool import ModelPool
 from harness.models import DEMO
 from harness.parts import parts_of
@@ -24,6 +26,9 @@ if TYPE_CHECKING:
     from harness.agent_maker import Agent
     from harness.config import ModelSettings
     from harness.context import Titled
+    from harness.memory.exchange import Exchange
+    from harness.memory.model import Memory
+    from harness.memory.port import Remembering
     from harness.parts import Parts
 
 log = logging.getLogger(__name__)
@@ -50,6 +55,7 @@ class Agents:
         self._saver = saver
         self._slots = FairSlots(parts.subagents.max_concurrent if parts.subagents is not None else 1)
         self._kept: OrderedDict[Key, Agent] = OrderedDict()
+        self._updater: Updater | None = None
 
     def default(self) -> Agent:
         """The agent of the first model."""
@@ -74,6 +80,14 @@ class Agents:
         """Whether the agent has files and commands, where there are any."""
         return self._definition(agent).settings.features.sandbox
 
+    def skills_of(self, agent: str) -> tuple[str, ...] | None:
+        """The names of the skills that the agent has at most; None: all."""
+        return self._definition(agent).settings.skills
+
+    def remembering(self, agent: str) -> Remembering | None:
+        """What the agent remembers by; None where it remembers nothing."""
+        return self._parts.remembering if self._definition(agent).settings.features.memory else None
+
     def _definition(self, agent: str) -> AgentDefinition:
         return self._definitions.get(agent) or self._definitions[DEFAULT]
 
@@ -90,6 +104,23 @@ class Agents:
         except (ModelFailure, ModelSetupError) as error:
             log.warning("no title: %s", error)
             return None
+
+    async def remember(self, memory: Memory, exchanges: Sequence[Exchange]) -> Updated | None:
+        """See updater.Updater. None also for a model that cannot be had, or where there is no memory; `demo` learns
+        nothing."""
+        if self._parts.remembering is None:
+            return None
+        settings = self._parts.remembering.settings
+        name = settings.model or self._models.default
+        try:
+            if self._models.settings(name).use == DEMO:
+                return Updated(memory=memory, changes=Changes())
+            if self._updater is None:
+                self._updater = Updater(self._models.built(name), name, settings, self._parts.clock)
+        except (ModelFailure, ModelSetupError) as error:
+            log.warning("a memory was not updated: %s", error)
+            return None
+        return await self._updater.update(memory, exchanges)
 
     async def close(self) -> None:
         """Give back all connections."""

@@ -26,6 +26,7 @@ RUN_KEY = "antler_run"
 """Key of a checkpoint's metadata: the run that made it."""
 POSTGRES_CONNECTIONS = 8
 DELETED_AT_ONCE = 200
+VACUUMED_BYTES = 64_000_000
 # On PostgreSQL a channel's value is a row of its own, by version; checkpoints name the versions.
 UNNAMED_BLOBS = """
 DELETE FROM checkpoint_blobs b WHERE b.thread_id = ? AND NOT EXISTS (
@@ -42,6 +43,7 @@ class Checkpoints:
     """An open saver, on a database of its own.
 
     tables: with one row or more per checkpoint, in the order of deletion. sweep: run after it, for what nothing names.
+    is_file: it is SQLite's.
     """
 
     saver: BaseCheckpointSaver[str]
@@ -49,6 +51,7 @@ class Checkpoints:
     sweep: str
     run: Run
     close: Callable[[], Awaitable[None]]
+    is_file: bool = False
 
     async def newest(self, thread_id: str) -> CheckpointTuple | None:
         """The thread's newest checkpoint; None for a new thread."""
@@ -57,6 +60,16 @@ class Checkpoints:
     async def forget(self, thread_id: str) -> None:
         """Delete everything kept of the thread."""
         await self.saver.adelete_thread(thread_id)
+
+    async def scrub(self) -> None:
+        """Leave nothing of what was deleted in SQLite's files, as far as that takes no time (bot/store/writer.py).
+        PostgreSQL does it by itself, in its own time."""
+        if not self.is_file:
+            return
+        ((size,),) = await self.run("SELECT page_count * page_size FROM pragma_page_count, pragma_page_size", ())
+        if size <= VACUUMED_BYTES:
+            await self.run("VACUUM", ())
+        await self.run("PRAGMA wal_checkpoint(TRUNCATE)", ())
 
     async def prune(self, thread_id: str, *, keep: tuple[str, ...] = ()) -> None:
         """Delete what neither the newest checkpoint nor those in `keep` need: a delta channel is rebuilt from its
@@ -120,7 +133,7 @@ async def open_checkpoints(database: str) -> Checkpoints:
 async def _open_sqlite(path: Path) -> Checkpoints:
     os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
     saver = await ThreadedSqliteSaver.open(path)
-    return Checkpoints(saver, ("writes", "checkpoints"), "", saver.run, saver.close)
+    return Checkpoints(saver, ("writes", "checkpoints"), "", saver.run, saver.close, is_file=True)
 
 
 async def _open_postgres(url: str) -> Checkpoints:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pydantic import TypeAdapter
@@ -26,7 +26,8 @@ class RunContext:
     """Kept with the run row, so that a resume after a restart needs nothing else.
 
     workspace: the thread's folder on this machine (never shown to the model). model: a name of the config's list.
-    schedule: the id of the one that started this turn, "" where a person did.
+    schedule: the id of the one that started this turn, "" where a person did. skills_off: those that were turned off
+    for the conversation.
     """
 
     thread_id: str
@@ -42,6 +43,8 @@ class RunContext:
     model: str
     agent: str = "default"
     schedule: str = ""
+    skills_off: tuple[str, ...] = ()
+    timezone: str = "UTC"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +88,9 @@ class RunInput:
 
     message_id: the id that the user's message gets in the thread (from its inbox row, so a repeat is the same message).
     quote: what the message replies to. background: what others said since the last answer, oldest first; data, not
-    instructions. dictated: the text, or a part of it, was spoken, and the platform wrote it down.
+    instructions. dictated: the text, or a part of it, was spoken, and the platform wrote it down. skill: the name of
+    the one that was chosen for this turn, "" for none. steers: it may be heard by the run that works when it is said,
+    in place of a turn of its own. steered: what was said while this turn's run worked and heard by it, oldest first.
     """
 
     message_id: str
@@ -94,12 +99,36 @@ class RunInput:
     quote: str = ""
     background: tuple[str, ...] = ()
     dictated: bool = False
+    skill: str = ""
+    steers: bool = False
+    steered: tuple[RunInput, ...] = ()
 
     @property
     def words(self) -> str:
         """What the person said: the text, and behind it the transcripts of the voice messages."""
         spoken = [file.voice.transcript for file in self.files if file.voice is not None and file.voice.transcript]
         return "\n".join([*([self.text] if self.text.strip() or not spoken else []), *spoken])
+
+    @property
+    def whole(self) -> RunInput:
+        """All that the run heard, as one input."""
+        if not self.steered:
+            return self
+        heard = (self, *self.steered)
+        return replace(
+            self,
+            text="\n".join(each.text for each in heard if each.text),
+            files=tuple(file for each in heard for file in each.files),
+            quote="\n".join(each.quote for each in heard if each.quote),
+            background=tuple(line for each in heard for line in each.background),
+            dictated=any(each.dictated for each in heard),
+            steered=(),
+        )
+
+    @property
+    def is_blank(self) -> bool:
+        """Its words were deleted: nobody ever sends nothing."""
+        return not self.words.strip() and not any(file.name for file in self.files)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,9 +10,9 @@ import re
 
 FRAMES = (
     *("antler-context", "antler-quoted", "antler-said-by-others", "antler-files", "antler-limit", "antler-image"),
-    *("antler-outside", "antler-plan"),
+    *("antler-outside", "antler-plan", "antler-skill", "antler-memory"),
 )
-CONTEXT, QUOTED, SAID_BY_OTHERS, FILES, LIMIT, IMAGE, OUTSIDE, PLAN = FRAMES
+CONTEXT, QUOTED, SAID_BY_OTHERS, FILES, LIMIT, IMAGE, OUTSIDE, PLAN, SKILL, MEMORY = FRAMES
 
 _OPENING = "<antler-"
 _TAG = re.compile(r"<(?=\s*+/?\s*+antler-)", re.IGNORECASE)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 
+from harness.cleaned import clean_text
 from harness.events import Outcome
 from harness.frames import visible
 
@@ -28,6 +29,8 @@ SUMMARY = "summary"
 REASONING = "reasoning_content"
 TEXT_LENGTH = "antler_text_length"
 """additional_kwargs key of a user's message: how much of its first text is what the person wrote."""
+CHOSEN_SKILL = "antler_skill"
+"""additional_kwargs key of a user's message: the name of the skill that they chose for it."""
 
 THINK_OPEN, THINK_CLOSE = "<think>", "</think>"
 
@@ -73,13 +76,6 @@ def split_thinking(text: str) -> tuple[str, str]:
     """A leading <think> block, which some servers leave in the text, and the text after it."""
     head, _, tail = text.lstrip().removeprefix(THINK_OPEN).partition(THINK_CLOSE)
     return head.strip(), tail.lstrip()
-
-
-def clean_text(text: str) -> str:
-    """Text that every store and wire format takes: no NUL, no lone surrogates."""
-    if text.isascii():
-        return text.replace("\0", "") if "\0" in text else text
-    return text.replace("\0", "").encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def answer_text(message: AIMessage) -> str:

@@ -17,21 +17,25 @@ if TYPE_CHECKING:
     from harness.guardrails.make import Guarding
     from harness.mcp.config import ToolSearchSettings
     from harness.mcp.offering import Servers
+    from harness.memory.port import Remembering
     from harness.models import Route
-    from harness.ports import AuditLog, Budget, Clock, EffectLog, RunLedger
+    from harness.ports import AuditLog, Budget, Clock, EffectLog, RunLedger, Steering
     from harness.sandboxes import SandboxSetup
+    from harness.skills.source import SkillSource
     from harness.souls import AgentDefinition
     from harness.spool import Spool
     from harness.subagents.config import SubagentsSettings
 
 WEB_TOOLS = frozenset({"web_search", "web_fetch"})
+MEMORY_TOOLS = frozenset({"remember", "recall"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parts:
     """What all agents share. outside: tools bring what strangers wrote. sandbox: None where there is none; audit: of
     its commands. guarding: of tool calls. spool: None where files cannot be sent. servers: None where none is
-    configured. subagents: None: nothing is delegated. budget: None: none is set."""
+    configured. subagents: None: nothing is delegated. budget: None: none is set. skills: None where there are none.
+    remembering: None where nothing is remembered. steering: None where nothing is said to a run that works."""
 
     summarization: SummarizationSettings
     llm: LlmSettings
@@ -51,6 +55,9 @@ class Parts:
     servers: Servers | None
     tool_search: ToolSearchSettings
     subagents: SubagentsSettings | None
+    skills: SkillSource | None = None
+    remembering: Remembering | None = None
+    steering: Steering | None = None
 
 
 def parts_of(definition: AgentDefinition, parts: Parts) -> Parts:
@@ -65,11 +72,15 @@ def parts_of(definition: AgentDefinition, parts: Parts) -> Parts:
         spool=parts.spool if features.sandbox else None,
         servers=parts.servers if features.mcp else None,
         subagents=parts.subagents if settings.subagents else None,
+        skills=parts.skills if features.sandbox and settings.skills != () else None,
+        remembering=parts.remembering if features.memory else None,
     )
 
 
 def _has(definition: AgentDefinition, tool: BaseTool) -> bool:
     if tool.name in WEB_TOOLS:
         return definition.settings.features.web
+    if tool.name in MEMORY_TOOLS:
+        return definition.settings.features.memory
     group, groups = (tool.metadata or {}).get(GROUP), definition.settings.tool_groups
     return group is None or groups is None or group in groups

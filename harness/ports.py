@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
+    from collections.abc import AsyncGenerator, Sequence
     from datetime import datetime
 
     from harness.context import HistoryEntry, RunContext, RunInput, Titled
@@ -35,6 +35,9 @@ if TYPE_CHECKING:
         ToolStarted,
         Usage,
     )
+    from harness.memory.changes import Updated
+    from harness.memory.exchange import Exchange
+    from harness.memory.model import Memory
 
     AnyRunEvent = (
         TextDelta
@@ -108,6 +111,15 @@ class Budget(Protocol):
         """Asked before each model call of a run and of its subagents: the budget that forbids it, None: it is made."""
 
 
+class Steering(Protocol):
+    """What a person says while their run works, and that is to be heard in it."""
+
+    async def said(self, ctx: RunContext) -> Sequence[RunInput]:
+        """Asked before each model call of a run: all of it since the run began, oldest first. What is given once is
+        given again at every later call, also after a crash; what comes later waits for the next call, or for a turn of
+        its own."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditEntry:
     """One line about a command of the agent's.
@@ -176,11 +188,21 @@ class Harness(Protocol):
     async def forget(self, thread_id: str) -> None:
         """Delete everything kept of the thread."""
 
+    async def scrub(self) -> None:
+        """What was forgotten is not to be found in the files of its database any more either."""
+
     async def title(self, model: str, said: str, answered: str) -> Titled | None:
         """A short title for a thread that begins with this exchange; None when that model gives none."""
 
+    async def remember(self, memory: Memory, exchanges: Sequence[Exchange]) -> Updated | None:
+        """What these turns change in their owner's memory, by the model that the settings name; None when that fails.
+        Nothing is stored. The demo model learns nothing."""
+
     async def head(self, thread_id: str) -> str | None:
         """The id of the newest checkpoint, None for a new thread."""
+
+    async def retire(self) -> None:
+        """Once its work has ended, give back all but the threads, which another one has taken over."""
 
     async def close(self) -> None: ...
 
@@ -235,3 +257,16 @@ class MemoryBudget:
         if self.calls is None or count <= self.calls:
             return None
         return Overdraft("run.calls", small=count == self.calls + 1)
+
+
+@dataclass(slots=True)
+class MemorySteering:
+    """Steering in memory. waiting: what was said to a run and is heard at its next call."""
+
+    waiting: dict[str, list[RunInput]] = field(default_factory=dict)
+    heard: dict[str, list[RunInput]] = field(default_factory=dict)
+
+    async def said(self, ctx: RunContext) -> Sequence[RunInput]:
+        heard = self.heard.setdefault(ctx.run_id, [])
+        heard += self.waiting.pop(ctx.run_id, [])
+        return tuple(heard)

@@ -13,24 +13,27 @@ from typing import TYPE_CHECKING, Any
 
 from harness import threads
 from harness.agents import Agents
+from harness.beside import BesideRuns
 from harness.checkpoint import RUN_KEY, open_checkpoints, thread_config
 from harness.ending import last_events, last_word
 from harness.errors import ModelFailure
 from harness.events import Failed, FailureKind, Notice, Resumed, TextReset
 from harness.extras import ExtraSettings
-from harness.finished import FinishedTurns
 from harness.guardrails.make import load_guardrails
 from harness.mcp.config import ToolSearchSettings
+from harness.memory.telling import Telling
 from harness.messages import next_message_id
-from harness.middleware.report import usage_event
 from harness.models import check_model
 from harness.parts import Parts
 from harness.ports import MemoryAuditLog
 from harness.prompt import user_turn
 from harness.sandboxes import RunSandbox
 from harness.signals import RunScope
+from harness.skills.library import NO_SKILLS
+from harness.skills.prompt import chosen_skill
 from harness.spool import Spool
 from harness.tools.extra import load_extras
+from harness.tools.remembering import memory_tools
 from harness.tools.scheduling import schedule_tool
 from harness.turn import Turn
 from harness.waiting import going_on, requests, standing, unanswered
@@ -40,20 +43,21 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from langchain_core.tools import BaseTool
-    from langgraph.types import Command, StateSnapshot
+    from langgraph.checkpoint.base import CheckpointTuple
+    from langgraph.types import Command
 
-    from harness.agent import Graph
     from harness.agent_maker import Agent
     from harness.checkpoint import Checkpoints
     from harness.config import LlmSettings, LoopSettings, ModelSettings, SummarizationSettings
-    from harness.context import HistoryEntry, RunContext, RunInput, Titled
-    from harness.events import Usage
+    from harness.context import RunContext, RunInput
     from harness.guardrails.approvals import Approvals
     from harness.guardrails.config import GuardrailSettings
     from harness.mcp.offering import Servers
-    from harness.ports import AnyRunEvent, AuditLog, Budget, Clock, EffectLog, RunLedger
+    from harness.memory.port import Remembering
+    from harness.ports import AnyRunEvent, AuditLog, Budget, Clock, EffectLog, RunLedger, Steering
     from harness.sandboxes import SandboxSetup
     from harness.schedules import Scheduling
+    from harness.skills.source import SkillSource
     from harness.souls import AgentDefinition
     from harness.spool import SpoolSettings
     from harness.subagents.config import SubagentsSettings
@@ -62,22 +66,27 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
-class HarnessRunner:
+class HarnessRunner(BesideRuns):
     """See harness.ports.Harness. Build it with `make_harness`; one run per thread at a time is the caller's duty."""
 
     def __init__(self, agents: Agents, checkpoints: Checkpoints, parts: Parts, extras: Extras) -> None:
-        self._agents = agents
-        self._checkpoints = checkpoints
-        self._parts = parts
+        super().__init__(agents, checkpoints, parts)
         self._extras = extras
-        self._finished = FinishedTurns(checkpoints)
 
     async def run(
         self, ctx: RunContext, run_input: RunInput, *, attempt: int = 1, next_seq: int = 1
     ) -> AsyncGenerator[AnyRunEvent, None]:
         """Start the run or go on with it. Iterate it inside `contextlib.aclosing`, so that a stop ends it at once."""
+        with self._working():
+            async with aclosing(self._whole_run(ctx, run_input, attempt, next_seq)) as events:
+                async for event in events:
+                    yield event
+
+    async def _whole_run(
+        self, ctx: RunContext, run_input: RunInput, attempt: int, next_seq: int
+    ) -> AsyncGenerator[AnyRunEvent, None]:
         turn = Turn(ctx.run_id, next_seq)
-        scope = self._scope(ctx)
+        scope = await self._scope(ctx)
         try:
             async with aclosing(self._run(turn, scope, run_input, attempt)) as events:
                 async for event in events:
@@ -99,9 +108,14 @@ class HarnessRunner:
             if scope.sandbox is not None:
                 await scope.sandbox.release()
 
-    def _scope(self, ctx: RunContext) -> RunScope:
+    async def _scope(self, ctx: RunContext) -> RunScope:
         sandbox = self._parts.sandbox if self._agents.has_sandbox(ctx.agent) else None
-        return RunScope(ctx, RunSandbox(sandbox.provider, ctx.thread_id) if sandbox is not None else None)
+        if sandbox is None:
+            return RunScope(ctx)
+        source, skills = self._parts.skills, NO_SKILLS
+        if source is not None:
+            skills = (await asyncio.to_thread(source.of, ctx)).only(self._agents.skills_of(ctx.agent))
+        return RunScope(ctx, RunSandbox(sandbox.provider, ctx.thread_id), skills=skills)
 
     async def _run(
         self, turn: Turn, scope: RunScope, run_input: RunInput, attempt: int
@@ -111,32 +125,13 @@ class HarnessRunner:
             await self._parts.servers.settled()
         agent = self._agents.get(ctx.model, ctx.agent)
         turn.tells_thinking = agent.settings.show_thinking
-        saved = await self._checkpoints.newest(ctx.thread_id)
+        saved = await self.checkpoints.newest(ctx.thread_id)
         if saved is not None and saved.metadata.get(RUN_KEY) == ctx.run_id:
-            state = await agent.graph.aget_state(thread_config(ctx.thread_id))
-            # Not `next`: it leaves out tasks that had written when the process was killed before the next checkpoint.
-            if state.tasks:
-                stand, approvals = standing(state), self._parts.guarding.approvals
-                scope.approvals.decided = await approvals.decisions(ctx.run_id)
-                turn.asked += unanswered(stand, scope.approvals.decided)
-                if attempt > 1 or not stand.waiting:
-                    yield turn.event(Resumed, attempt=max(attempt, 2))
-                # What was told of the message in the making is void: it will be told again.
-                yield turn.event(TextReset, message_id=next_message_id(ctx.run_id, state.values["messages"]))
-                if not turn.asked:
-                    async for event in self._stream(turn, agent, scope, going_on(stand, scope.approvals.decided)):
-                        yield event
+            working = self._going_on(turn, agent, scope, attempt)
         else:
-            if attempt > 1:
-                yield turn.event(Resumed, attempt=attempt)
-            if saved is not None and not self._finished.ended(ctx.thread_id, saved):
-                await threads.settle(agent.graph, self._parts.effects, ctx.thread_id)
-            sees, has_sandbox = agent.settings.supports_vision, scope.sandbox is not None
-            now = self._parts.clock.now()
-            user = await user_turn(ctx, run_input, now=now, sees_images=sees, has_sandbox=has_sandbox)
-            if user.unseen:
-                yield turn.event(Notice, kind="images_not_seen", model=agent.settings.name)
-            async for event in self._stream(turn, agent, scope, {"messages": [user.message]}):
+            working = self._begun(turn, agent, scope, run_input, saved, attempt)
+        async with aclosing(working):
+            async for event in working:
                 yield event
         if turn.asked:
             for event in requests(turn, turn.asked, self._parts.clock, self._parts.guarding.ask_seconds):
@@ -150,6 +145,54 @@ class HarnessRunner:
         files = await spool.files(ctx.run_id) if spool is not None else ()
         for event in last_events(turn, ctx.run_id, files, self._parts.clock):
             yield event
+
+    async def _going_on(
+        self, turn: Turn, agent: Agent, scope: RunScope, attempt: int
+    ) -> AsyncGenerator[AnyRunEvent, None]:
+        """What a question, or the end of a process, left in its middle."""
+        ctx = scope.ctx
+        state = await agent.graph.aget_state(thread_config(ctx.thread_id))
+        # Not `next`: it leaves out tasks that had written when the process was killed before the next checkpoint.
+        if not state.tasks:
+            return
+        stand, approvals = standing(state), self._parts.guarding.approvals
+        scope.approvals.decided = await approvals.decisions(ctx.run_id)
+        turn.asked += unanswered(stand, scope.approvals.decided)
+        if attempt > 1 or not stand.waiting:
+            yield turn.event(Resumed, attempt=max(attempt, 2))
+        # What was told of the message in the making is void: it will be told again.
+        yield turn.event(TextReset, message_id=next_message_id(ctx.run_id, state.values["messages"]))
+        if not turn.asked:
+            async with aclosing(self._stream(turn, agent, scope, going_on(stand, scope.approvals.decided))) as events:
+                async for event in events:
+                    yield event
+
+    async def _begun(
+        self,
+        turn: Turn,
+        agent: Agent,
+        scope: RunScope,
+        run_input: RunInput,
+        saved: CheckpointTuple | None,
+        attempt: int,
+    ) -> AsyncGenerator[AnyRunEvent, None]:
+        """saved: how the thread was before it."""
+        ctx = scope.ctx
+        if attempt > 1:
+            yield turn.event(Resumed, attempt=attempt)
+        if saved is not None and not self._finished.ended(ctx.thread_id, saved):
+            await threads.settle(agent.graph, self._parts.effects, ctx.thread_id)
+        sees, has_sandbox = agent.settings.supports_vision, scope.sandbox is not None
+        now = self._parts.clock.now()
+        chosen = await asyncio.to_thread(chosen_skill, run_input.skill, scope.skills) if run_input.skill else ""
+        user = await user_turn(ctx, run_input, now=now, sees_images=sees, has_sandbox=has_sandbox, skill=chosen)
+        if user.unseen:
+            yield turn.event(Notice, kind="images_not_seen", model=agent.settings.name)
+        telling = Telling(self._agents.remembering(ctx.agent), self._parts.clock)
+        begun = await telling.turn(ctx, user.message, saved, lambda: self._messages(ctx.thread_id))
+        async with aclosing(self._stream(turn, agent, scope, begun)) as events:
+            async for event in events:
+                yield event
 
     async def _stream(
         self, turn: Turn, agent: Agent, scope: RunScope, graph_input: dict[str, Any] | Command[Any] | None
@@ -166,62 +209,17 @@ class HarnessRunner:
                 for event in turn.events(mode, payload):
                     yield event
 
-    async def settle(self, thread_id: str) -> None:
-        """See the port."""
-        await threads.settle(self._any_graph(), self._parts.effects, thread_id)
-
-    async def rewind(self, thread_id: str, checkpoint_id: str | None) -> None:
-        """See the port."""
-        if checkpoint_id is None:
-            await self.forget(thread_id)
-        else:
-            await threads.rewind(self._any_graph(), self._parts.effects, thread_id, checkpoint_id)
-
-    async def compact(self, thread_id: str) -> Usage | None:
-        """See the port. Asks the default model; when it gives no summary, the old messages are dropped with a note."""
-        agent = self._agents.default()
-        await threads.settle(agent.graph, self._parts.effects, thread_id)
-        messages = await self._messages(thread_id)
-        compacted = await agent.summarization.compacted(messages, hard=True)
-        if compacted is None:
-            return None
-        await threads.replace_history(agent.graph, thread_id, compacted.messages)
-        if compacted.usage is None:
-            return None
-        return usage_event(agent.settings.name, compacted.usage)(run_id="", seq=0)
-
-    async def history(self, thread_id: str) -> list[HistoryEntry]:
-        """See the port."""
-        return threads.entries(await self._messages(thread_id))
-
-    async def forget(self, thread_id: str) -> None:
-        """See the port."""
-        self._finished.forget(thread_id)
-        await self._checkpoints.forget(thread_id)
-
-    async def title(self, model: str, said: str, answered: str) -> Titled | None:
-        """See the port."""
-        return await self._agents.title(model, said, answered)
-
-    async def head(self, thread_id: str) -> str | None:
-        """See the port."""
-        saved = await self._checkpoints.newest(thread_id)
-        return saved.checkpoint["id"] if saved is not None else None
-
     async def close(self) -> None:
         """Give back connections and the database; runs must have ended."""
         await self._agents.close()
         await self._extras.close()
-        await self._checkpoints.close()
+        await self.checkpoints.close()
 
-    async def _messages(self, thread_id: str) -> list[Any]:
-        state: StateSnapshot = await self._any_graph().aget_state(thread_config(thread_id))
-        messages: list[Any] = state.values.get("messages", [])
-        return messages
-
-    def _any_graph(self) -> Graph:
-        """All graphs have the same nodes and channels, so any of them can read and write any thread."""
-        return self._agents.default().graph
+    async def retire(self) -> None:
+        """See the port."""
+        await self._idle.wait()
+        await self._agents.close()
+        await self._extras.close()
 
 
 async def make_harness(
@@ -249,6 +247,10 @@ async def make_harness(
     subagents: SubagentsSettings | None = None,
     definitions: Mapping[str, AgentDefinition] | None = None,
     scheduling: Scheduling | None = None,
+    former: HarnessRunner | None = None,
+    skills: SkillSource | None = None,
+    remembering: Remembering | None = None,
+    steering: Steering | None = None,
 ) -> HarnessRunner:
     """Open the checkpoints, build the default agent, make the runner.
 
@@ -258,8 +260,10 @@ async def make_harness(
     None: in memory. spool: where files that it presents are kept until they are delivered; None: none.
     servers: whose tools the agent has besides, started and closed by the caller. subagents: None: it delegates nothing.
     definitions: of agents, by name; None: only the plain one.
-    scheduling: what people put off; None: it cannot schedule.
-    budget: what may still be spent; None: anything.
+    scheduling: what people put off; None: it cannot schedule. skills: which ones runs have; None: none, as without a
+    sandbox.
+    steering: what is said to runs that work; None: nothing.
+    budget: what may still be spent; None: anything. former: whose threads it takes over, and which the caller retires.
     Raises ModelSetupError when a model's package is missing or the default model cannot be built, ToolSetupError for a
     tool of the config, GuardrailSetupError for a provider of guardrails.
     """
@@ -267,6 +271,8 @@ async def make_harness(
         await asyncio.to_thread(check_model, model)
     spooled = Spool(spool) if spool is not None and sandbox is not None else None
     given = (*tools, schedule_tool(scheduling, clock)) if scheduling is not None else tools
+    given = (*given, *memory_tools(remembering, clock)) if remembering is not None else given
+    guarding = load_guardrails(guardrails, approvals)
     loaded = await load_extras(extras or ExtraSettings(), given, sandbox, spooled, clock)
     parts = Parts(
         summarization=summarization,
@@ -282,17 +288,24 @@ async def make_harness(
         outside=loaded.outside,
         sandbox=sandbox,
         audit=audit if audit is not None else MemoryAuditLog(),
-        guarding=load_guardrails(guardrails, approvals),
+        guarding=guarding,
         spool=spooled,
         servers=servers,
         tool_search=tool_search or ToolSearchSettings(),
         subagents=subagents if subagents is not None and subagents.enabled else None,
+        skills=skills if sandbox is not None else None,
+        remembering=remembering,
+        steering=steering,
     )
     async with AsyncExitStack() as undo:  # a stop in mid-start too
         undo.push_async_callback(loaded.close)
-        checkpoints = await open_checkpoints(database)
-        undo.push_async_callback(checkpoints.close)
+        if former is not None:
+            checkpoints = former.checkpoints
+        else:
+            checkpoints = await open_checkpoints(database)
+            undo.push_async_callback(checkpoints.close)
         agents = Agents(models, parts, checkpoints.saver, definitions)
+        undo.push_async_callback(agents.close)
         await asyncio.to_thread(agents.warm_up)
         undo.pop_all()
     return HarnessRunner(agents, checkpoints, parts, loaded)

@@ -52,10 +52,9 @@ class Schedules(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scheduling:
-    """What the tool needs. timezone: the IANA name in which times are meant. shortest: between two times of one."""
+    """What the tool needs. shortest: between two times of one."""
 
     schedules: Schedules
-    timezone: str = "UTC"
     shortest: timedelta = timedelta(minutes=15)
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from harness.guardrails.approvals import RunApprovals
+from harness.skills.library import NO_SKILLS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from harness.context import RunContext
     from harness.ports import AnyRunEvent
     from harness.sandboxes import RunSandbox
+    from harness.skills.library import SkillView
 
 
 @dataclass(slots=True)
@@ -41,7 +43,8 @@ class Answering:
 class RunScope:
     """The graph's run-scoped context (`runtime.context`): who runs, and where, for middlewares and tools.
 
-    delegated: of a subagent. depth: 0 for the lead agent, 1 for its subagents.
+    delegated: of a subagent. depth: 0 for the lead agent, 1 for its subagents. skills: that it has. skill_limits: what
+    those that its lead agent follows leave of the tools, by their names.
     """
 
     ctx: RunContext
@@ -50,6 +53,8 @@ class RunScope:
     depth: int = 0
     approvals: RunApprovals = field(default_factory=RunApprovals)
     answering: Answering = field(default_factory=Answering)
+    skills: SkillView = NO_SKILLS
+    skill_limits: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
     def key(self, inner: str) -> str:
         """What is unique within this agent's thread, made unique within the run: subagents have keys of their own."""

@@ -14,6 +14,7 @@ import yaml
 from pydantic import Field, ValidationError
 
 from harness.config import Section
+from harness.skills.config import SkillName
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -26,25 +27,28 @@ SOUL_FILE, CONFIG_FILE = "SOUL.md", "config.yaml"
 
 
 class Features(Section):
-    """What the agent has of what the config switches on. sandbox: files and commands; mcp: the servers' tools."""
+    """What the agent has of what the config switches on. sandbox: files and commands; mcp: the servers' tools; memory:
+    it is told what is remembered, and can remember more."""
 
     sandbox: bool = True
     web: bool = True
     mcp: bool = True
     planning: bool = True
+    memory: bool = True
 
 
 class AgentSettings(Section):
     """An agent's config.yaml; all of it may be left out.
 
     model: where the chat has chosen none with /models. tool_groups: of `tools`; None: all. subagents: false: none; or
-    the types that it may use.
+    the types that it may use. skills: names of those that it has; None: all.
     """
 
     description: str = Field(default="", max_length=300)
     model: str | None = None
     tool_groups: tuple[str, ...] | None = None
     subagents: bool | tuple[str, ...] = True
+    skills: tuple[SkillName, ...] | None = None
     features: Features = Features()
 
 

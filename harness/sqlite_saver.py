@@ -155,4 +155,6 @@ def _connect(path: Path) -> sqlite3.Connection:
     connection.execute("PRAGMA journal_mode=WAL")
     # WAL with NORMAL survives any crash of the process; a power cut may cost the last commits, never the file.
     connection.execute("PRAGMA synchronous=NORMAL")
+    # What is deleted is overwritten: it shall not be found in the file any more.
+    connection.execute("PRAGMA secure_delete=ON")
     return connection

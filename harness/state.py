@@ -61,6 +61,9 @@ def reduce_promoted(state: Sequence[str], found: Sequence[str]) -> list[str]:
     return list(newest)[:MOST_PROMOTED][::-1]
 
 
+STEERED = "steered"
+"""The channel of the ids of what was said during a run and joined it; of the newest run with any."""
+
 TODOS = "todos"
 """The channel of the plan."""
 
@@ -76,3 +79,5 @@ class ThreadState(AgentState[Any]):
     messages: Required[Annotated[list[AnyMessage], DeltaChannel(reduce_messages, snapshot_frequency=SNAPSHOT_EVERY)]]
     promoted: NotRequired[Annotated[list[str], reduce_promoted]]
     todos: NotRequired[Annotated[list[dict[str, str]], newest_plan]]
+    told_memory: NotRequired[dict[str, Any]]
+    steered: NotRequired[list[str]]

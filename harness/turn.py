@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 from langchain_core.messages import AIMessage, AIMessageChunk
 
 from harness.agent import MODEL_NODE
+from harness.cleaned import clean_text
 from harness.events import ReasoningDelta, TextDelta, TextReset
 from harness.frames import VisibleStream
-from harness.messages import REASONING, THINK_CLOSE, THINK_OPEN, clean_text
+from harness.messages import REASONING, THINK_CLOSE, THINK_OPEN
 from harness.signals import ApprovalNeeded, CallDropped, CallEnded, CallStarted, Told
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 from typing import TYPE_CHECKING, Literal
-from zoneinfo import ZoneInfo
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
 from cronsim import CronSim, CronSimError
 
@@ -93,6 +93,26 @@ def repeated(expression: str, timezone: str, now: datetime, shortest: timedelta)
             break
         earlier = later
     return When("cron", spec, timezone)
+
+
+def zone_name(name: str) -> str | None:
+    """A time zone's name as this machine knows it, in any case, or that of the only one with this city; else None.
+
+    None as well for what people write as an offset: in Etc/GMT+8, which ends alike, the sign means the other side.
+    """
+    wanted, known = "_".join(name.split()).casefold(), sorted(available_timezones())
+    exact = [zone for zone in known if zone.casefold() == wanted]
+    found = exact or [zone for zone in known if zone.casefold().endswith(f"/{wanted}") and not zone.startswith("Etc/")]
+    return found[0] if len(found) == 1 else None
+
+
+def has_zone(name: str) -> bool:
+    """Whether this machine knows a time zone of exactly that name."""
+    try:
+        ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):  # OSError: a folder of zones, such as Europe
+        return False
+    return True
 
 
 def local(at: datetime, timezone: str) -> str:

@@ -61,6 +61,7 @@ def test_the_image_is_given_the_sources_only() -> None:
     packages = set(PROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"])
     assert allowed == packages | {
         "agents",
+        "skills",
         "pyproject.toml",
         "constraints.txt",
         "constraints-sandbox.txt",

@@ -40,8 +40,9 @@ def prompt_of(row: ApprovalRow) -> PromptRow:
 def asked(row: ApprovalRow, run: RunRow) -> OutboundMessage:
     """The open request."""
     texts, name = _about(run)
-    terms = texts.approval_terms.format(
-        coverage=texts.approval_coverage[row.coverage.partition(":")[0]].format(tool=row.tool),
+    kind = row.coverage.partition(":")[0]
+    terms = (texts.approval_exact_terms[kind] if row.is_exact else texts.approval_terms).format(
+        coverage="" if row.is_exact else texts.approval_coverage[kind].format(tool=row.tool),
         name=name,
         duration=texts.duration((row.expires_at - row.asked_at).total_seconds()),
         hash=row.args_hash[:HASH_SHOWN],
@@ -53,7 +54,8 @@ def asked(row: ApprovalRow, run: RunRow) -> OutboundMessage:
         return OutboundMessage(
             text=f"{text}\n\n{texts.approval_write_why}", buttons=(_buttons(row, texts, DENY),), final=True
         )
-    buttons = (_buttons(row, texts, ONCE, CHAT), _buttons(row, texts, DENY, WHY))
+    allowing = (ONCE,) if row.is_exact else (ONCE, CHAT)
+    buttons = (_buttons(row, texts, *allowing), _buttons(row, texts, DENY, WHY))
     return OutboundMessage(text=text, buttons=buttons, final=True)
 
 

@@ -2,7 +2,6 @@
 
 from bot.commands.line import Call, CommandLine, Press, meant_for_us, parse
 from bot.commands.make import make_commands
-from bot.commands.models import ModelChoice
 from bot.commands.table import Commands
 
-__all__ = ["Call", "CommandLine", "Commands", "ModelChoice", "Press", "make_commands", "meant_for_us", "parse"]
+__all__ = ["Call", "CommandLine", "Commands", "Press", "make_commands", "meant_for_us", "parse"]

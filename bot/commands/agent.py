@@ -22,7 +22,7 @@ def agent_commands(answers: Answers, agents: AgentChoices, clock: Clock) -> Choi
     choice = Choice(
         command="agent",
         kind=AGENT_PROMPT,
-        options={name: _told(description) for name, description in agents.descriptions.items()},
+        options=lambda: {name: _told(description) for name, description in agents.descriptions.items()},
         current=agents.agent_of,
         choose=conversations.set_agent,
         words=_words,

@@ -60,6 +60,9 @@ class ApprovalCommands:
         if not _may_decide(row, press):
             await self._answers.nothing(press.event_id, "button refused")
             return answers["not_yours"]
+        if option in (ONCE, CHAT) and row.admins_only and not press.is_admin:
+            await self._answers.nothing(press.event_id, "button refused")
+            return answers["admins"]
         if option == STOP:
             stop = conversation.stop_unit(StopReason.STOPPED)
             stopped = conversation.is_active(row.run_id) and conversation.stop_active(StopReason.STOPPED)
@@ -67,6 +70,8 @@ class ApprovalCommands:
             return answers["stop"] if stopped else press.texts.pressed["over"]
         if option == WHY and not press.at_home:
             option = DENY  # what they write next is heard in a conversation of their own
+        if option == CHAT and row.is_exact:
+            option = ONCE  # it has no such button
         done = await self._decide(conversation, row, option, press)
         return answers[option] if done else press.texts.pressed["over"]
 

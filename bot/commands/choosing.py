@@ -31,13 +31,13 @@ PROMPT_LIFE = timedelta(days=1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """command: its name without the slash. kind: of the prompt with the buttons. options: by name, how each is told.
-    current: what a conversation uses. choose: what a switch writes, of a conversation's key and a name. words: head,
-    line {name} {detail}, current, hint, switched {name}, unknown {name} {known}."""
+    """command: its name without the slash. kind: of the prompt with the buttons. options: those of now by name, how
+    each is told. current: what a conversation uses. choose: what a switch writes, of a conversation's key and a name.
+    words: head, line {name} {detail}, current, hint, switched {name}, unknown {name} {known}."""
 
     command: str
     kind: str
-    options: Mapping[str, Callable[[Texts], str]]
+    options: Callable[[], Mapping[str, Callable[[Texts], str]]]
     current: Callable[[ConversationRow], str]
     choose: Callable[[Connection, str, str], None]
     words: Callable[[Texts], Mapping[str, str]]
@@ -59,8 +59,8 @@ class ChoiceCommands:
             await self._answers.show(call, message, reason, also=prompt)
         elif not call.may_control:
             await self._answers.say(call, call.texts.not_allowed, "not allowed")
-        elif name not in choice.options:
-            known = ", ".join(f"`{option}`" for option in choice.options)
+        elif name not in choice.options():
+            known = ", ".join(f"`{option}`" for option in choice.options())
             await self._answers.say(call, words["unknown"].format(name=inline(name), known=known), reason)
         else:
             text = words["switched"].format(name=name)
@@ -73,15 +73,16 @@ class ChoiceCommands:
         """The list with its buttons, and the unit that makes the buttons wait for a press."""
         choice, words = self._choice, self._choice.words(texts)
         now, prompt_id = self._clock.now(), secrets.token_hex(8)
-        prompt = question(choice.kind, prompt_id, conversation, list(choice.options), now, life=PROMPT_LIFE)
+        options = choice.options()
+        prompt = question(choice.kind, prompt_id, conversation, list(options), now, life=PROMPT_LIFE)
         lines = [words["head"]]
-        for name, told in choice.options.items():
+        for name, told in options.items():
             detail = f" — {told(texts)}" if told(texts) else ""
             mark = words["current"] if name == current else ""
             lines.append(words["line"].format(name=name, detail=detail + mark))
         buttons = tuple(
             (Button(label=("● " if name == current else "") + name[:60], data=f"{prompt.id}:{index}"),)
-            for index, name in enumerate(choice.options)
+            for index, name in enumerate(options)
         )
         text = "\n".join(lines) + "\n\n" + words["hint"]
         return OutboundMessage(text=text, buttons=buttons, final=True), lambda tx: prompts.create(tx, prompt)
@@ -95,7 +96,7 @@ class ChoiceCommands:
             await self._answers.nothing(press.event_id, "not allowed")
             return press.texts.not_allowed
         choice, name = self._choice, _option(prompt, press.option)
-        if name not in choice.options:
+        if name not in choice.options():
             await self._answers.nothing(press.event_id, "expired")
             return press.texts.button_expired
         message, new_prompt = self._list(conversation.key, name, press.texts)

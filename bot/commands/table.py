@@ -6,7 +6,7 @@ import difflib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from bot.commands.group import Answers, ButtonKind, CommandGroup, CommandHandler
     from bot.commands.line import Call, Press
@@ -22,6 +22,10 @@ class Commands:
         for group in groups:
             self._commands.update(group.commands)
             self._buttons.update(group.buttons)
+
+    @property
+    def names(self) -> Collection[str]:
+        return self._commands.keys()
 
     def knows(self, name: str) -> bool:
         return name in self._commands

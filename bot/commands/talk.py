@@ -1,4 +1,4 @@
-"""/new, /stop, /status, /memory, /whoami and /help: a person's own conversation.
+"""/new, /stop, /status, /whoami and /help: a person's own conversation.
 
 In a DM everything for oneself; in a group /status, /help and /whoami for everybody, /stop for one's own runs, /new by
 `group_control`.
@@ -13,40 +13,37 @@ from bot.runs.endings import StopReason
 from bot.store import conversations
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from sqlalchemy import Connection
 
     from bot.commands.group import Answers, ButtonKind, CommandHandler
     from bot.commands.line import Call
     from bot.conversations.actor import Conversation
+    from bot.souls import AgentChoices
     from bot.status import StatusPage
-    from bot.store.rows import ConversationRow
     from bot.texts.catalogue import Texts
     from channels.base import Clock
 
 
 class TalkCommands:
-    """model_of, agent_of: what answers in a conversation."""
+    """agents: what answers in a conversation."""
 
     def __init__(
         self,
         answers: Answers,
         status: StatusPage,
-        model_of: Callable[[ConversationRow], str],
-        agent_of: Callable[[ConversationRow], str],
+        agents: AgentChoices,
         clock: Clock,
     ) -> None:
         self._answers = answers
         self._status = status
-        self._model_of = model_of
-        self._agent_of = agent_of
+        self._agents = agents
         self._clock = clock
         self.commands: Mapping[str, CommandHandler] = {
             "new": self._new,
             "stop": self._stop,
             "status": self._show_status,
-            "memory": self._memory,
             "whoami": self._whoami,
             "help": self._help,
         }
@@ -85,12 +82,9 @@ class TalkCommands:
 
     async def _show_status(self, conversation: Conversation, call: Call) -> None:
         row = await conversation.row(call.message)
-        model, agent = self._model_of(row), self._agent_of(row)
+        model, agent = self._agents.answering(row)
         text = await self._status.for_chat(conversation, row, model, call.texts, agent=agent, is_admin=call.is_admin)
         await self._answers.say(call, text, "/status")
-
-    async def _memory(self, conversation: Conversation, call: Call) -> None:
-        await self._answers.say(call, call.texts.memory_not_yet, "/memory")
 
     async def _whoami(self, conversation: Conversation, call: Call) -> None:
         text = call.texts.whoami.format(person=call.person, conversation=conversation.key)

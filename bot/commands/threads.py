@@ -1,4 +1,4 @@
-"""/threads: the threads of this conversation, newest first; a button, or its number, goes back to one."""
+"""/threads: the threads of this conversation, newest first; a button, or its number, goes to one, or deletes it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from channels.message import Button, OutboundMessage
 from harness.context import RUN_INPUT
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from sqlalchemy import Connection
 
@@ -29,13 +29,22 @@ if TYPE_CHECKING:
 
 THREAD = "thread"
 SHOWN = 8
+DELETE = "delete"
 
 
 class ThreadCommands:
-    """days: whose clock the dates are by."""
+    """days: whose clock the dates are by. ask_to_delete: asks whether a thread, with its title, is to be deleted."""
 
-    def __init__(self, answers: Answers, store: PatientStore, days: Days, clock: Clock) -> None:
+    def __init__(
+        self,
+        answers: Answers,
+        store: PatientStore,
+        days: Days,
+        clock: Clock,
+        ask_to_delete: Callable[[Conversation, Call, str, str], Awaitable[None]],
+    ) -> None:
         self._answers = answers
+        self._ask_to_delete = ask_to_delete
         self._store = store
         self._days = days
         self._clock = clock
@@ -48,9 +57,14 @@ class ThreadCommands:
         if not wanted:
             message, prompt = self._list(row, known, call.texts)
             return await self._answers.show(call, message, "/threads", also=lambda tx: prompts.create(tx, prompt))
+        first, _, rest = wanted.partition(" ")
+        deletes = first.casefold() == DELETE
+        wanted = rest.strip() if deletes else wanted
         number = int(wanted) if wanted.isdecimal() and len(wanted) < 4 else 0
         if not 1 <= number <= len(known):
             return await self._answers.say(call, call.texts.threads["unknown"], "/threads")
+        if deletes:
+            return await self._delete(conversation, call, known[number - 1])
         refusal = self._refusal(conversation, call.may_control, call.texts)
         if refusal is not None:
             return await self._answers.say(call, refusal, "/threads")
@@ -58,6 +72,11 @@ class ThreadCommands:
         text = call.texts.threads["resumed"].format(title=_title(thread, call.texts))
         await self._answers.say(call, text, "/threads", also=lambda tx: _resume(tx, row, thread.thread_id))
         conversation.forget_row()
+
+    async def _delete(self, conversation: Conversation, call: Call, thread: ThreadRow) -> None:
+        if not call.may_control:
+            return await self._answers.say(call, call.texts.not_allowed, "not allowed")
+        await self._ask_to_delete(conversation, call, thread.thread_id, _title(thread, call.texts))
 
     async def _open_to(self, conversation: Conversation, prompt: PromptRow, press: Press) -> bool:
         return press.may_control

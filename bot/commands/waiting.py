@@ -177,11 +177,21 @@ class WaitingCommands:
             return texts.retry_not_newest
         if last.speaker != person and not is_admin:
             return texts.retry_not_yours
+        if _is_deleted(last):
+            return texts.retry_lost
         try:
             await conversation.repeat(last, event_id)
         except (LookupError, ValidationError):  # pruned, or stored by another version
             return texts.retry_lost
         return None
+
+
+def _is_deleted(run: RunRow) -> bool:
+    """Its words are gone, at its person's wish."""
+    try:
+        return RUN_INPUT.validate_json(run.input).is_blank
+    except ValidationError:  # stored by another version: whoever answers it again finds that out
+        return False
 
 
 def _about(run: RunRow, since: datetime, now: datetime, texts: Texts) -> dict[str, str]:

@@ -17,13 +17,15 @@ from bot.conversations.openings import Openings, open_once
 from bot.conversations.policies import Backlog, Refusal, refusal
 from bot.conversations.queue import WaitingLine
 from bot.conversations.refusals import Refusals
-from bot.conversations.run_inputs import messages_of, run_again
+from bot.conversations.run_inputs import messages_of, run_again, zone_of
+from bot.conversations.steering import Steering
 from bot.conversations.turns import Spoken
 from bot.identity import owner_of
 from bot.runs.endings import StopReason
-from bot.store import conversations, inbox, prompts, runs
+from bot.store import conversations, inbox, memory_queue, prompts, runs
 from bot.texts import texts_for
 from channels.message import OutboundMessage
+from harness.context import RUN_INPUT
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
     from bot.approvals.desk import ApprovalDesk
     from bot.conversations.ports import ConversationPorts
     from bot.conversations.queue import Waiting
+    from bot.conversations.turns import Turn
     from bot.runs.active import ActiveRun
     from bot.store.rows import ConversationRow, RunRow
     from bot.texts.catalogue import Texts
@@ -64,6 +67,7 @@ class Conversation:
         self._refusals = Refusals(ports.responder)
         self.line = WaitingLine(ports.store, ports.delivery, ports.clock, ports.channel)
         self._openings = Openings(ports, self.line, self.row)
+        self._steering = Steering(ports, self.line, self.post)
         self.active: RunRow | None = None
         self.active_since: datetime | None = None
 
@@ -104,7 +108,7 @@ class Conversation:
             await self._dispatch(item)
             # While the first of them is about to begin it has no message, and those behind it must not stand above it.
             if not self._mailbox and not self.stopping:
-                await self.line.show(self.approvals.blocking(self.active))
+                await self.line.show(self.approvals.blocking(self.active), self.active)
         except Exception:
             # The one place that survives a bug: the event stays in the inbox (and is tried again at the next start),
             # the conversation goes on with the next one.
@@ -140,9 +144,9 @@ class Conversation:
         backlog = Backlog(
             working=self.busy,
             here=self._waiting,
-            here_limit=ports.queue_limit,
+            here_limit=ports.limits().queued_per_conversation,
             everywhere=ports.tally.total + ports.runs.waiting,
-            everywhere_limit=ports.queue_total,
+            everywhere_limit=ports.limits().queued_total,
         )
         why = refusal(spoken.rules.busy, backlog)
         if why is not None:
@@ -187,6 +191,7 @@ class Conversation:
         self.active, self.active_since = self.line.pop(), self._ports.clock.now()
         run = self._ports.runs.begin(self.active)
         run.changed = lambda: self.post(Task(_looked_at))
+        run.hear = lambda: self._steering.hear(run)
         try:
             if run.stop_reason is None:
                 await self._ports.runs.present(run)
@@ -240,12 +245,16 @@ class Conversation:
             if whose(waiting.row.speaker):
                 dropped += waiting.messages
                 await self.drop(waiting, sentence)
-        for turn in self._arrivals.take(whose):
-            dropped += 1
+        return dropped + await self.drop_arriving(sentence, lambda turn: whose(turn.person))
+
+    async def drop_arriving(self, sentence: Callable[[Texts], str], which: Callable[[Turn], bool]) -> int:
+        """drop for these turns that still arrive; returns how many."""
+        taken = self._arrivals.take(which)
+        for turn in taken:
             notice = OutboundMessage(text=sentence(texts_for(turn.language)), final=True)
             await self._openings.answer(turn, notice, "dropped")
         await self._open_complete()  # what was held back by them
-        return dropped
+        return len(taken)
 
     async def last_run(self) -> RunRow | None:
         """The run that ended last in the current thread."""
@@ -261,12 +270,35 @@ class Conversation:
         after a crash all of this happens again. Raises LookupError when what to go back to is not kept.
         """
         ports, known = self._ports, await self.stored()
-        model, agent = ports.agents.answering(known, ports.default_model)
+        heard = RUN_INPUT.validate_json(ended.input).steered
+        model, agent = ports.agents.answering(known)
         await ports.runs.rewind(ended)
-        run = run_again(ended, event_id, model=model, agent=agent, now=ports.clock.now(), epoch=ports.store.epoch)
-        await ports.store.write(lambda tx: open_once(tx, run))
+        off, now = known.skills_off if known is not None else (), ports.clock.now()
+        run = run_again(
+            *(ended, event_id),
+            model=model,
+            agent=agent,
+            timezone=zone_of(known, ports.timezone),
+            skills_off=off,
+            now=now,
+            epoch=ports.store.epoch,
+        )
+
+        def unit(tx: Connection) -> None:
+            open_once(tx, run)
+            if heard:  # the same words from now on, so that /undo finds both
+                runs.set_input(tx, ended.run_id, run.input)
+            memory_queue.drop_runs(tx, [ended.run_id])
+
+        await ports.store.write(unit)
         self.line.add(run)
         await self._start_next()
+
+    async def calls_skill(self, message: Message) -> bool:
+        """Whether a message calls one of the skills that can be used here, by its name behind a slash."""
+        ports, row = self._ports, await self.row(message)
+        agent = ports.agents.agent_of(row)
+        return bool(ports.skills.named(message.text, row.owner, agent, row.skills_off)[0])
 
     # The conversation's own record.
 

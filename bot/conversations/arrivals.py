@@ -64,7 +64,9 @@ class Arrivals:
         if turn.only_voice and not self._ports.runs.ears.work:
             return  # it will be told so, and what no run is given is not kept
         channel = self._ports.channel(turn.first.account)
-        thread_id = (await self._record(turn.first)).thread_id
+        record = await self._record(turn.first)
+        thread_id = record.thread_id
+        self._ports.owners.learn(thread_id, record.owner)
         folder = thread_folder(self._ports.data_dir, thread_id) / "uploads"
         allowance = self._ports.uploads.allowance(turn.person)
         taken: list[asyncio.Task[InputFile]] = []
@@ -85,9 +87,9 @@ class Arrivals:
         while self._turns and self._turns[0].complete:
             yield self._turns.popleft()
 
-    def take(self, whose: Callable[[str], bool]) -> list[Turn]:
-        """Take out what still arrives of these persons, and stop fetching it."""
-        taken = [turn for turn in self._turns if whose(turn.person)]
+    def take(self, which: Callable[[Turn], bool]) -> list[Turn]:
+        """Take out these of what still arrives, and stop fetching them."""
+        taken = [turn for turn in self._turns if which(turn)]
         for turn in taken:
             self._turns.remove(turn)
             if turn.arriving is not None:

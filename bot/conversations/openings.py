@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from bot.buttons import waiting_question
 from bot.conversations.policies import Moment, Move, decide
 from bot.conversations.run_inputs import can_join, joined_run, run_of
+from bot.conversations.steering import all_steer, as_steering, can_steer
 from bot.runs.endings import StopReason
 from bot.store import prompts, runs
 from bot.texts import texts_for
@@ -56,6 +57,7 @@ class Openings:
             stopping=running is not None and self._ports.runs.stopping(running.run_id),
             waiting=last is not None,
             joinable=last is not None and can_join(last.row, turn),
+            steerable=running is not None and self._is_heard(running, turn),
         )
         move = decide(turn.rules.busy, moment, turn.person, turn.is_admin)
         if move is Move.JOIN and last is not None:
@@ -63,10 +65,16 @@ class Openings:
         elif move in (Move.INTERRUPT, Move.ROLLBACK) and running is not None:
             await self._replace(running, turn, notice, _reason(move, own=running.speaker == turn.person))
         else:
-            await self._add(turn, notice, waits=move is Move.WAIT)
+            await self._add(turn, notice, waits=move is not Move.START, heard=move is Move.STEER)
 
-    async def _add(self, turn: Turn, notice: OutboundMessage | None, *, waits: bool) -> None:
+    def _is_heard(self, running: RunRow, turn: Turn) -> bool:
+        """Whether a run can hear the turn, at its next step. While it waits for a person it takes none."""
+        hears = self._ports.runs.hears(running.run_id) and all_steer(self._line, running, turn.person)
+        return hears and can_steer(running, turn)
+
+    async def _add(self, turn: Turn, notice: OutboundMessage | None, *, waits: bool, heard: bool = False) -> None:
         run = await self._run_of(turn)
+        run = as_steering(run) if heard else run
         questions = [waiting_question(run, run.created_at)] if waits else []
 
         def unit(tx: Connection) -> None:
@@ -96,15 +104,18 @@ class Openings:
 
     async def _run_of(self, turn: Turn) -> RunRow:
         ports, record = self._ports, await self._record(turn.first)
+        agent = ports.agents.agent_of(record)
         return run_of(
             turn,
             record,
-            model=ports.agents.model_of(record, ports.default_model),
-            agent=ports.agents.agent_of(record),
+            model=ports.agents.model_of(record),
+            agent=agent,
+            called=ports.skills.named(turn.text, record.owner, agent, record.skills_off),
             background=ports.background.take(record.key),
             data_dir=ports.data_dir,
             now=ports.clock.now(),
             epoch=ports.store.epoch,
+            timezone=ports.timezone,
         )
 
     async def _commit(self, turn: Turn, notice: OutboundMessage | None, unit: Callable[[Connection], object]) -> None:

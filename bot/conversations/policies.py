@@ -10,13 +10,14 @@ class Busy(StrEnum):
     """`conversations.busy`. QUEUE: it waits for its turn. COLLECT: what waits of one person is answered together.
 
     INTERRUPT: the running answer is stopped and the new one begins. ROLLBACK: and the stopped exchange is forgotten.
-    REJECT: it is refused.
+    REJECT: it is refused. STEER: the running answer hears it before its next step, if it is the same person's.
     """
 
     QUEUE = "queue"
     COLLECT = "collect"
     INTERRUPT = "interrupt"
     ROLLBACK = "rollback"
+    STEER = "steer"
     REJECT = "reject"
 
 
@@ -64,7 +65,7 @@ def refusal(busy: Busy, backlog: Backlog) -> Refusal | None:
 class Move(StrEnum):
     """What a complete turn does. START: at once. WAIT: at the end of the line. JOIN: the last that waits takes it in.
 
-    INTERRUPT, ROLLBACK: it ends the run that works, and is the next.
+    INTERRUPT, ROLLBACK: it ends the run that works, and is the next. STEER: it waits, and may be heard by that run.
     """
 
     START = "start"
@@ -72,19 +73,22 @@ class Move(StrEnum):
     JOIN = "join"
     INTERRUPT = "interrupt"
     ROLLBACK = "rollback"
+    STEER = "steer"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moment:
     """What a complete turn meets. running: the person whose run works, None without one. stopping: that run is ending.
 
-    waiting: something waits. joinable: the last that waits can answer this turn too.
+    waiting: something waits. joinable: the last that waits can answer this turn too. steerable: the run that works can
+    hear it.
     """
 
     running: str | None = None
     stopping: bool = False
     waiting: bool = False
     joinable: bool = False
+    steerable: bool = False
 
 
 def decide(busy: Busy, moment: Moment, person: str, is_admin: bool) -> Move:
@@ -102,4 +106,6 @@ def decide(busy: Busy, moment: Moment, person: str, is_admin: bool) -> Move:
             return Move.JOIN if moment.joinable else Move.WAIT
         if is_admin or person == moment.running:
             return Move.INTERRUPT if busy is Busy.INTERRUPT else Move.ROLLBACK
+    if busy is Busy.STEER and moment.steerable and not moment.stopping:
+        return Move.STEER
     return Move.WAIT

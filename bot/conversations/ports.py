@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from bot.conversations.queue import Tally
+from bot.owners import ThreadOwners
+from bot.skills import SkillDesk
 from bot.souls import AgentChoices
 
 if TYPE_CHECKING:
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
     from bot.patience import PatientStore
     from bot.respond import Responder
     from bot.runs.manager import RunManager
+    from bot.settings.sections import LimitSettings
     from bot.tasks import Tasks
     from bot.uploads import Uploads
     from channels.base import Channel, Clock
@@ -25,9 +28,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ConversationPorts:
-    """queue_limit: messages that may wait in one of them; queue_total: in all together.
-
-    with_text: given a thread's id and a file that came, the file with its text, where it has one.
+    """limits: as they are now. with_text: given a thread's id and a file that came, the file with its text, where it
+    has one. timezone: of conversations that have chosen none.
     """
 
     store: PatientStore
@@ -40,9 +42,10 @@ class ConversationPorts:
     clock: Clock
     tasks: Tasks
     data_dir: Path
-    default_model: str
-    queue_limit: int
-    queue_total: int
+    limits: Callable[[], LimitSettings]
     channel: Callable[[str], Channel | None]
     tally: Tally = field(default_factory=Tally)
     agents: AgentChoices = field(default_factory=AgentChoices)
+    owners: ThreadOwners = field(default_factory=ThreadOwners)
+    skills: SkillDesk = field(default_factory=SkillDesk)
+    timezone: str = "UTC"

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING
 from bot.approvals.shown import first
 from bot.buttons import waiting_buttons
 from bot.conversations.run_inputs import edited_run
+from bot.conversations.steering import steers
 from bot.store import inbox
 from bot.texts import texts_for
 from channels.message import OutboundMessage
-from harness.context import RUN_CONTEXT
+from harness.context import RUN_CONTEXT, RUN_INPUT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -34,11 +35,13 @@ SECONDS_PER_EDIT = 4.0
 
 @dataclass(slots=True, eq=False)
 class Waiting:
-    """A run that waits. messages: how many it will answer. shown: None when its message is to be brought up to date."""
+    """A run that waits. messages: how many it will answer. steers: another one may hear it. shown: None when its
+    message is to be brought up to date."""
 
     row: RunRow
     context: RunContext
     messages: int = 1
+    steers: bool = False
     reply: Reply | None = None
     shown: OutboundMessage | None = None
 
@@ -117,9 +120,9 @@ class WaitingLine:
                 return event_id, message, waiting.row
         return None
 
-    async def show(self, blocking: ApprovalRow | None = None) -> None:
+    async def show(self, blocking: ApprovalRow | None = None, running: RunRow | None = None) -> None:
         """Bring the messages of those that wait up to date. blocking: what the running answer waits for, for its
-        requester's decision.
+        requester's decision. running: the run of that answer.
 
         A new place is told at once to the next in line and to those who got a worse one. The others hear of it within
         the budget of their chat: until then they are told a worse place than they have, never a better one.
@@ -127,7 +130,7 @@ class WaitingLine:
         now = self._clock.monotonic()
         renumber, edits = now >= self._renumber_at, 0
         for place, waiting in enumerate(self, 1):
-            message = self._acknowledgement(waiting, place, blocking)
+            message = self._acknowledgement(waiting, place, blocking, running)
             at_once = place == 1 or renumber or blocking is not None
             if waiting.shown is None or (message != waiting.shown and self._may_edit(waiting, at_once)):
                 edits += waiting.shown is not None
@@ -135,9 +138,11 @@ class WaitingLine:
         if renumber and edits:
             self._renumber_at = now + edits * SECONDS_PER_EDIT
 
-    def _acknowledgement(self, waiting: Waiting, place: int, blocking: ApprovalRow | None) -> OutboundMessage:
+    def _acknowledgement(
+        self, waiting: Waiting, place: int, blocking: ApprovalRow | None, running: RunRow | None
+    ) -> OutboundMessage:
         if blocking is None or waiting.row.speaker != blocking.requester:
-            return acknowledgement(waiting, place)
+            return acknowledgement(waiting, place, heard=running is not None and steers(waiting, running))
         channel = self._channel(waiting.row.address.account)
         buttons = channel is not None and channel.capabilities.buttons
         decision = first(blocking, texts_for(waiting.context.locale), buttons=buttons)
@@ -158,12 +163,14 @@ class WaitingLine:
 
 
 def _waiting(row: RunRow, messages: int) -> Waiting:
-    return Waiting(row, RUN_CONTEXT.validate_json(row.context), messages)
+    return Waiting(row, RUN_CONTEXT.validate_json(row.context), messages, RUN_INPUT.validate_json(row.input).steers)
 
 
-def acknowledgement(waiting: Waiting, place: int) -> OutboundMessage:
-    """What the message of a waiting run shows; place: 1 is the next."""
+def acknowledgement(waiting: Waiting, place: int, *, heard: bool = False) -> OutboundMessage:
+    """What the message of a waiting run shows; place: 1 is the next. heard: the run that works is going to hear it."""
     texts = texts_for(waiting.context.locale)
+    if heard:
+        return OutboundMessage(status=texts.steering, buttons=waiting_buttons(waiting.row, texts))
     status = texts.queued_next if place == 1 else texts.queued.format(place=texts.ordinal(place))
     if waiting.messages > 1:
         status += texts.queued_together.format(count=waiting.messages)

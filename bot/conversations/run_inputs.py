@@ -7,12 +7,15 @@ import uuid
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from bot.commands.line import parse
 from bot.conversations.turns import joined
 from bot.identity import thread_folder
+from bot.skills import skill_name
 from bot.store.encoding import to_json
 from bot.store.rows import RunRow
 from channels.message import INBOUND_EVENT, Message
 from harness.context import RUN_CONTEXT, RUN_INPUT, RunContext, RunInput, Speaker, Voice
+from harness.when import has_zone
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,18 +36,24 @@ def run_of(
     data_dir: Path,
     now: datetime,
     epoch: int,
+    timezone: str = "UTC",
+    called: tuple[str, str] | None = None,
 ) -> RunRow:
-    """The pending run that answers a complete turn."""
+    """The pending run that answers a complete turn. called: a skill, "" for none, and what is asked of it; None: the
+    turn's text is what is asked. timezone: where the conversation has chosen none."""
     message, run_id = turn.first, uuid.uuid4().hex
     folder = thread_folder(data_dir, conversation.thread_id)
-    context = _context_of(turn, conversation, run_id, model=model, agent=agent, workspace=str(folder))
+    skill, text = called or ("", turn.text)
+    zone = zone_of(conversation, timezone)
+    context = _context_of(turn, conversation, run_id, model=model, agent=agent, workspace=str(folder), timezone=zone)
     run_input = RunInput(
         message_id=message_id(turn.ids[0]),
-        text=turn.text,
+        text=text,
         files=tuple(turn.files),
         quote=turn.quote,
         background=background,
         dictated=turn.dictated,
+        skill=skill,
     )
     return RunRow(
         run_id=run_id,
@@ -62,8 +71,14 @@ def run_of(
     )
 
 
+def zone_of(conversation: ConversationRow | None, otherwise: str) -> str:
+    """The time zone of a conversation. otherwise: where it has chosen none, or one that is not known any more."""
+    chosen = conversation.timezone if conversation is not None else None
+    return chosen if chosen and has_zone(chosen) else otherwise
+
+
 def _context_of(
-    turn: Turn, conversation: ConversationRow, run_id: str, *, model: str, agent: str, workspace: str
+    turn: Turn, conversation: ConversationRow, run_id: str, *, model: str, agent: str, workspace: str, timezone: str
 ) -> RunContext:
     message = turn.first
     return RunContext(
@@ -85,6 +100,8 @@ def _context_of(
         model=model,
         agent=agent,
         schedule=turn.schedule,
+        skills_off=conversation.skills_off,
+        timezone=timezone,
     )
 
 
@@ -95,9 +112,9 @@ def message_id(event_id: int) -> str:
 
 def can_join(row: RunRow, turn: Turn) -> bool:
     """Whether a run that waits can answer this turn too: the same person's, answered in the same place and language.
-    What a schedule began is answered by itself."""
+    What a schedule began is answered by itself, and so is what calls a skill, or seems to."""
     context = RUN_CONTEXT.validate_json(row.context)
-    if context.schedule or turn.schedule:
+    if context.schedule or turn.schedule or parse(turn.text) is not None or RUN_INPUT.validate_json(row.input).skill:
         return False
     told = (row.speaker, row.address, context.locale, context.speaker.is_admin)
     return told == (turn.person, turn.first.address, turn.language, turn.is_admin) and row.attempt == 0
@@ -117,13 +134,32 @@ def joined_run(row: RunRow, turn: Turn, background: tuple[str, ...]) -> RunRow:
     return replace(row, inbox_ids=(*row.inbox_ids, *turn.ids), input=to_json(RUN_INPUT, run_input))
 
 
-def run_again(run: RunRow, event_id: int, *, model: str, agent: str, now: datetime, epoch: int) -> RunRow:
-    """The pending run that answers what an ended one answered. event_id: of the event that asks for it.
+def run_again(
+    run: RunRow,
+    event_id: int,
+    *,
+    model: str,
+    agent: str,
+    timezone: str,
+    skills_off: tuple[str, ...] = (),
+    now: datetime,
+    epoch: int,
+) -> RunRow:
+    """The pending run that answers what an ended one answered. event_id: of the event that asks for it. timezone: of
+    the conversation.
 
     What nobody could listen to is listened to anew; what was understood is not paid for again.
     """
     run_id = uuid.uuid4().hex
-    context = replace(RUN_CONTEXT.validate_json(run.context), run_id=run_id, trace_id=run_id, model=model, agent=agent)
+    context = replace(
+        RUN_CONTEXT.validate_json(run.context),
+        run_id=run_id,
+        trace_id=run_id,
+        model=model,
+        agent=agent,
+        skills_off=skills_off,
+        timezone=timezone,
+    )
     return RunRow(
         run_id=run_id,
         thread_id=run.thread_id,
@@ -134,7 +170,7 @@ def run_again(run: RunRow, event_id: int, *, model: str, agent: str, now: dateti
         address=run.address,
         reply_to=run.reply_to,
         context=to_json(RUN_CONTEXT, context),
-        input=to_json(RUN_INPUT, asked_again(RUN_INPUT.validate_json(run.input))),
+        input=to_json(RUN_INPUT, asked_again(RUN_INPUT.validate_json(run.input).whole)),
         epoch=epoch,
         created_at=now,
     )
@@ -162,6 +198,14 @@ def edited_message(known: Message, new: Message) -> Message | None:
     return replace(known, text=new.text)
 
 
+def _said_anew(run_input: RunInput, text: str) -> RunInput:
+    """With another text, which goes on calling its skill only where it still begins with it."""
+    line = parse(text)
+    if not run_input.skill or line is None or skill_name(line.name) != run_input.skill:
+        return replace(run_input, text=text, skill="")
+    return replace(run_input, text=line.arguments or text)
+
+
 def edited_run(run: RunRow, known: Sequence[InboxRow], new: Message) -> tuple[RunRow, int, Message] | None:
     """A waiting run after an edit of one of its messages, that message's inbox row and its new state.
 
@@ -182,5 +226,5 @@ def edited_run(run: RunRow, known: Sequence[InboxRow], new: Message) -> tuple[Ru
         texts.append(message.text)
     if found is None:
         return None
-    run_input = replace(run_input, text=joined(texts))
+    run_input = _said_anew(run_input, joined(texts))
     return replace(run, input=to_json(RUN_INPUT, run_input)), *found

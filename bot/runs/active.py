@@ -11,10 +11,11 @@ from bot.runs.render import RunView
 from bot.runs.stream import StreamBridge
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
 
     from bot.delivery import Reply
     from bot.runs.endings import Ending, StopReason
+    from bot.settings.sections import LimitSettings
     from bot.store.approvals import ApprovalRow
     from bot.store.rows import RunRow
     from bot.texts.catalogue import Texts
@@ -28,9 +29,17 @@ class RunLimits:
     concurrent: int
     seconds: float
 
+    @classmethod
+    def of(cls, limits: LimitSettings) -> RunLimits:
+        return cls(limits.concurrent_runs, limits.run_seconds)
+
 
 def _nobody() -> None:
     """Nobody wants to know."""
+
+
+async def _nothing_said() -> None:
+    """Nothing waits to be heard."""
 
 
 @dataclass(slots=True)
@@ -38,7 +47,8 @@ class ActiveRun:
     """A run that this process works on. `view` is what /status reads. reply: None until it is opened.
 
     worked: seconds of its time that are used up; waiting for a person is not counted. asking: what it waits for a
-    person to decide; decided: something of that was. changed: told when `asking` is another.
+    person to decide; decided: something of that was. changed: told when `asking` is another. hear: takes in what was
+    said meanwhile, into `row`.
     """
 
     row: RunRow
@@ -55,3 +65,4 @@ class ActiveRun:
     asking: tuple[ApprovalRow, ...] = ()
     decided: asyncio.Event = field(default_factory=asyncio.Event)
     changed: Callable[[], None] = _nobody
+    hear: Callable[[], Awaitable[None]] = _nothing_said

@@ -16,7 +16,7 @@ from harness.context import RUN_CONTEXT, RUN_INPUT
 from harness.events import ApprovalRequested, Finished
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
 
     from bot.approvals.desk import ApprovalDesk
     from bot.budgets import Budgets
@@ -35,19 +35,22 @@ ATTEMPTS = 3
 
 
 class Driver:
-    """seconds: that a run may take altogether, without those that it waits."""
+    """harness: as soon as it is built; there may be another later. seconds: that a run may take altogether, without
+    those that it waits; those of now."""
 
     def __init__(
         self,
         store: PatientStore,
+        harness: Callable[[], Awaitable[Harness]],
         clock: Clock,
-        seconds: float,
+        seconds: Callable[[], float],
         presented: Presented,
         budgets: Budgets,
         approvals: ApprovalDesk,
         on_dead_letter: Callable[[RunRow], None],
     ) -> None:
         self._store = store
+        self._harness = harness
         self._clock = clock
         self._seconds = seconds
         self._presented = presented
@@ -55,18 +58,20 @@ class Driver:
         self._approvals = approvals
         self._on_dead_letter = on_dead_letter
 
-    async def drive(self, active: ActiveRun, harness: Harness) -> Ending | None:
-        """Start the run, or go on with it. None: it waits for a person, and that is recorded and asked."""
+    async def drive(self, active: ActiveRun) -> Ending | None:
+        """Start the run, or go on with it, as soon as there is an agent. None: it waits for a person, and that is
+        recorded and asked."""
+        await self._harness()  # waiting for it is no time of the run's, and its failure is no defect of the run's
         loop = asyncio.get_running_loop()
         began = loop.time()
         try:
-            async with asyncio.timeout(max(0.0, self._seconds - active.worked)) as limit:
-                return await self._work(active, harness)
+            async with asyncio.timeout(max(0.0, self._seconds() - active.worked)) as limit:
+                return await self._work(active)
         except StoreError:
             raise  # another process has the database, or it is closed: the run is not ours to end
         except Exception as error:  # a defect, of whatever kind, must not leave a conversation without an ending
             if isinstance(error, TimeoutError) and limit.expired():
-                return endings.timed_out(self._seconds, active.view, active.texts)
+                return endings.timed_out(self._seconds(), active.view, active.texts)
             return _broken(active, error)
         finally:
             active.worked += loop.time() - began
@@ -81,13 +86,13 @@ class Driver:
             return _broken(active, error)
         return None
 
-    async def _work(self, active: ActiveRun, harness: Harness) -> Ending | None:
+    async def _work(self, active: ActiveRun) -> Ending | None:
         if (
             active.row.attempt == 0
             and (refused := await self._budgets.refusal(payer_of(active.row), active.texts)) is not None
         ):
             return endings.refused(*refused)
-        head = await harness.head(active.row.thread_id)
+        head = await (await self._harness()).head(active.row.thread_id)
         now = self._clock.now()
         active.row = await self._store.write(lambda tx: runs.start(tx, active.row.run_id, head, now, self._store.epoch))
         active.context = RUN_CONTEXT.validate_json(active.row.context)  # its chat may have moved
@@ -98,6 +103,7 @@ class Driver:
         run_input = RUN_INPUT.validate_json(active.row.input)
         last: AnyRunEvent | None = None
         asked: list[ApprovalRequested] = []
+        harness = await self._harness()  # the one of now: what one is given back is in use from its first event on
         events = harness.run(active.context, run_input, attempt=active.row.attempt, next_seq=(seq or 0) + 1)
         async with aclosing(events):
             async for event in events:

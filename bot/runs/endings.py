@@ -12,7 +12,12 @@ from channels.message import OutboundMessage
 from harness.events import Failed, FailureKind, Finished, Outcome
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from sqlalchemy import Connection
+
     from bot.runs.render import RunView
+    from bot.store.rows import RunRow
     from bot.texts.catalogue import Texts
     from harness.events import Question
     from harness.ports import AnyRunEvent
@@ -32,6 +37,7 @@ class StopReason(StrEnum):
     ADMIN_ROLLBACK = "admin_rollback"
     RUN_NOW = "run_now"
     REVOKED = "revoked"
+    FORGOTTEN = "forgotten"
 
     @property
     def rewinds(self) -> bool:
@@ -49,6 +55,30 @@ class Ending:
     detail: str = ""
     retry: bool = False
     question: Question | None = None
+
+
+def _nothing(tx: Connection) -> None:
+    """Nothing else is written."""
+
+
+def _nobody() -> None:
+    """Nobody wants to know."""
+
+
+@dataclass(frozen=True, slots=True)
+class Aftermath:
+    """What else comes of a run's end. unit: written in the transaction that ends it. committed: called after that."""
+
+    unit: Callable[[Connection], object] = _nothing
+    committed: Callable[[], None] = _nobody
+
+
+NO_AFTERMATH = Aftermath()
+
+
+def no_aftermath(row: RunRow, ending: Ending, text: str) -> Aftermath:
+    """Nothing else comes of it."""
+    return NO_AFTERMATH
 
 
 def stopped(reason: StopReason, view: RunView, texts: Texts, *, forgotten: bool = True) -> Ending:

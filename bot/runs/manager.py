@@ -11,12 +11,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from bot.approvals.desk import ApprovalDesk
+from bot.owners import ThreadOwners
 from bot.runs import asking, endings
 from bot.runs.active import ActiveRun
 from bot.runs.driving import Driver
 from bot.runs.endings import Ending, StopReason
 from bot.runs.hearing import Ears
 from bot.runs.record import EventRecord
+from bot.runs.slots import Slots
 from bot.store import prompts, runs
 from bot.store.errors import StoreError
 from bot.store.rows import RunState
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
     from bot.meter import Meter
     from bot.patience import PatientStore
     from bot.runs.active import RunLimits
+    from bot.runs.endings import Aftermath
     from bot.runs.presented import Presented
     from bot.store.rows import RunRow
     from bot.voice.listener import Hearing
@@ -50,7 +53,8 @@ def _nobody(row: RunRow, text: str) -> None:
 
 class RunManager:
     """Runs of all conversations. harness: awaited by each run, so that channels may listen before it is imported.
-    on_answer: told, after the end was committed, of each run that has an answer."""
+    on_end: asked, before an end is committed, what else is to be written with it; text: what the agent said.
+    on_answer: told, after the end was committed, of each run that has an answer. owners: told of each run's thread."""
 
     def __init__(
         self,
@@ -65,7 +69,9 @@ class RunManager:
         budgets: Budgets,
         hearing: Hearing,
         on_dead_letter: Callable[[RunRow], None],
+        on_end: Callable[[RunRow, Ending, str], Aftermath] = endings.no_aftermath,
         on_answer: Callable[[RunRow, str], None] = _nobody,
+        owners: ThreadOwners | None = None,
     ) -> None:
         self._store = store
         self._delivery = delivery
@@ -73,19 +79,30 @@ class RunManager:
         self._clock = clock
         self._limits = limits
         self._presented = presented
+        self._on_end = on_end
         self._on_answer = on_answer
+        self._owners = owners or ThreadOwners()
         self._meter = meter
-        self._slots = asyncio.Semaphore(limits.concurrent)
+        self._slots = Slots(limits.concurrent)
         self._suspending = False
         self._waiting = 0
         self.active: dict[str, ActiveRun] = {}
         self.ears = Ears(store, hearing, budgets)
         self.approvals = ApprovalDesk(store, delivery, clock, self.active)
-        self._driver = Driver(store, clock, limits.seconds, presented, budgets, self.approvals, on_dead_letter)
+        self._driver = Driver(store, harness, clock, self._seconds, presented, budgets, self.approvals, on_dead_letter)
+
+    def limit(self, limits: RunLimits) -> None:
+        """From now on; runs that work go on, also more of them than there may be."""
+        self._limits = limits
+        self._slots.resize(limits.concurrent)
+
+    def _seconds(self) -> float:
+        return self._limits.seconds
 
     def begin(self, row: RunRow) -> ActiveRun:
         """Take a run up, at once: from here on it can be stopped. `execute` has to follow."""
         context = RUN_CONTEXT.validate_json(row.context)
+        self._owners.learn(context.thread_id, context.owner)
         texts, record = texts_for(context.locale), self._meter.open(row)
         active = ActiveRun(row, context, texts, self._clock.monotonic(), record=record)
         if self._suspending:
@@ -128,6 +145,11 @@ class RunManager:
         active.stop_reason = reason
         return True
 
+    def hears(self, run_id: str) -> bool:
+        """Whether it can take in what is said now: it neither ends nor waits for a person."""
+        active = self.active.get(run_id)
+        return active is not None and active.stop_reason is None and not active.asking
+
     def stopping(self, run_id: str) -> bool:
         """Whether it is about to end, or has ended and its conversation has not been told yet."""
         active = self.active.get(run_id)
@@ -149,7 +171,7 @@ class RunManager:
         harness = await self._harness()
         thread_id = payer.thread_id
         before = len(await harness.history(thread_id))
-        spent = await harness.compact(thread_id)
+        spent = await (await self._harness()).compact(thread_id)
         if spent is not None:
             await self._meter.charge(spent, payer)
         return before - len(await harness.history(thread_id))
@@ -204,9 +226,9 @@ class RunManager:
             while True:
                 await self._take_slot(active, reply)
                 try:
-                    ending = await self._driver.drive(active, await self._harness())
+                    ending = await self._driver.drive(active)
                 finally:
-                    self._slots.release()
+                    self._slots.give_back()
                 if ending is not None or (ending := await self._wait(active, reply)) is not None:
                     return ending
         finally:
@@ -223,13 +245,12 @@ class RunManager:
 
     async def _take_slot(self, active: ActiveRun, reply: Reply) -> None:
         """Wait for a slot, saying so when there is none."""
-        if not self._slots.locked():
-            await self._slots.acquire()
-            return
-        active.view.status = active.texts.no_slot.format(limit=self._limits.concurrent)
+        if self._slots.free:
+            return await self._slots.take()
+        active.view.status = active.texts.no_slot.format(limit=self._slots.limit)
         self._waiting += 1
         try:
-            await self._slots.acquire()
+            await self._slots.take()
         finally:
             self._waiting -= 1
         active.view.status = ""
@@ -265,7 +286,8 @@ class RunManager:
             active.row.conversation,
         )
         try:
-            await self._commit_end(active.row, ending, active.record)
+            aftermath = self._on_end(active.row, ending, active.view.text)
+            await self._commit_end(active.row, ending, active.record, aftermath)
         except StoreError:
             raise
         except Exception:
@@ -275,7 +297,9 @@ class RunManager:
         if ending.state in (RunState.SUCCESS, RunState.LIMITED):
             self._on_answer(active.row, active.view.text)
 
-    async def _commit_end(self, row: RunRow, ending: Ending, record: EventRecord) -> None:
+    async def _commit_end(
+        self, row: RunRow, ending: Ending, record: EventRecord, aftermath: Aftermath = endings.NO_AFTERMATH
+    ) -> None:
         now, asks = self._clock.now(), asking.of_ending(ending, row)
         message = replace(ending.message, buttons=asks.buttons)
         changes: list[Change] = []
@@ -288,8 +312,10 @@ class RunManager:
             self._delivery.finalize(tx, row.reply_key, row.address, row.reply_to, message)
             prompts.ensure(tx, asks.prompts(now))
             changes.extend(self.approvals.stop(tx, row, now))
+            aftermath.unit(tx)
 
         await self._store.write(unit)
+        aftermath.committed()
         self.approvals.show(changes)
         reply = self._delivery.finished(row.reply_key, row.address, row.reply_to, message)
         if message.files:

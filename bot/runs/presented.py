@@ -11,6 +11,7 @@ import os
 import shutil
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from bot.delivery.reply import Outcome
@@ -20,10 +21,11 @@ from bot.uploads import MEGABYTE, harmless_name
 from channels.message import OutboundFile
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterable
+    from collections.abc import AsyncIterator, Callable, Iterable, Mapping
     from pathlib import Path
 
     from bot.delivery import Reply
+    from bot.patience import PatientStore
     from bot.store import Store
     from bot.tasks import Tasks
     from bot.texts.catalogue import Texts
@@ -93,10 +95,30 @@ class Presented:
     ) -> AsyncIterator[OutboundFile]:
         """A PNG, drawn in a thread, as a file for the reply of that key, which has to be committed within the block.
         instead: to say where the platform does not take it."""
-        self._drawn.add(reply_key)
-        try:
+        async with self._held(reply_key):
             path = await asyncio.to_thread(self._keep, reply_key, name, draw)
             yield OutboundFile(path=path, name=name, mime_type="image/png", kind="image", instead=instead)
+
+    @asynccontextmanager
+    async def written(
+        self, reply_key: str, texts: Mapping[str, str], types: Mapping[str, str], *, instead: str
+    ) -> AsyncIterator[tuple[OutboundFile, ...]]:
+        """Texts, by the names of their files, as drawn. types: MIME types, by name. instead: said once."""
+        async with self._held(reply_key):
+            files = []
+            for name, text in texts.items():
+                draw = partial(text.encode, errors="replace")
+                path = await asyncio.to_thread(self._keep, reply_key, name, draw)
+                files.append(OutboundFile(path=path, name=name, mime_type=types[name], instead=instead))
+                instead = ""
+            yield tuple(files)
+
+    @asynccontextmanager
+    async def _held(self, reply_key: str) -> AsyncIterator[None]:
+        """Its files are kept although the store does not know of them yet."""
+        self._drawn.add(reply_key)
+        try:
+            yield
         finally:
             self._drawn.discard(reply_key)
 
@@ -111,7 +133,13 @@ class Presented:
             os.fsync(file.fileno())
         return folder / name
 
-    async def clear_left(self, store: Store) -> None:
+    async def remove(self, run_ids: Iterable[str]) -> None:
+        """The copies of these runs, whose answers are delivered or not wanted any more."""
+        there = await asyncio.to_thread(self._run_ids)
+        for run_id in there.intersection(run_ids):
+            await asyncio.to_thread(self._remove, run_id)
+
+    async def clear_left(self, store: Store | PatientStore) -> None:
         """Remove the copies of runs that have ended and whose answer is delivered. Raises StoreError."""
         there = await asyncio.to_thread(self._run_ids)  # before the store is asked: a run is known before its files
         drawn = set(self._drawn)  # of the others that are there the store knows

@@ -35,8 +35,7 @@ class ScheduleBook:
     async def create(self, ctx: RunContext, call: str, text: str, when: When) -> Schedule:
         """See the port."""
         now = self._store.clock.now()
-        first = when.next(now)
-        assert first is not None
+        first = when.next(now) or now  # it came while this was being made: it is due at once
 
         def unit(tx: Connection) -> ScheduleRow:
             made = schedules.load(tx, _id_of(ctx.run_id, call))
@@ -114,7 +113,7 @@ def scheduling(settings: Settings, book: ScheduleBook) -> Scheduling | None:
     if not settings.schedules.enabled:
         return None
     shortest = timedelta(minutes=settings.schedules.min_interval_minutes)
-    return Scheduling(schedules=book, timezone=settings.timezone, shortest=shortest)
+    return Scheduling(schedules=book, shortest=shortest)
 
 
 def _id_of(run_id: str, call: str) -> str:

@@ -75,7 +75,10 @@ class DueSchedules:
             log.info("%d schedule(s) end: the bot is not in %s any more", ended, chat_id(address))
 
     async def _begin(self, actor: Conversation, event_id: int, due: ScheduleDue) -> None:
-        """Show it now, whatever is running; the answer comes in its turn."""
+        """Show it now, whatever is running; the answer comes in its turn. One that was deleted while this was on its
+        way is neither shown nor asked."""
+        if await self._ports.store.read(lambda tx: schedules.load(tx, due.schedule_id)) is None:
+            return await self._ports.responder.settle([event_id], "deleted")
         shown = OutboundMessage(text=reminder(due, texts_for(due.language)), final=True)
         await self._ports.responder.tell(f"due:{event_id}", due.address, due.reply_to, shown)
         rules = self._book.policy(due.account).access

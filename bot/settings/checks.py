@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from bot.settings.budget_checks import check_budgets
 from bot.settings.identities import ACCOUNT_ID, ANYBODY
-from bot.settings.model_checks import CLASS_PATH, check_models, check_title, model_names
+from bot.settings.model_checks import CLASS_PATH, check_helpers, check_models, model_names
 from bot.settings.problems import Finding, did_you_mean
 from channels.registry import PLATFORMS, config_class
 from harness.subagents.config import INHERIT
@@ -36,7 +36,7 @@ def check_tree(values: Mapping[str, Any]) -> list[Finding]:
         _same_secrets,
         _strange_accounts,
         check_models,
-        check_title,
+        check_helpers,
         check_budgets,
         _tools,
         _subagents,

@@ -24,7 +24,10 @@ if TYPE_CHECKING:
     from bot.settings.problems import Path as TreePath
 
 _BUILT_IN = "built-in default"
-_RELATIVE_TO_FILE: tuple[TreePath, ...] = (("data_dir",), ("agents_dir",), ("network", "ca_file"))
+_RELATIVE_TO_FILE: tuple[TreePath, ...] = (
+    *(("data_dir",), ("agents_dir",), ("network", "ca_file")),
+    ("skills", "custom"),
+)
 
 
 @dataclass(slots=True)

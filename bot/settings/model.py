@@ -49,6 +49,8 @@ from harness.config import (
 )
 from harness.guardrails.config import GuardrailSettings
 from harness.mcp.config import McpServerSettings, ServerName, ToolSearchSettings
+from harness.memory.config import MemorySettings
+from harness.skills.config import SkillEvolutionSettings, SkillsSettings
 from harness.subagents.config import SubagentsSettings
 from harness.web.config import WebSettings
 from sandbox.config import SandboxSettings
@@ -131,9 +133,12 @@ class Settings(BaseSettings):
     tool_groups: tuple[str, ...] = ()
     mcp_servers: dict[ServerName, McpServerSettings] = Field(default={})
     tool_search: ToolSearchSettings = ToolSearchSettings()
+    skills: SkillsSettings = SkillsSettings()
+    skill_evolution: SkillEvolutionSettings = SkillEvolutionSettings()
     subagents: SubagentsSettings = SubagentsSettings()
     schedules: ScheduleSettings = ScheduleSettings()
     title: TitleSettings = TitleSettings()
+    memory: MemorySettings = MemorySettings()
     agents_dir: Path = Field(default=Path("agents"), validate_default=True)
     data: DataSettings = DataSettings()
 
@@ -195,6 +200,16 @@ class Settings(BaseSettings):
         if self.database.url is None:
             return str(self.data_dir / "checkpoints.db")
         return self.database.url.get_secret_value()
+
+    @property
+    def custom_skills(self) -> Path:
+        """The folder of this installation's own skills, which need not be there."""
+        return self.skills.custom or self.data_dir / "skills" / "custom"
+
+    @property
+    def memories_in_database(self) -> bool:
+        """Where memories are kept: in the database, else in files below data_dir."""
+        return self.memory.storage == "database" or (self.memory.storage == "auto" and self.database.url is not None)
 
     def access_for(self, account: str) -> AccessSettings:
         """The access rules of an account: its own where it has any, else the general ones, key by key."""

@@ -40,11 +40,14 @@ def check_models(values: Mapping[str, Any]) -> Iterator[Finding]:
         yield from _thinking(index, model)
 
 
-def check_title(values: Mapping[str, Any]) -> Iterator[Finding]:
-    section, known = values.get("title"), model_names(values)
-    model = section.get("model") if isinstance(section, dict) else None
-    if isinstance(model, str) and model and model not in known:
-        yield Finding(("title", "model"), "names no model", did_you_mean(model, known))
+def check_helpers(values: Mapping[str, Any]) -> Iterator[Finding]:
+    """The models that work beside the conversations: of titles, of memories, and the judge of skills."""
+    known = model_names(values)
+    for name in ("title", "memory", "skill_evolution"):
+        section = values.get(name)
+        model = section.get("model") if isinstance(section, dict) else None
+        if isinstance(model, str) and model and model not in known:
+            yield Finding((name, "model"), "names no model", did_you_mean(model, known))
 
 
 def _model_class(index: int, model: Mapping[str, Any]) -> Iterator[Finding]:

@@ -76,19 +76,12 @@ class ConversationSettings(Section):
     """busy: what a message does that arrives during a run. debounce_seconds: in which a person's further messages join
     the first one. group_*: how groups are held. agent: that answers where none was chosen."""
 
-    busy: Literal["queue", "collect", "interrupt", "rollback", "reject"] = "queue"
+    busy: Literal["queue", "collect", "steer", "interrupt", "rollback", "reject"] = "queue"
     debounce_seconds: float = Field(default=0, ge=0, le=60)
     group_scope: Literal["chat", "speaker"] = "chat"
     group_context: Literal["on", "off"] = "on"
     group_control: Literal["admins", "members"] = "admins"
     agent: str = "default"
-
-    @field_validator("busy", mode="before")
-    @classmethod
-    def _not_yet(cls, value: Any) -> Any:
-        if value == "steer":
-            raise ValueError("arrives with a later version; this one knows queue, collect, interrupt, rollback, reject")
-        return value
 
 
 class LimitSettings(Section):
@@ -151,6 +144,8 @@ class ScheduleSettings(Section):
 
 
 class DataSettings(Section):
-    """keep_days: how long the events of finished runs are kept."""
+    """keep_days: how long the events of finished runs are kept. keep_threads_days: after which a thread that nobody
+    used is deleted with its files; None: never."""
 
     keep_days: int = Field(default=30, gt=0)
+    keep_threads_days: int | None = Field(default=None, gt=0)

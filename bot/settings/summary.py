@@ -27,7 +27,8 @@ def describe(settings: Settings) -> str:
         f"data      {settings.data_dir} ({database})",
         *(f"model     {model.name} ({model.model or model.use})" for model in settings.models),
     ]
-    lines += [*_agents(settings), f"voice     {_voice(settings)}", f"web       {_web(settings)}", *_tools(settings)]
+    lines += [*_agents(settings), f"memory    {_memory(settings)}", f"voice     {_voice(settings)}"]
+    lines += [f"web       {_web(settings)}", *_tools(settings)]
     for account, channel in settings.channels.items():
         lines.append(f"account   {account} ({channel.type})")
         # The terminal's lists are empty for a reason: it is asked by nobody but the operator.
@@ -40,6 +41,15 @@ def _agents(settings: Settings) -> list[str]:
     """Those of the operator's own; Antler's goes without saying."""
     found = agents_of(settings).definitions.values()
     return [f"agent     {each.name} ({settings.agents_dir / each.name})" for each in found if each.name != DEFAULT]
+
+
+def _memory(settings: Settings) -> str:
+    memory = settings.memory
+    if not memory.enabled:
+        return "nothing is remembered beyond a thread"
+    where = "the database" if settings.memories_in_database else settings.data_dir / "users"
+    whose = "people and groups" if memory.groups else "people; groups have none"
+    return f"of {whose}, in {where}; {memory.model or settings.models[0].name} learns"
 
 
 def _voice(settings: Settings) -> str:

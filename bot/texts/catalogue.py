@@ -31,6 +31,8 @@ class Texts:
     queued_next: str
     queued: str  # {place}
     queued_together: str  # {count}
+    steering: str
+    steered: str
     ordinals: Mapping[str, str]  # {n}; by the last digit, "" for any other
 
     # How a run ended, beside or instead of an answer.
@@ -62,6 +64,7 @@ class Texts:
     approval_asks: str  # {name} {tool}
     approval_why: str  # {reason}
     approval_terms: str  # {coverage} {name} {duration} {hash}
+    approval_exact_terms: Mapping[str, str]  # {name} {duration} {hash}; keys: once, admins
     approval_coverage: Mapping[str, str]  # {tool}; keys: call, tool
     approval_write_why: str
     approval_decided: Mapping[str, str]  # {tool}; keys: bot.store.approvals.Decided
@@ -82,6 +85,7 @@ class Texts:
     reminder: str  # {text}
     reminder_for: str  # {name}
     reminder_late: str  # {time}
+    timezone: Mapping[str, str]
     reminders_head: str
     reminders_none: str
     reminders_line: str  # {number} {text} {time} {again} {whose}
@@ -160,6 +164,7 @@ class Texts:
     undo: Mapping[str, str]  # {text}; keys: done, nothing, busy, not_yours, lost
     compact: Mapping[str, str]  # {count}; keys: done, nothing, failed
     threads: Mapping[str, str]  # {number} {title} {date} {messages} {count}
+    forgetting: Mapping[str, str]  # {title} {count}; count_*: by bot.forgetting.told.KINDS
     usage: Mapping[str, str]  # {percent} {budget} {spent} {limit} {key}
     queue_nothing: str
     queue_running: str  # {text} {name} {age}
@@ -173,7 +178,10 @@ class Texts:
     models: Mapping[str, str]  # {name} {detail} {known}; keys: head, line, current, hint, switched, unknown
     agents: Mapping[str, str]  # as above
     models_thinks: str
-    memory_not_yet: str
+    skills: Mapping[str, str]  # {count} {name} {names} {detail} {place}; see bot/commands/skills.py
+    memory: Mapping[str, str]  # {number} {numbers} {text} {date} {count} {words}
+    memory_category: Mapping[str, str]  # keys: harness.memory.model.CATEGORIES
+    memory_summary: Mapping[str, str]  # keys: harness.memory.model.SUMMARIES
     whoami: str  # {person} {conversation} {chat}
     whoami_group: str  # {chat}
     button_expired: str

@@ -28,6 +28,8 @@ EN = Texts(
     queued_next="Queued, next in line",
     queued="Queued, {place} in line",
     queued_together=": {count} messages, answered together",
+    steering="↪ For the answer at work, which takes it in at its next step",
+    steered="↪ Passed on: the answer at work has taken it in.",
     ordinals={"1": "{n}st", "2": "{n}nd", "3": "{n}rd", "": "{n}th"},
     stopped_by={
         "stopped": "⏹ Stopped.",
@@ -38,6 +40,7 @@ EN = Texts(
         "admin_rollback": "⏹ Stopped, because an administrator wrote something new.",
         "run_now": "⏹ Stopped, because another message was put first.",
         "revoked": "⏹ Stopped: an administrator has taken back the access.",
+        "forgotten": "⏹ Stopped: what this belongs to is being deleted.",
     },
     forgotten=" I have forgotten this exchange.",
     not_forgotten=" I could not forget this exchange; the log says why.",
@@ -137,6 +140,12 @@ EN = Texts(
         "“For this chat” covers {coverage}. Only `{name}` or an administrator can decide. "
         "Without a decision in {duration} it counts as denied. (`{hash}`)"
     ),
+    approval_exact_terms={
+        "once": "It counts for exactly this. Only `{name}` or an administrator can decide. "
+        "Without a decision in {duration} it counts as denied. (`{hash}`)",
+        "admins": "It counts for exactly this, for everybody here, so only an administrator can allow it. "
+        "Without a decision in {duration} it counts as denied. (`{hash}`)",
+    },
     approval_coverage={"call": "exactly this call", "tool": "`{tool}` with any arguments"},
     approval_write_why="✍️ Write in your next message why not, or press Deny.",
     approval_decided={
@@ -161,6 +170,7 @@ EN = Texts(
         "why": "Write why in your next message.",
         "stop": "Stopped.",
         "not_yours": "Only the person who asked, or an administrator, can decide this.",
+        "admins": "Only an administrator can allow this.",
         "taken_back": "Taken back: I ask again.",
         "over": "That is over already.",
     },
@@ -176,6 +186,14 @@ EN = Texts(
     reminder="⏰ {text}",
     reminder_for=" ({name})",
     reminder_late="This was due at {time}.",
+    timezone={
+        "shown": (
+            "Times in this chat are those of {zone}, where it is {time}. "
+            "`/timezone Europe/Berlin` changes that, `/timezone default` takes the change back."
+        ),
+        "changed": "From now on times in this chat are those of {zone}, where it is {time}. What is scheduled stays.",
+        "unknown": "I know no time zone {name}. It is written like `/timezone {near}`.",
+    },
     reminders_head="**Scheduled in this chat:**",
     reminders_none="Nothing is scheduled in this chat. Ask me, such as: remind me tomorrow at 9 to call Ann.",
     reminders_line="{number}. {text} — {time}{again}{whose}",
@@ -300,16 +318,19 @@ EN = Texts(
         "stop": "Stop the current answer",
         "retry": "Answer the last message again",
         "undo": "Forget the last exchange",
-        "threads": "Threads of this conversation; /threads NUMBER goes back to one",
+        "threads": "Threads of this conversation; /threads NUMBER goes back to one, /threads delete NUMBER deletes it",
         "compact": "Make a summary of what is older in this thread",
         "usage": "Tokens and costs of this chat",
         "queue": "What runs and what waits; /queue clear drops yours",
+        "timezone": "Your time zone: /timezone Europe/Berlin",
         "reminders": "What is scheduled in this chat, and cancel it",
         "approvals": "What is allowed here without asking; /approvals clear takes yours back",
         "status": "Connection, model, thread and queue",
         "models": "List the models, or switch: /models [name]",
         "agent": "List the agents, or switch: /agent [name]",
-        "memory": "What I remember about you (not in this version yet)",
+        "skills": "Skills; /skills off NAME, /skills on NAME; /NAME REQUEST uses one at once",
+        "memory": "What I remember: show, search, forget, edit, add, export, off, on",
+        "forget": "/forget me deletes what I keep of you",
         "whoami": "Your id, for the config",
         "help": "What I can do",
     },
@@ -355,10 +376,54 @@ EN = Texts(
         "line": "{number}. `{title}` — {date}{messages}",
         "messages": ", {count} message(s)",
         "here": " ← now",
-        "hint": "Go back to one with its button or `/threads NUMBER`; /new starts another.",
+        "hint": "Go back to one with its button or `/threads NUMBER`; `/threads delete NUMBER` deletes one; /new starts another.",
         "resumed": "🧵 We go on in `{title}`.",
         "unknown": "There is no thread of that number. /threads lists them.",
         "busy": "Something is still being answered here. /stop it first, or wait for its end.",
+    },
+    forgetting={
+        "usage": "`/forget me`, in a private chat with me, deletes what I keep of you. I show what that is and ask first.",
+        "where": (
+            "Write `/forget me` to me in a private chat: there I show what will be deleted, and ask. It also covers "
+            "what you said in groups."
+        ),
+        "ask": (
+            "**Shall I delete everything that I keep of you?** This cannot be undone.\n\n"
+            "What goes:\n"
+            "- what I remember about you, and your own skills\n"
+            "- all threads of our private chats, with their history and files\n"
+            "- the texts of your messages and of my answers that I still store, in groups too\n"
+            "- what groups remember by your word\n"
+            "- your reminders, and what you allowed me without asking\n\n"
+            "What stays:\n"
+            "- your access, so that you can go on writing (an administrator takes it away with `/access revoke`)\n"
+            "- numbers without words: how much was used\n"
+            "- the audit log of commands that were run\n"
+            "- what the platform itself keeps of this chat\n\n"
+            "In groups, a thread that goes on still knows what you said there, and keeps its files, until somebody "
+            "types /new."
+        ),
+        "ask_thread": (
+            "**Shall I delete the thread `{title}`?** Its history and its files go for good. What I remember of it "
+            "beyond the thread stays (/memory)."
+        ),
+        "button_delete": "Delete",
+        "button_cancel": "Cancel",
+        "kept": "Nothing was deleted.",
+        "dropped": "⏹ Not answered: what it belongs to is being deleted.",
+        "under_way": "🗑 I am deleting it…",
+        "again": "🗑 Not everything could be deleted yet. I go on trying and tell you here when it is done.",
+        "thread_done": "🗑 The thread is deleted, with its history and its files.",
+        "done": "🗑 **I have forgotten you.** Deleted were:",
+        "nothing": "🗑 **I have forgotten you.** There was nothing of yours left to delete.",
+        "count_threads": "- {count} thread(s) with their history and files",
+        "count_messages": "- the texts of {count} message(s)",
+        "count_reminders": "- {count} reminder(s)",
+        "count_facts": "- {count} thing(s) that I remembered",
+        "stays": (
+            "Your access, numbers without words, and the audit log stay. A group's running thread knows what you said "
+            "there until somebody types /new in it."
+        ),
     },
     usage={
         "title": "**What was used**",
@@ -402,7 +467,104 @@ EN = Texts(
         "unknown": "There is no agent `{name}`. Known: {known}.",
     },
     models_thinks=" · thinks first",
-    memory_not_yet="Memory is not part of this version yet: nothing is remembered beyond the current thread.",
+    skills={
+        "head": "**Skills** ({count} on)",
+        "line": "- `{name}` — {detail}{place}",
+        "line_off": "- `{name}` — off in this conversation",
+        "line_disabled": "- `{name}` — off for everybody, by the config",
+        "line_waiting": "- `{name}` — waits for an administrator",
+        "waiting_ask": "`{name}` is off until an administrator agrees to what it holds:\n{reasons}\nTo turn it on exactly as it is: `/skills on {name} {digest}`",
+        "waiting_not_yours": "An administrator has to turn `{name}` on.",
+        "turned_on": "`{name}` is on, as it is now. Should it change, it waits again.",
+        "mark": " · {place}",
+        "none": "There are no skills here.",
+        "none_at_all": "Skills are turned off in the config.",
+        "no_sandbox": "There are no skills here: I read them in my sandbox, and there is none. /status says why.",
+        "hint": "`/name request` uses one at once; I also choose them by myself. `/skills name` tells more, `/skills off name` and `/skills on name` switch one in this conversation.",
+        "problems": "⚠️ Not right:",
+        "more": "… and {count} more",
+        "switched_on": "On again in this conversation: {names}.",
+        "switched_off": "Off in this conversation: {names}.",
+        "unknown": "There is no skill `{name}` here.",
+        "disabled": "`{name}` is turned off for everybody, by `skills.disabled` in the config.",
+        "place": "From: {place}",
+        "public": "Antler",
+        "custom": "this installation",
+        "mine": "this chat's own",
+        "state": "Here: {state}",
+        "on": "on",
+        "off": "off",
+        "disabled_state": "off for everybody, by the config",
+        "version": "Version: {version}",
+        "author": "Author: {author}",
+        "license": "License: {license}",
+        "tools": "Tools while it is followed: {tools}",
+    },
+    memory={
+        "head": "**What I remember about you**",
+        "head_group": "**What I remember of this group**",
+        "empty": "I remember nothing about you yet. I learn from what you tell me, or with `/memory add TEXT`.",
+        "empty_group": "I remember nothing of this group yet. I learn from what is said to me here.",
+        "line": "{number}. {text}",
+        "until": " (until {date})",
+        "more": "… and {count} more: `/memory search WORDS` finds them, `/memory export` has all.",
+        "hint": (
+            "`/memory forget NUMBER` · `/memory edit NUMBER TEXT` · `/memory add TEXT` · `/memory search WORDS` · "
+            "`/memory export` · `/memory off` · `/memory forget all`"
+        ),
+        "is_off": "It is off: I learn nothing new and do not use it. `/memory on` turns it on.",
+        "found": "**What I remember of {words}**",
+        "found_none": "I remember nothing of {words}.",
+        "usage": (
+            "`/memory` shows what I remember. `/memory search WORDS`, `/memory forget NUMBER` (or several), "
+            "`/memory forget all`, `/memory edit NUMBER TEXT`, `/memory add TEXT`, `/memory export`, `/memory off`, "
+            "`/memory on`."
+        ),
+        "unknown_number": "There is no number {number} in the list. `/memory` shows it.",
+        "gone": "That is forgotten already. `/memory` shows what is left.",
+        "forgotten": (
+            "Forgotten: {numbers}. What was said just before and I had not learnt from yet is not learnt any more either."
+        ),
+        "ask_all": "Forget everything that I remember about you (facts: {count}, and the summaries)?",
+        "ask_all_group": "Forget everything that I remember of this group (facts: {count}, and the summaries)?",
+        "button_forget": "Forget everything",
+        "button_keep": "Keep it",
+        "all_gone": (
+            "Everything is forgotten (facts: {count}), and what was still to be learnt. This thread goes on as it was; "
+            "`/new` begins one that knows nothing of it."
+        ),
+        "stays": "Everything stays as it was.",
+        "edited": "Number {number} says now: {text}",
+        "added": "I remember: {text}",
+        "secret": "That looks like a password, a key or another secret. Those are never remembered.",
+        "not_kept": "I cannot remember that: it is too long or empty, reads like an order to me, or the memory is full.",
+        "off": (
+            "Memory is off here: from now on I learn nothing, and I do not use what I know. That stays; "
+            "`/memory forget all` deletes it, `/memory on` turns it on again."
+        ),
+        "on": "Memory is on here.",
+        "add_while_off": "Memory is off here. `/memory on` turns it on.",
+        "exported": "What I remember, to read (Markdown) and for programs (JSON).",
+        "disabled": "Memory is switched off here by whoever runs me: nothing is remembered beyond a thread.",
+        "disabled_group": "Groups have no memory here: nothing is remembered beyond a thread.",
+        "unavailable": "⚠️ I cannot get at the memory right now. Nothing was changed; please try again later.",
+    },
+    memory_category={
+        "preference": "Preferences",
+        "knowledge": "Knowledge",
+        "context": "Circumstances",
+        "behavior": "Habits",
+        "goal": "Goals",
+        "correction": "Corrections",
+    },
+    memory_summary={
+        "user.workContext": "Work",
+        "user.personalContext": "Personal",
+        "user.topOfMind": "These days",
+        "history.recentMonths": "The last months",
+        "history.earlierContext": "Before that",
+        "history.longTermBackground": "Background",
+    },
     whoami="You are `{person}`\nThis conversation is `{conversation}`",
     whoami_group="\nThis chat is `{chat}` (for `access.groups.allow`)",
     button_expired="This button is no longer valid.",

@@ -28,6 +28,8 @@ ZH = Texts(
     queued_next="已排队，下一个就是它",
     queued="已排队，排在{place}",
     queued_together="：{count} 条消息将一起回答",
+    steering="↪ 将转给正在进行的回答，在它的下一步生效",
+    steered="↪ 已转达：正在进行的回答已采纳这条消息。",
     ordinals={"1": "第 {n} 位", "2": "第 {n} 位", "3": "第 {n} 位", "": "第 {n} 位"},
     stopped_by={
         "stopped": "⏹ 已停止。",
@@ -38,6 +40,7 @@ ZH = Texts(
         "admin_rollback": "⏹ 已停止，因为管理员发了新消息。",
         "run_now": "⏹ 已停止，因为另一条消息被提前了。",
         "revoked": "⏹ 已停止：管理员收回了使用权限。",
+        "forgotten": "⏹ 已停止：相关内容正在被删除。",
     },
     forgotten="这次问答我已忘记。",
     not_forgotten="这次问答未能忘记，原因见日志。",
@@ -123,6 +126,10 @@ ZH = Texts(
     approval_terms=(
         "“本会话允许”的范围：{coverage}。只有 `{name}` 或管理员可以决定。{duration}内没有决定即视为拒绝。（`{hash}`）"
     ),
+    approval_exact_terms={
+        "once": "仅对这一内容有效。只有 `{name}` 或管理员可以决定。{duration}内没有决定即视为拒绝。（`{hash}`）",
+        "admins": "仅对这一内容有效，但影响这里的所有人，因此只有管理员可以允许。{duration}内没有决定即视为拒绝。（`{hash}`）",
+    },
     approval_coverage={"call": "内容完全相同的调用", "tool": "`{tool}` 的任何参数"},
     approval_write_why="✍️ 请在下一条消息里写明拒绝原因，或直接按“拒绝”。",
     approval_decided={
@@ -147,6 +154,7 @@ ZH = Texts(
         "why": "请在下一条消息里写明原因。",
         "stop": "已停止。",
         "not_yours": "只有提问者本人或管理员可以决定。",
+        "admins": "只有管理员可以允许。",
         "taken_back": "已收回，今后会再次询问。",
         "over": "这已经结束了。",
     },
@@ -162,6 +170,14 @@ ZH = Texts(
     reminder="⏰ {text}",
     reminder_for="（{name}）",
     reminder_late="原定时间：{time}。",
+    timezone={
+        "shown": (
+            "本会话的时间按 {zone} 计算，那里现在是 {time}。"
+            "`/timezone Asia/Shanghai` 可以更改，`/timezone default` 恢复默认。"
+        ),
+        "changed": "今后本会话的时间按 {zone} 计算，那里现在是 {time}。已有的计划不变。",
+        "unknown": "我不认识时区 {name}。写法如 `/timezone {near}`。",
+    },
     reminders_head="**本会话中的计划：**",
     reminders_none="本会话中没有计划。可以对我说：明天九点提醒我给小安打电话。",
     reminders_line="{number}. {text} — {time}{again}{whose}",
@@ -271,16 +287,19 @@ ZH = Texts(
         "stop": "停止当前回答",
         "retry": "重新回答上一条消息",
         "undo": "忘记上一次问答",
-        "threads": "本会话的各个对话；/threads 编号 回到某个对话",
+        "threads": "本会话的各个对话；/threads 编号 回到某个对话，/threads delete 编号 删除它",
         "compact": "把本对话较早的内容变成摘要",
         "usage": "本会话的token 用量与费用",
         "queue": "正在回答和排队的消息；/queue clear 丢弃你的",
+        "timezone": "时区：/timezone Asia/Shanghai",
         "reminders": "本会话中的计划，可在此取消",
         "approvals": "这里无需询问即可执行的操作；/approvals clear 收回你的授权",
         "status": "连接、模型、对话和队列",
         "models": "列出或切换模型：/models [名称]",
         "agent": "列出助手或切换：/agent [名称]",
-        "memory": "我记住的关于你的内容（此版本尚无）",
+        "skills": "技能；/skills off 名称、/skills on 名称；/名称 请求 立即使用",
+        "memory": "我记住的内容：查看、搜索、忘记、修改、添加、导出、off、on",
+        "forget": "/forget me 删除我保存的关于你的内容",
         "whoami": "你的 id，用于配置",
         "help": "我能做什么",
     },
@@ -326,10 +345,46 @@ ZH = Texts(
         "line": "{number}. `{title}` — {date}{messages}",
         "messages": "，{count} 条消息",
         "here": " ← 当前",
-        "hint": "用按钮或 `/threads 编号` 回到某个对话；/new 开始新对话。",
+        "hint": "用按钮或 `/threads 编号` 回到某个对话；`/threads delete 编号` 删除一个；/new 开始新对话。",
         "resumed": "🧵 我们接着 `{title}` 继续。",
         "unknown": "没有这个编号的对话。/threads 可列出全部。",
         "busy": "这里还有回答正在进行。请先用 /stop 停止，或等它结束。",
+    },
+    forgetting={
+        "usage": "在与我的私聊中发送 `/forget me`，我会删除所保存的关于你的内容；删除前会列出内容并请你确认。",
+        "where": "请在与我的私聊中发送 `/forget me`：我会在那里列出将要删除的内容并请你确认，也包括你在群里说过的话。",
+        "ask": (
+            "**要删除我保存的关于你的一切吗？** 此操作无法撤销。\n\n"
+            "将删除：\n"
+            "- 我记住的关于你的事，以及你自己的技能\n"
+            "- 我们私聊的所有对话，连同历史和文件\n"
+            "- 我仍保存的你的消息和我的回答的文字，包括群里的\n"
+            "- 各群根据你的话记住的内容\n"
+            "- 你的提醒，以及你允许我免询问做的事\n\n"
+            "将保留：\n"
+            "- 你的使用权限，以便你继续使用（管理员可用 `/access revoke` 收回）\n"
+            "- 不含文字的用量数字\n"
+            "- 已运行命令的审计日志\n"
+            "- 平台自身保存的聊天记录\n\n"
+            "在群里，正在进行的对话仍知道你说过的话，并保留其文件，直到有人发送 /new。"
+        ),
+        "ask_thread": (
+            "**要删除对话 `{title}` 吗？** 其历史和文件将被永久删除。我在对话之外记住的内容会保留（/memory）。"
+        ),
+        "button_delete": "删除",
+        "button_cancel": "取消",
+        "kept": "没有删除任何内容。",
+        "dropped": "⏹ 未回答：相关内容正在被删除。",
+        "under_way": "🗑 正在删除…",
+        "again": "🗑 还有内容暂时无法删除。我会继续尝试，完成后在这里告诉你。",
+        "thread_done": "🗑 该对话已删除，连同历史和文件。",
+        "done": "🗑 **我已忘记你。** 已删除：",
+        "nothing": "🗑 **我已忘记你。** 没有更多属于你的内容可删除。",
+        "count_threads": "- {count} 个对话，连同历史和文件",
+        "count_messages": "- {count} 条消息的文字",
+        "count_reminders": "- {count} 个提醒",
+        "count_facts": "- {count} 条记忆",
+        "stays": "你的使用权限、不含文字的数字和审计日志会保留。群里正在进行的对话仍知道你说过的话，直到有人在其中发送 /new。",
     },
     usage={
         "title": "**用量**",
@@ -373,7 +428,98 @@ ZH = Texts(
         "unknown": "没有助手 `{name}`。可用：{known}。",
     },
     models_thinks=" · 先思考后回答",
-    memory_not_yet="这个版本还没有记忆功能：除当前对话外，我不会记住任何内容。",
+    skills={
+        "head": "**技能**（已启用 {count} 个）",
+        "line": "- `{name}` — {detail}{place}",
+        "line_off": "- `{name}` — 在本会话中已停用",
+        "line_disabled": "- `{name}` — 已在配置中对所有人停用",
+        "line_waiting": "- `{name}` — 等待管理员启用",
+        "waiting_ask": "`{name}` 处于停用状态，需管理员同意其内容：\n{reasons}\n若要按现状启用：`/skills on {name} {digest}`",
+        "waiting_not_yours": "`{name}` 需由管理员启用。",
+        "turned_on": "`{name}` 已按现状启用。若内容变动，将再次等待。",
+        "mark": " · {place}",
+        "none": "这里没有技能。",
+        "none_at_all": "技能已在配置中关闭。",
+        "no_sandbox": "这里没有技能：我在沙箱中读取技能，而现在没有沙箱。/status 会说明原因。",
+        "hint": "`/名称 请求` 立即使用一个技能；我也会自行选用。`/skills 名称` 查看详情，`/skills off 名称` 和 `/skills on 名称` 在本会话中停用或启用。",
+        "problems": "⚠️ 有问题：",
+        "more": "……另有 {count} 项",
+        "switched_on": "已在本会话中重新启用：{names}。",
+        "switched_off": "已在本会话中停用：{names}。",
+        "unknown": "这里没有名为 `{name}` 的技能。",
+        "disabled": "`{name}` 已由配置中的 `skills.disabled` 对所有人停用。",
+        "place": "来源：{place}",
+        "public": "Antler 自带",
+        "custom": "本系统安装的",
+        "mine": "本会话自己的",
+        "state": "在这里：{state}",
+        "on": "已启用",
+        "off": "已停用",
+        "disabled_state": "已在配置中对所有人停用",
+        "version": "版本：{version}",
+        "author": "作者：{author}",
+        "license": "许可：{license}",
+        "tools": "使用期间可用的工具：{tools}",
+    },
+    memory={
+        "head": "**我记住的关于你的内容**",
+        "head_group": "**我记住的关于本群的内容**",
+        "empty": "我还没有记住关于你的任何内容。我会从你的话中学习，你也可以用 `/memory add 内容`。",
+        "empty_group": "我还没有记住关于本群的任何内容。我会从这里对我说的话中学习。",
+        "line": "{number}. {text}",
+        "until": "（至 {date}）",
+        "more": "……还有 {count} 条：`/memory search 关键词` 可以查找，`/memory export` 包含全部。",
+        "hint": (
+            "`/memory forget 编号` · `/memory edit 编号 内容` · `/memory add 内容` · `/memory search 关键词` · "
+            "`/memory export` · `/memory off` · `/memory forget all`"
+        ),
+        "is_off": "记忆已关闭：我不学习新内容，也不使用它。`/memory on` 重新打开。",
+        "found": "**我记住的与 {words} 有关的内容**",
+        "found_none": "我没有记住与 {words} 有关的内容。",
+        "usage": (
+            "`/memory` 显示我记住的内容。`/memory search 关键词`、`/memory forget 编号`（可多个）、`/memory forget all`、"
+            "`/memory edit 编号 内容`、`/memory add 内容`、`/memory export`、`/memory off`、`/memory on`。"
+        ),
+        "unknown_number": "列表中没有编号 {number}。用 `/memory` 查看列表。",
+        "gone": "这条已经忘记了。用 `/memory` 查看剩下的内容。",
+        "forgotten": "已忘记：{numbers}。刚才说过、我还没来得及学习的内容也不会再学习。",
+        "ask_all": "要忘记我记住的关于你的全部内容（{count} 条事实和摘要）吗？",
+        "ask_all_group": "要忘记我记住的关于本群的全部内容（{count} 条事实和摘要）吗？",
+        "button_forget": "全部忘记",
+        "button_keep": "保留",
+        "all_gone": "全部已忘记：{count} 条事实，以及还未学习的内容。当前对话照常继续；用 `/new` 开始一个对此一无所知的对话。",
+        "stays": "一切保持不变。",
+        "edited": "编号 {number} 现在是：{text}",
+        "added": "我记住了：{text}",
+        "secret": "这看起来像密码、密钥或其他机密，我从不记住这些。",
+        "not_kept": "我无法记住这条内容：太长或为空，像是对我的命令，或者记忆已满。",
+        "off": (
+            "这里的记忆已关闭：从现在起我不再学习，也不使用已知的内容。这些内容仍然保留；"
+            "`/memory forget all` 删除，`/memory on` 重新打开。"
+        ),
+        "on": "这里的记忆已打开。",
+        "add_while_off": "这里的记忆已关闭。`/memory on` 重新打开。",
+        "exported": "我记住的内容：供阅读（Markdown）和供程序使用（JSON）。",
+        "disabled": "运行我的人在这里关闭了记忆：除当前对话外，什么都不会记住。",
+        "disabled_group": "群在这里没有记忆：除当前对话外，什么都不会记住。",
+        "unavailable": "⚠️ 现在无法读取记忆，什么都没有改变，请稍后再试。",
+    },
+    memory_category={
+        "preference": "偏好",
+        "knowledge": "知识",
+        "context": "情况",
+        "behavior": "习惯",
+        "goal": "目标",
+        "correction": "纠正",
+    },
+    memory_summary={
+        "user.workContext": "工作",
+        "user.personalContext": "个人",
+        "user.topOfMind": "近来",
+        "history.recentMonths": "最近几个月",
+        "history.earlierContext": "更早",
+        "history.longTermBackground": "背景",
+    },
     whoami="你是 `{person}`\n当前会话是 `{conversation}`",
     whoami_group="\n这个群是 `{chat}`（用于 `access.groups.allow`）",
     button_expired="这个按钮已失效。",

@@ -21,7 +21,7 @@ from pydantic import ValidationError
 from harness.mcp.definitions import checked
 from harness.mcp.errors import CallFailed, ServerFailed
 from harness.mcp.failures import reason, within
-from harness.mcp.http import BROKEN, REFUSED, UNREACHED, http_streams, plain_client
+from harness.mcp.http import BROKEN, GONE, REFUSED, UNREACHED, code_of, http_streams, plain_client
 from harness.mcp.oauth import Tokens
 from harness.mcp.session import Session, hush
 from harness.mcp.stdio import stdio_streams
@@ -63,8 +63,6 @@ LONGEST_ERROR = 2000
 BROKE = "the connection to its server broke during the call"
 NOT_BEGUN = frozenset({PARSE_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, INVALID_PARAMS})
 """Errors by which a server says that it did not understand a call (JSON-RPC 2.0, section 5.1)."""
-GONE = 32600
-"""What the SDK makes of a 404: the server does not know the session any more."""
 
 hush()
 
@@ -265,15 +263,16 @@ class Connection:
 
     def _failure(self, session: Session, error: McpError) -> CallFailed | _NotSent:
         code, text = error.error.code, line(error.error.message, LONGEST_ERROR)
-        if code in (UNREACHED, GONE) and (code != GONE or text == "Session terminated"):
-            session.end()
-            return _NotSent(text)
+        match code_of(error.error):  # a server that says one of these codes itself only says it
+            case found if found in (UNREACHED, GONE):
+                session.end()
+                return _NotSent(text)
+            case found if found == BROKEN:
+                return CallFailed(f"its server failed during the call: {text}", happened=True)
+            case found if found == REFUSED:
+                return CallFailed(f"its server refuses Antler: {text}", happened=False)
         if code == CONNECTION_CLOSED and session.ended.done():
             return CallFailed(BROKE, happened=True)
-        if code == BROKEN:
-            return CallFailed(f"its server failed during the call: {text}", happened=True)
-        if code == REFUSED:
-            return CallFailed(f"its server refuses Antler: {text}", happened=False)
         return CallFailed(f"its server answers with error {code}", happened=code not in NOT_BEGUN, said=text)
 
 

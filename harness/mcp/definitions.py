@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
+from harness.mcp.arguments import Unfit, fitted
 from harness.mcp.config import HintSettings
 from harness.mcp.references import problem
 from harness.mcp.texts import described, harmless, line
@@ -16,6 +17,7 @@ from harness.mcp.texts import described, harmless, line
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from harness.mcp.arguments import Renamed
     from harness.mcp.config import McpServerSettings
 
 MOST_TOOLS = 500
@@ -44,8 +46,8 @@ class Offer:
 class RemoteTool:
     """A checked tool. name: as the server has it. schema: of its arguments, as JSON text, which nothing can change.
 
-    read_only, destructive, idempotent: what is believed of it; destructive is assumed of what says nothing. digest:
-    changes with anything that the model is told of it.
+    read_only, destructive, idempotent: what is believed of it; destructive is assumed of what says nothing. renamed:
+    arguments that the server calls otherwise. digest: changes with anything that the model is told of it.
     """
 
     server: str
@@ -55,6 +57,7 @@ class RemoteTool:
     read_only: bool
     destructive: bool
     idempotent: bool
+    renamed: Renamed = ()
 
     @property
     def repeatable(self) -> bool:
@@ -117,11 +120,16 @@ def _tool(server: str, offer: Offer, known: HintSettings) -> RemoteTool:
     if not offer.name.isprintable() or not offer.name.isascii():
         raise Refused("its name has characters that cannot be seen or written")
     read_only = _first(known.read_only, offer.read_only, default=False)
+    try:
+        schema, renamed = fitted(_schema(offer.schema))
+    except Unfit as reason:
+        raise Refused(str(reason)) from None
     return RemoteTool(
         server=server,
         name=offer.name,
         description=described(offer.description, LONGEST_DESCRIPTION),
-        schema=json.dumps(_schema(offer.schema), ensure_ascii=False, sort_keys=True),
+        schema=json.dumps(schema, ensure_ascii=False, sort_keys=True),
+        renamed=renamed,
         read_only=read_only,
         destructive=not read_only and _first(known.destructive, offer.destructive, default=True),
         idempotent=_first(known.idempotent, offer.idempotent, default=False),

@@ -39,8 +39,11 @@ if TYPE_CHECKING:
 
 LARGEST_MESSAGE = 8 * 1024 * 1024
 CONNECT_SECONDS = 15.0
-UNREACHED, BROKEN, REFUSED = -32901, -32902, -32903
-"""Codes of errors that this module answers with: the request was not sent; it may have been; it was turned away."""
+UNREACHED, BROKEN, REFUSED, GONE = -32901, -32902, -32903, -32904
+"""Codes of errors that this module answers with: the request was not sent; it may have been; it was turned away; the
+server does not know the session any more (its status is 404), so that the request was not taken."""
+_OURS = object()
+"""As an error's data: nothing that comes from a server is this."""
 _EVENTS = "text/event-stream"
 
 
@@ -122,19 +125,30 @@ class SessionClient(httpx.AsyncClient):
         if response.is_success:
             assert isinstance(response.stream, httpx.AsyncByteStream)
             response.stream = _Answer(response.stream, functools.partial(self._failed, request, BROKEN))
-        elif not response.is_redirect and response.status_code != httpx.codes.NOT_FOUND:
+        elif not response.is_redirect:
             await response.aclose()
             code = BROKEN if response.is_server_error else REFUSED
+            if response.status_code == httpx.codes.NOT_FOUND:
+                code = GONE
             return await self._failed(request, code, f"it answers with status {response.status_code}")
         return response
 
     async def _failed(self, request: httpx.Request, code: int, problem: str) -> httpx.Response:
         message = json.loads(request.content)
         if "method" in message and message.get("id") is not None:
-            error = JSONRPCError(jsonrpc="2.0", id=message["id"], error=ErrorData(code=code, message=problem))
+            error = JSONRPCError(jsonrpc="2.0", id=message["id"], error=_error(code, problem))
             with contextlib.suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
                 await self._to_session.send(SessionMessage(JSONRPCMessage(error)))
         return httpx.Response(httpx.codes.ACCEPTED, request=request)
+
+
+def _error(code: int, problem: str) -> ErrorData:
+    return ErrorData(code=code, message=problem, data=_OURS)
+
+
+def code_of(error: ErrorData) -> int | None:
+    """Which of this module's errors it is; None: the server itself says so, with whatever code."""
+    return error.code if error.data is _OURS else None
 
 
 class _Answer(httpx.AsyncByteStream):

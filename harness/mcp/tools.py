@@ -15,6 +15,7 @@ from langgraph.runtime import get_runtime
 
 from harness.frames import OUTSIDE, framed
 from harness.images import UnreadableImage, image_data_url
+from harness.mcp.arguments import given_back
 from harness.mcp.errors import CallFailed
 from harness.mcp.names import MCP
 from harness.mcp.results import result_of
@@ -57,7 +58,7 @@ class McpTool(BaseTool):
         """input: a tool call. Raises ToolException with words for the model."""
         call_id = str(input["id"])
         try:
-            answer = await self.servers.call(self.remote, dict(input["args"]))
+            answer = await self.servers.call(self.remote, given_back(input["args"], self.remote.renamed))
         except CallFailed as failure:
             if not failure.said:
                 raise ToolException(self._explained(failure)) from None

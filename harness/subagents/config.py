@@ -7,6 +7,7 @@ from typing import Annotated, Self
 from pydantic import Field, StringConstraints, model_validator
 
 from harness.config import Section
+from harness.skills.config import SkillName
 
 GENERAL_PURPOSE, BASH = "general-purpose", "bash"
 INHERIT = "inherit"
@@ -20,7 +21,8 @@ class SubagentSettings(Section):
     """A type of subagents of the operator's own, or what is to be different with a built-in one.
 
     description: by which the lead agent chooses it. tools: None: those of the lead agent; never more than those. model:
-    a name of `models`, or "inherit". max_turns: calls of its model. timeout_seconds: None: that of the section.
+    a name of `models`, or "inherit". max_turns: calls of its model. timeout_seconds: None: that of the section. skills:
+    None: those of the lead agent; never more than those.
     """
 
     description: str = Field(default="", max_length=1000)
@@ -30,6 +32,7 @@ class SubagentSettings(Section):
     model: str = INHERIT
     max_turns: int = Field(default=100, ge=1, le=1000)
     timeout_seconds: float | None = Field(default=None, gt=0)
+    skills: tuple[SkillName, ...] | None = None
 
 
 class SubagentsSettings(Section):

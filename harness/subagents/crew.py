@@ -167,7 +167,8 @@ def _own_context() -> contextvars.Context:
 
 def _scope(parent: RunScope, work: Delegated, model: str) -> RunScope:
     sandbox = parent.sandbox.branch() if parent.sandbox is not None else None
-    return RunScope(replace(parent.ctx, model=model), sandbox, work, parent.depth + 1)
+    ctx, depth, limits = replace(parent.ctx, model=model), parent.depth + 1, parent.skill_limits
+    return RunScope(ctx, sandbox, work, depth, skills=parent.skills, skill_limits=limits)
 
 
 def _outcome(error: BaseException | None, run_id: str) -> tuple[State, str]:

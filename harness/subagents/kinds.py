@@ -13,8 +13,9 @@ if TYPE_CHECKING:
     from harness.subagents.config import SubagentSettings, SubagentsSettings
 
 TASK = "task"
-NEVER = frozenset({TASK, "ask_clarification", "write_todos", "schedule"})
-"""No subagent delegates, and none has a person before it whom it could ask, show a plan, or promise something later."""
+NEVER = frozenset({TASK, "ask_clarification", "write_todos", "schedule", "remember", "recall", "skill_manage"})
+"""No subagent delegates, and none has a person before it whom it could ask, show a plan or a change, promise something
+later, or get to know."""
 SANDBOX_TOOLS = frozenset({"bash", "ls", "glob", "grep", "read_file", "write_file", "str_replace"})
 
 ALL_BUT_PRESENTING = """\
@@ -26,7 +27,8 @@ read what they print, and check what they made. Report what matters of long outp
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kind:
-    """tools: None: all that the lead agent has, but `disallowed`. model: a configured name, or INHERIT."""
+    """tools: None: all that the lead agent has, but `disallowed`. model: a configured name, or INHERIT. skills: None:
+    those of the lead agent."""
 
     name: str
     description: str
@@ -36,6 +38,7 @@ class Kind:
     model: str = INHERIT
     max_turns: int = 100
     timeout_seconds: float = 900.0
+    skills: tuple[str, ...] | None = None
 
     def allows(self, tool: str) -> bool:
         """Whether it may have a tool, if the lead agent has that."""
@@ -85,4 +88,5 @@ def _changed(kind: Kind, settings: SubagentsSettings, own: SubagentSettings | No
         model=said.get("model", kind.model),
         max_turns=said.get("max_turns", kind.max_turns),
         timeout_seconds=said.get("timeout_seconds") or settings.timeout_seconds,
+        skills=said.get("skills", kind.skills),
     )

@@ -54,10 +54,10 @@ def delegation_section(limit: int) -> str:
     return DELEGATION.format(limit=limit)
 
 
-def subagent_prompt(kind: Kind, *, bash: bool | None, outside: bool, servers: str) -> str:
-    """A kind's system prompt, the same for all of its tasks. See harness.prompt.surroundings."""
+def subagent_prompt(kind: Kind, *, bash: bool | None, outside: bool, servers: str, skills: str = "") -> str:
+    """A kind's system prompt, the same for all of its tasks. See harness.prompt.surroundings and system_prompt."""
     around = surroundings(bash=bash, outside=outside, servers=servers)
-    return "\n".join([ROLE.format(kind=kind.system_prompt), *around, REPORT])
+    return "\n".join([ROLE.format(kind=kind.system_prompt), *([skills] if skills else []), *around, REPORT])
 
 
 def task_message(prompt: str, now: datetime) -> HumanMessage:

@@ -1,4 +1,5 @@
-"""FairSlots: how many subagents of a process work at once, and whose turn it is; used by crew.py."""
+"""FairSlots: how many of a kind work at once in a process, and whose turn it is: subagents (crew.py), pages that are
+fetched (web/fetch.py)."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from langchain_core.tools import tool
 
-from harness.messages import clean_text
+from harness.cleaned import clean_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

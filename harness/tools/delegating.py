@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextvars import copy_context
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 from langchain_core.tools import tool
@@ -10,6 +11,7 @@ from langchain_core.tools import tool
 from harness.events import SubagentState as State
 from harness.middleware.effects import asking_message
 from harness.signals import scope_of, tell
+from harness.skills.allowed import limits_of
 from harness.state import PROMOTED
 from harness.subagents.crew import Order
 from harness.subagents.kinds import TASK
@@ -67,7 +69,7 @@ def task_tool(crew: Crew) -> BaseTool:
             kind=kind,
             description=one_line(description or prompt, LONGEST_SHOWN),
             prompt=prompt,
-            scope=scope,
+            scope=replace(scope, skill_limits=limits_of(runtime.state, scope.skills)),
             key=f"{asking_message(runtime.state['messages'], call_id)}/{call_id}",
             call_id=call_id,
             promoted=runtime.state.get(PROMOTED) or (),

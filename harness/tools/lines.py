@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from harness.messages import clean_text
+from harness.cleaned import clean_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from langchain.tools import ToolRuntime
 from langchain_core.messages import ToolMessage
 
+from harness.cleaned import clean_text
 from harness.frames import neutral
-from harness.messages import clean_text
 from harness.signals import scope_of
 from sandbox.base import OUTPUTS, SKILLS, UPLOADS, WORKSPACE, ProblemCode
 

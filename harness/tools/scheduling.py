@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from langchain_core.tools import tool
 
-from harness.messages import clean_text
+from harness.cleaned import clean_text
 from harness.middleware.effects import IDEMPOTENT, asking_message
 from harness.schedules import TooMany
 from harness.signals import scope_of
@@ -30,7 +30,8 @@ NOT_BY_ITSELF = (
 NOT_A_PERSON = "Only a person can have schedules, and this message was sent anonymously or in the name of a chat."
 DESCRIPTION = """\
 Remind the person later, or do something for them later, once or again and again. When it is due a turn like this one
-starts in this chat with `text`, on behalf of the person who speaks now. Times without an offset are in {timezone}.
+starts in this chat with `text`, on behalf of the person who speaks now. Times without an offset are in the time
+zone of the message's date.
 - create: text, and exactly one of at, in_minutes, cron
 - list: what is scheduled for this person in this chat
 - cancel: id, as create and list tell it"""
@@ -41,7 +42,7 @@ Action = Literal["create", "list", "cancel"]
 def schedule_tool(scheduling: Scheduling, clock: Clock) -> BaseTool:
     """For runner.py. What a call makes is known by the call, so that it may be repeated."""
 
-    @tool(SCHEDULE, description=DESCRIPTION.format(timezone=scheduling.timezone))
+    @tool(SCHEDULE, description=DESCRIPTION)
     async def schedule(
         action: Action,
         runtime: Runtime,
@@ -56,7 +57,8 @@ def schedule_tool(scheduling: Scheduling, clock: Clock) -> BaseTool:
         if action == "cancel":
             return await _cancel(runtime, scheduling, id.strip())
         try:
-            when = _when(scheduling, clock, at.strip(), in_minutes, cron.strip())
+            zone = scope_of(runtime).ctx.timezone
+            when = _when(scheduling, clock, zone, at.strip(), in_minutes, cron.strip())
             return await _create(runtime, scheduling, clock, _text(text), when)
         except BadTime as error:
             return failed(runtime, SCHEDULE, f"Nothing was scheduled. {error}")
@@ -85,7 +87,7 @@ async def _create(runtime: Runtime, scheduling: Scheduling, clock: Clock, text: 
         made = await scheduling.schedules.create(ctx, _call(runtime), text, when)
     except TooMany as error:
         return failed(runtime, SCHEDULE, f"Nothing was scheduled. {_too_many(error)}")
-    now = local_day(clock.now(), scheduling.timezone)
+    now = local_day(clock.now(), ctx.timezone)
     return done(runtime, SCHEDULE, f"Scheduled as {made.id}. {_times(made)} Now it is {now}.")
 
 
@@ -105,15 +107,15 @@ def _text(text: str) -> str:
     return text
 
 
-def _when(scheduling: Scheduling, clock: Clock, at: str, minutes: float | None, cron: str) -> When:
+def _when(scheduling: Scheduling, clock: Clock, zone: str, at: str, minutes: float | None, cron: str) -> When:
     """Raises BadTime."""
     if (bool(at), minutes is not None, bool(cron)).count(True) != 1:
         raise BadTime("Give exactly one of at, in_minutes and cron.")
     if at:
-        return at_time(at, scheduling.timezone, clock.now())
+        return at_time(at, zone, clock.now())
     if minutes is not None:
-        return in_minutes(minutes, scheduling.timezone, clock.now())
-    return repeated(cron, scheduling.timezone, clock.now(), scheduling.shortest)
+        return in_minutes(minutes, zone, clock.now())
+    return repeated(cron, zone, clock.now(), scheduling.shortest)
 
 
 def _too_many(error: TooMany) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 from langchain_core.tools import tool
 
 from harness.middleware.effects import IDEMPOTENT
+from harness.signals import scope_of
 from harness.tools.results import Answer, Runtime, failed
 from harness.tools.web_results import found
 from harness.web.errors import WebError
@@ -41,7 +42,11 @@ def fetch_tool(fetcher: Fetcher, reader: Reader, settings: FetchSettings) -> Bas
         most_bytes = int(settings.max_mb * MEGABYTE)
         try:
             fetched = await fetcher.get(
-                url.strip(), most_bytes=most_bytes, seconds=settings.timeout, wanted=is_readable
+                url.strip(),
+                most_bytes=most_bytes,
+                seconds=settings.timeout,
+                wanted=is_readable,
+                whose=scope_of(runtime).ctx.speaker.id,
             )
             page = await reader.page(fetched)
         except WebError as error:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import httpx
 
+from harness.subagents.queue import FairSlots
 from harness.web.decoding import ACCEPTED, BadEncoding, Body
 from harness.web.errors import Refused, WebError
 
@@ -67,12 +68,15 @@ class Fetcher:
     def __init__(self, rules: Rules, transport: httpx.AsyncBaseTransport) -> None:
         self._rules = rules
         self._transport = transport
-        self._room = asyncio.Semaphore(AT_ONCE)
+        self._room = FairSlots(AT_ONCE)
 
-    async def get(self, url: str, *, most_bytes: int, seconds: float, wanted: Callable[[str], bool]) -> Fetched:
-        """seconds: for all of it. wanted: whether a media type is worth reading. Raises WebError."""
+    async def get(
+        self, url: str, *, most_bytes: int, seconds: float, wanted: Callable[[str], bool], whose: str = ""
+    ) -> Fetched:
+        """seconds: for all of it, once its turn has come. wanted: whether a media type is worth reading. whose: the
+        person's for whom it is: nobody's slow pages hold up those of others. Raises WebError."""
         try:
-            async with asyncio.timeout(seconds), self._room:
+            async with self._room.slot(whose), asyncio.timeout(seconds):
                 return await self._followed(self._rules.url(url), most_bytes, wanted)
         except TimeoutError:
             raise WebError(f"It took more than {seconds:g} seconds. Use another source, or try again later.") from None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import shutil
 from collections.abc import Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -17,22 +18,30 @@ from bot.access.doorkeeper import Doorkeeper
 from bot.access.pairing import Claims
 from bot.admission import AccessRules, AccountPolicy, Background, FloodGate
 from bot.bus import MessageBus
-from bot.commands import ModelChoice, make_commands
+from bot.commands import make_commands
 from bot.conversations.ports import ConversationPorts
 from bot.delivery import Delivery
+from bot.forgetting.make import make_forgetting
+from bot.identity import thread_folder
 from bot.manager import ChannelManager
+from bot.memory.book import MemoryBook
+from bot.memory.feeding import Feeding
+from bot.memory.service import MemoryService
 from bot.patience import PatientStore
 from bot.quotas import UploadLimits
 from bot.redaction import Redactor
 from bot.respond import Responder
 from bot.runs.active import RunLimits
+from bot.runs.endings import no_aftermath
 from bot.runs.manager import RunManager
 from bot.runs.presented import Presented
+from bot.runs.steering import RunSteering
 from bot.sandboxes import SandboxFacts
 from bot.schedule.book import ScheduleBook
 from bot.schedule.timer import Timer
-from bot.settings.sections import BudgetsSettings, ScheduleSettings
-from bot.souls import AgentChoices
+from bot.settings.sections import BudgetsSettings, LimitSettings, ScheduleSettings
+from bot.skills import SkillDesk
+from bot.souls import AgentChoices, ModelChoice
 from bot.spending import make_spending
 from bot.status import StatusPage
 from bot.store import access, decisions
@@ -44,18 +53,22 @@ from channels.base import ChannelPorts, Route
 from channels.capabilities import Rate
 from channels.memory import FULL, MemoryChannel, MemoryMode
 from channels.message import Address, Attachment, ButtonPressed, Message, MessageEdited, Quote, Sender
+from harness.memory.config import MemorySettings
+from harness.memory.port import InMemoryStore
+from sandbox.base import SandboxError
 from tests.bot.scripted_harness import ScriptedHarness
 from tests.clock import VirtualClock
 from tests.delivery_world import Tripwire, WatchedStore
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+    from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
     from datetime import datetime
     from pathlib import Path
 
     from sqlalchemy import Connection
 
     from bot.quotas import Allowance
+    from bot.runs.endings import Aftermath, Ending
     from bot.store.bulk import Bulk
     from bot.store.rows import RunRow
     from bot.voice.listener import Hearing
@@ -65,6 +78,7 @@ if TYPE_CHECKING:
     from harness.context import InputFile
 
 SECRET = "sk-0123456789abcdef"
+MODELS = [ModelChoice("main", "gpt"), ModelChoice("other", "o")]
 UNHURRIED = Rate(per_second=1e6, per_chat_per_second=1e6, per_group_per_minute=1e6)
 UPLOADS = UploadLimits(file=1000, thread=3000, message=3000, person=1_000_000)
 SANDBOX = SandboxFacts(provider="memory", state="full", shortfalls=("it is only a test",))
@@ -88,6 +102,14 @@ class FlakyStore(WatchedStore):
     async def read(self, query: Callable[[Connection], Any]) -> Any:
         await self._refuse()
         return await super().read(query)
+
+    async def scrub(self) -> bool:
+        await self._refuse()
+        self.at_work += 1
+        try:
+            return await super().scrub()
+        finally:
+            self.at_work -= 1
 
     async def _refuse(self) -> None:
         if self.gone:
@@ -133,6 +155,20 @@ class WatchedPictures(Presented):
     at_work = 0
     seen = True
 
+    async def clear_left(self, store: Any) -> None:
+        self.at_work += 1
+        try:
+            await super().clear_left(store)
+        finally:
+            self.at_work -= 1
+
+    async def remove(self, run_ids: Iterable[str]) -> None:
+        self.at_work += 1
+        try:
+            await super().remove(run_ids)
+        finally:
+            self.at_work -= 1
+
     def shows_images(self, account: str) -> bool:
         return self.seen and super().shows_images(account)
 
@@ -147,6 +183,36 @@ class WatchedPictures(Presented):
             finally:
                 self.at_work -= 1
             yield file
+
+    @asynccontextmanager
+    async def written(
+        self, reply_key: str, texts: Mapping[str, str], types: Mapping[str, str], *, instead: str
+    ) -> AsyncIterator[tuple[OutboundFile, ...]]:
+        async with AsyncExitStack() as stack:
+            self.at_work += 1
+            try:
+                files = await stack.enter_async_context(super().written(reply_key, texts, types, instead=instead))
+            finally:
+                self.at_work -= 1
+            yield files
+
+
+@dataclass
+class ThreadFiles:
+    """Deletes the files of threads, as the sandboxes do. trouble: why that cannot be done."""
+
+    folder: Path
+    trouble: str = ""
+    forgotten: list[str] = field(default_factory=list)
+
+    async def forget(self, thread_id: str) -> None:
+        if self.trouble:
+            raise SandboxError(self.trouble)
+        self.forgotten.append(thread_id)
+        shutil.rmtree(thread_folder(self.folder, thread_id).parent, ignore_errors=True)
+
+    async def remove(self, folder: Path) -> None:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 async def as_it_is(thread_id: str, file: InputFile) -> InputFile:
@@ -214,6 +280,7 @@ class Core:
     numbers: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
     sandbox: SandboxFacts = SANDBOX
     agents: AgentChoices = field(default_factory=AgentChoices)
+    skills: SkillDesk = field(default_factory=SkillDesk)
     hearing: Hearing = field(default_factory=Deaf)
     budgets: BudgetsSettings = field(default_factory=BudgetsSettings)
     prices: Mapping[str, PriceSettings] = field(default_factory=dict)
@@ -221,10 +288,17 @@ class Core:
     schedule_limits: ScheduleSettings = field(
         default_factory=lambda: ScheduleSettings(max_per_person=3, max_per_chat=5)
     )
+    kept: InMemoryStore = field(default_factory=InMemoryStore)
+    memory_settings: MemorySettings = field(default_factory=lambda: MemorySettings(enabled=False))
+    keep_threads_days: int | None = None
     store: FlakyStore = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.files_of_threads = ThreadFiles(self.folder)
 
     async def start(self) -> None:
         """What the composition root does at a start."""
+        self.agents.models = MODELS
         store = await FlakyStore.open(f"sqlite:///{self.folder}/antler.db", clock=self.clock)
         assert isinstance(store, FlakyStore)
         self.store = store
@@ -259,7 +333,9 @@ class Core:
             budgets=self.spending.budgets,
             hearing=self.hearing,
             on_dead_letter=self.dead.append,
+            on_end=self.remember(patient),
         )
+        self.harness.steering = RunSteering(self.runs.active.get)
         self.status = StatusPage(
             version="1.2.3",
             store=patient,
@@ -268,6 +344,21 @@ class Core:
             clock=self.clock,
             waiting=lambda: self.manager.waiting,
             sandbox=lambda: self.sandbox,
+        )
+        self.forgetting, self.retention = make_forgetting(
+            store=patient,
+            clock=self.clock,
+            tasks=self.tasks,
+            responder=self.responder,
+            harness=self._harness,
+            files=self.files_of_threads.forget,
+            presented=self.pictures,
+            memories=self.memory,
+            data_dir=self.folder,
+            in_order=lambda key, do: self.manager.in_order(key, do),
+            background=lambda person: self.manager.forget_background(person),
+            keep_threads_days=self.keep_threads_days,
+            remove=self.files_of_threads.remove,
         )
         self.uploads = WatchedUploads(self.upload_limits, self.clock)
         self.schedules = ScheduleBook(patient, self.schedule_limits, lambda: self.timer.wake())
@@ -283,16 +374,15 @@ class Core:
                 clock=self.clock,
                 tasks=self.actors,
                 data_dir=self.folder,
-                default_model="main",
-                queue_limit=self.queue_limit,
-                queue_total=self.queue_total,
+                limits=lambda: LimitSettings(queued_per_conversation=self.queue_limit, queued_total=self.queue_total),
                 channel=self.channels.get,
                 agents=self.agents,
+                timezone=self.timezone,
+                skills=self.skills,
             ),
             commands=make_commands(
                 self.responder,
                 self.status,
-                [ModelChoice("main", "gpt"), ModelChoice("other", "o")],
                 self.clock,
                 self.desk,
                 self.schedules,
@@ -301,11 +391,15 @@ class Core:
                 spending=self.spending,
                 pictures=self.pictures,
                 agents=self.agents,
+                skills=self.skills,
+                forgetting=lambda: self.forgetting,
+                memory=self.memory,
             ),
             desk=self.desk,
             door=self.door,
             flood=FloodGate(self.clock),
             store=self.store,
+            moved=self.memory.chat_moved,
         )
         self.bus = MessageBus(self.store, self.manager.gate.passes_by, self.manager.gate.learn)
         self.timer = Timer(patient, self.bus.originate, self.clock, self.accounts)
@@ -315,8 +409,28 @@ class Core:
         await self.delivery.start()
         self.tasks.spawn("manager", self.manager.serve(self.bus))
         await self.manager.recover()
+        await self.forgetting.resume()
         await self.bus.replay()
         self.tasks.spawn("schedules", self.timer.serve())
+        self.tasks.spawn("forgetting", self.forgetting.serve())
+        if self.memory_settings.enabled:
+            self.tasks.spawn("memory", self.learning.serve())
+
+    def remember(self, store: PatientStore) -> Callable[[RunRow, Ending, str], Aftermath]:
+        """The parts of the memory; what a run's end is for them."""
+        self.memory = MemoryBook(self.kept, store, self.memory_settings)
+        self.learning = MemoryService(
+            self.memory,
+            store=store,
+            harness=self._harness,
+            budgets=self.spending.budgets,
+            meter=self.spending.meter,
+            clock=self.clock,
+            tasks=self.tasks,
+            quiet=self.memory_settings.debounce_seconds,
+        )
+        feeding = Feeding(self.memory_settings, self.clock, self.learning.queued)
+        return feeding.after if self.memory_settings.enabled else no_aftermath
 
     def _connect(self, account: str) -> None:
         if account not in self.channels:
@@ -496,13 +610,16 @@ async def core(
     timezone: str = "UTC",
     hearing: Hearing | None = None,
     agents: AgentChoices | None = None,
+    harness: ScriptedHarness | None = None,
+    memory: MemorySettings | None = None,
+    skills: SkillDesk | None = None,
     **policy: Any,
 ) -> AsyncIterator[Core]:
     made = Core(
         folder,
         AccountPolicy(rules, **policy),
         VirtualClock(),
-        ScriptedHarness(),
+        harness or ScriptedHarness(),
         RunLimits(concurrent, seconds),
         queue_limit,
         uploads,
@@ -514,6 +631,8 @@ async def core(
         timezone=timezone,
         hearing=hearing or Deaf(),
         agents=agents or AgentChoices(),
+        skills=skills or SkillDesk(),
+        memory_settings=memory or MemorySettings(enabled=False),
     )
     await made.start()
     try:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import select
 
 from bot.store import tables
+from bot.store.runs import JOINED
 from channels.message import INBOUND_EVENT, ButtonPressed, Message, MessageEdited
 from harness.context import RUN_INPUT
 from tests.bot.core import ANN, BOB
@@ -49,6 +50,13 @@ class Books:
         for row in sorted(self.outbox, key=lambda row: (row.reply_key, row.part)):
             self.replies.setdefault(row.reply_key, []).append(row)
         self.again = self._repeats()
+
+    def answering(self, event_id: int) -> Any:
+        """The run that an event is answered by in the end: its own, or the one that heard it while it worked."""
+        own = self.run_of[event_id]
+        if own.detail != JOINED:
+            return own
+        return self.run[next(row.run_id for row in self.inbox if row.id == event_id)]
 
     def _repeats(self) -> dict[str, str]:
         newest: dict[tuple[str, str], str] = {}

@@ -54,9 +54,8 @@ def _turned_away(books: Books, row: Any, outcome: str) -> None:
 
 def _answered_by_a_run(books: Books, row: Any, outcome: str) -> None:
     assert row.id in books.run_of, outcome
-    run = books.run_of[row.id]
-    assert run.state == row.reason, outcome
-    assert run.reply_key in books.replies, outcome
+    assert books.answering(row.id).state == row.reason, outcome
+    assert books.run_of[row.id].reply_key in books.replies, outcome
     assert f"event:{row.id}" not in books.replies, outcome
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from bot.conversations.policies import Busy
 from bot.delivery.budget import BURST
 from bot.store.rows import InboxState, RunState
+from bot.store.runs import JOINED
 from bot.texts import texts_for
 from channels.memory import FULL
 from channels.message import OUTBOUND_MESSAGE
@@ -74,6 +75,7 @@ async def kept(play: Play) -> None:
     in_order(play, books)
     one_outcome_each(books)
     endings_have_a_cause(play, books)
+    what_joined_was_heard(books)
     memory_is_true(play, books)
     commands_count(play, books)
     everything_is_shown(play, books)
@@ -137,6 +139,7 @@ def endings_have_a_cause(play: Play, books: Books) -> None:
             "rollback": busy is Busy.ROLLBACK,
             "admin_rollback": busy is Busy.ROLLBACK,
             "run_now": pressed,
+            JOINED: busy is Busy.STEER,
         }
         if run.state in ANSWERED:
             assert run.state == (RunState.LIMITED if ending == "limited" else RunState.SUCCESS), outcome
@@ -146,6 +149,21 @@ def endings_have_a_cause(play: Play, books: Books) -> None:
         else:
             assert run.state == RunState.ERROR, outcome
             assert ending in OWN_FAILURES or (run.detail == "dead letter" and play.kills > 2), outcome
+
+
+def what_joined_was_heard(books: Books) -> None:
+    """What was said to an answer at work is told in that answer, or that one says why there is none."""
+    for run in books.runs:
+        if run.detail != JOINED:
+            continue
+        said = said_in(RUN_INPUT.validate_json(run.input).text)
+        for host in {books.answering(event_id).run_id for event_id in run.inbox_ids}:
+            known = books.run[host]
+            assert known.detail != JOINED, f"{run.input} is heard by a run that never began"
+            assert (known.speaker, known.thread_id) == (run.speaker, run.thread_id), f"{run.input} is heard by {host}"
+            body = books.replies[known.reply_key][0].body
+            missing = [number for number, version in said.items() if f"to{number}v{version}x" not in body]
+            assert known.state not in ANSWERED or not missing, f"{missing} of {run.input} are not in {body}"
 
 
 def memory_is_true(play: Play, books: Books) -> None:

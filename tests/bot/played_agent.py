@@ -5,6 +5,8 @@ Used by gateway_play.py. A text is `say<number>v<version>x <acts>:<ending>`, the
     t  a piece of the answer         s  a checkpoint          w  three seconds pass
     T  a tool call and a checkpoint  h  hangs until `release`
 
+At each checkpoint it hears what was said meanwhile.
+
 and the ending one of: ok, long, limited, fail, broken (raises), nothing (stops without an ending).
 """
 
@@ -50,10 +52,13 @@ def ending_of(text: str) -> str:
 
 @dataclass
 class Memory:
-    """What an agent's checkpoints keep of one run: acts that are done, and its answer once the graph has finished."""
+    """What an agent's checkpoints keep of one run: acts that are done, what it heard on the way, and its answer and
+    how that ended, once the graph has finished."""
 
     acts: int = 0
+    heard: dict[int, int] = field(default_factory=dict)
     answer: str | None = None
+    outcome: Outcome = Outcome.SUCCESS
 
 
 @dataclass
@@ -92,7 +97,7 @@ class PlayedAgent(ScriptedHarness):
                 yield tell(Resumed, attempt=attempt)
             memory = self.memories.setdefault(ctx.run_id, Memory())
             if memory.answer is not None:
-                yield tell.answer(memory.answer)
+                yield tell.answer(memory.answer, memory.outcome)
                 return
             async for event in self._play(tell, memory):
                 yield event
@@ -127,6 +132,9 @@ class PlayedAgent(ScriptedHarness):
                 case "h":
                     await self._hang(tell.ctx.conversation)
             if act in "sT":
+                assert self.steering is not None
+                for heard in await self.steering.said(tell.ctx):
+                    memory.heard |= said_in(heard.text)
                 memory.acts = index + 1
                 self._checkpoint(tell.ctx)
         if ending == "broken":
@@ -134,11 +142,12 @@ class PlayedAgent(ScriptedHarness):
         if ending == "fail":
             yield tell.failed(FailureKind.QUOTA)
         elif ending != "nothing":
-            text = answer.whole(said_in(tell.run_input.text), long=ending == "long")
+            text = answer.whole(said_in(tell.run_input.text) | memory.heard, long=ending == "long")
             self._checkpoint(tell.ctx)
             memory.answer = text
+            memory.outcome = Outcome.LIMITED if ending == "limited" else Outcome.SUCCESS
             yield tell(Usage, model="sim", input_tokens=10, output_tokens=2)
-            yield tell.answer(text, Outcome.LIMITED if ending == "limited" else Outcome.SUCCESS)
+            yield tell.answer(text, memory.outcome)
 
     def _checkpoint(self, ctx: RunContext) -> None:
         self.step(ctx.thread_id)

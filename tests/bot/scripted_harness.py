@@ -10,10 +10,13 @@ from typing import TYPE_CHECKING, TypeVar
 from harness.events import BaseEvent, Failed, FailureKind, Finished, Outcome, Resumed, TextDelta, Usage
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable
+    from collections.abc import AsyncGenerator, Callable, Sequence
 
     from harness.context import HistoryEntry, RunContext, RunInput, Titled
-    from harness.ports import AnyRunEvent
+    from harness.memory.changes import Updated
+    from harness.memory.exchange import Exchange
+    from harness.memory.model import Memory
+    from harness.ports import AnyRunEvent, Steering
 
     Script = Callable[["Teller"], AsyncGenerator[AnyRunEvent, None]]
 
@@ -50,7 +53,8 @@ class Start:
 
 @dataclass
 class ScriptedHarness:
-    """scripts: what happens for a message of that text; any other is echoed. heads: steps that each thread made."""
+    """scripts: what happens for a message of that text; any other is echoed. heads: steps that each thread made.
+    steering: what is said to runs, for scripts that ask."""
 
     scripts: dict[str, Script] = field(default_factory=dict)
     heads: dict[str, int] = field(default_factory=dict)
@@ -62,7 +66,11 @@ class ScriptedHarness:
     summary: Usage | None = None
     titles: list[Titled] = field(default_factory=list)
     titled: list[tuple[str, str, str]] = field(default_factory=list)
+    updates: list[Updated] = field(default_factory=list)
+    remembered: list[list[Exchange]] = field(default_factory=list)
+    steering: Steering | None = None
     closed: int = 0
+    scrubbed: int = 0
     working: int = 0
     most_at_work: int = 0
 
@@ -123,8 +131,15 @@ class ScriptedHarness:
     def asked(self) -> list[str]:
         return [start.run_input.text for start in self.starts]
 
+    async def retire(self) -> None:
+        """It has nothing to give back."""
+
     async def head(self, thread_id: str) -> str | None:
         return str(self.heads[thread_id]) if thread_id in self.heads else None
+
+    async def remember(self, memory: Memory, exchanges: Sequence[Exchange]) -> Updated | None:
+        self.remembered.append(list(exchanges))
+        return self.updates.pop(0) if self.updates else None
 
     async def title(self, model: str, said: str, answered: str) -> Titled | None:
         self.titled.append((model, said, answered))
@@ -153,6 +168,9 @@ class ScriptedHarness:
 
     async def forget(self, thread_id: str) -> None:
         self.heads.pop(thread_id, None)
+
+    async def scrub(self) -> None:
+        self.scrubbed += 1
 
     async def close(self) -> None:
         return None

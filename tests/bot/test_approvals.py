@@ -18,6 +18,7 @@ from bot.texts.en import EN
 from channels.memory import NO_BUTTONS
 from channels.message import ChatMigrated
 from harness.events import ApprovalRequested, Question
+from harness.guardrails.proposals import ADMINS, ONCE
 from tests.bot.core import ANN, BOB, RULES, Core, core
 from tests.bot.test_policies import bubble, press
 
@@ -26,11 +27,14 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from bot.texts.catalogue import Texts
+    from channels.memory import Bubble
     from harness.ports import AnyRunEvent
     from tests.bot.scripted_harness import Teller
 
 
-def asks(c: Core, text: str, *, seconds: float = 1800, gate: asyncio.Event | None = None) -> None:
+def asks(
+    c: Core, text: str, *, seconds: float = 1800, gate: asyncio.Event | None = None, coverage: str = "tool:"
+) -> None:
     """For that message the agent wants to send a letter, and tells in the end whether it was allowed. gate: it works
     until that is set."""
 
@@ -44,7 +48,7 @@ def asks(c: Core, text: str, *, seconds: float = 1800, gate: asyncio.Event | Non
         if gate is not None:
             await gate.wait()
         about: dict[str, Any] = {"prompt_id": f"a{run_id[:20]}", "call_id": "1", "tool": "send", "args_hash": "f" * 64}
-        about |= {"args_masked": "to: ```\nall", "requester": ANN, "reason": "", "coverage": "tool:"}
+        about |= {"args_masked": "to: ```\nall", "requester": ANN, "reason": "", "coverage": coverage}
         yield tell(ApprovalRequested, expires_at=c.clock.now() + timedelta(seconds=seconds), **about)
 
     c.harness.scripts[text] = script
@@ -64,7 +68,7 @@ async def test_a_number_decides_where_there_are_no_buttons(tmp_path: Path) -> No
         asks(c, "send it")
         await say(c, "send it")
         assert "````\nto: ```\nall\n````" in c.texts()[-1]
-        assert "1. Allow once\n2. Allow for this chat\n3. Deny\n4. Deny\\, and say why" in c.texts()[-1]
+        assert "1. Allow once\n2. Allow for this chat\n3. Deny\n4. Deny, and say why" in c.texts()[-1]
         assert await states(c) == [RunState.WAITING]
         await say(c, "1")
         await c.answered()
@@ -159,8 +163,47 @@ async def test_a_question_with_options_is_answered_by_its_number(tmp_path: Path)
         assert c.texts()[-1] == "echo: that"
 
 
+def open_request(c: Core, chat: str = ANN) -> Bubble:
+    return [seen for seen in c.channel.chats[chat] if seen.part.buttons][-1]
+
+
+async def test_what_is_asked_for_anew_each_time_is_not_allowed_for_the_chat(tmp_path: Path) -> None:
+    async with core(tmp_path) as c:
+        asks(c, "send it", coverage=f"{ONCE}:{'f' * 64}")
+        await say(c, "send it")
+        shown = open_request(c)
+        assert [button.label for row in shown.part.buttons for button in row] == [
+            "Allow once",
+            "Deny",
+            "Deny, and say why",
+        ]
+        assert any("It counts for exactly this." in text for text in c.texts())
+        prompt = shown.part.buttons[0][0].data.partition(":")[0]
+        await c.press(shown.message_id, f"{prompt}:{OPTIONS.index('chat')}", ANN)
+        await c.answered()
+        assert "allowed: True" in c.texts()
+        assert await c.store.read(lambda tx: approvals.grants(tx, f"memory:{ANN}")) == []
+
+
+async def test_what_is_for_everybody_only_an_administrator_allows(tmp_path: Path) -> None:
+    rules = replace(RULES, admins=frozenset({f"memory:{BOB}"}))
+    async with core(tmp_path, rules) as c:
+        asks(c, "send it", coverage=f"{ADMINS}:{'f' * 64}")
+        await c.say("send it", ANN, "g")
+        await c.clock.advance(2)
+        shown = open_request(c, "g")
+        assert any("only an administrator can allow it" in text for text in c.texts("g"))
+        assert await press(c, shown, "Allow once", ANN, "g") == EN.approval_answers["admins"]
+        assert await press(c, shown, "Allow once", BOB, "g") == EN.approval_answers["once"]
+        await c.answered()
+        await c.say("send it", ANN, "g")
+        await c.clock.advance(2)
+        assert await press(c, open_request(c, "g"), "Deny", ANN, "g") == EN.approval_answers["deny"]
+
+
 @pytest.mark.parametrize("texts", LANGUAGES.values(), ids=LANGUAGES)
 def test_every_language_has_every_word(texts: Texts) -> None:
     assert tuple(texts.approval_buttons) == OPTIONS
     assert set(texts.approval_decided) == {str(each) for each in Decided}
-    assert set(OPTIONS) | {"not_yours", "taken_back", "over"} == set(texts.approval_answers)
+    assert set(OPTIONS) | {"not_yours", "admins", "taken_back", "over"} == set(texts.approval_answers)
+    assert set(texts.approval_exact_terms) == {ONCE, ADMINS}

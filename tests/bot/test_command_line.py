@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 from tests.bot.settings_files import CHANNELS, TOKEN, write
+from tests.harness.skills.writing import put_skill
 
 ROOT = Path(__file__).parents[2]
 
@@ -75,6 +76,18 @@ def test_version_imports_neither_settings_nor_agent() -> None:
     assert modules == "[]"
 
 
+def test_the_gateway_is_imported_without_the_agent() -> None:
+    """The platforms are listened to before what takes a second to import."""
+    code = (
+        "import sys\nimport bot.gateway\n"
+        "print(sorted({'langchain_core', 'langgraph', 'openai', 'mcp', 're2', 'PIL'} & set(sys.modules)))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=60, check=True
+    )
+    assert done.stdout == "[]\n"
+
+
 def test_manifest_prints_what_a_platform_wants_pasted(tmp_path: Path) -> None:
     done = antler("manifest", "slack", "--name", "Buddy", cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
@@ -89,3 +102,9 @@ def test_manifest_says_where_there_is_none(tmp_path: Path) -> None:
     done = antler("manifest", "carrier-pigeon", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("antler: unknown platform 'carrier-pigeon'; known are console, feishu")
+
+
+def test_a_skill_is_checked(tmp_path: Path) -> None:
+    put_skill(tmp_path / "sources", "tidy", "Tidies.", model="big")
+    done = antler("skills", "validate", "sources", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (1, "tidy:\n  SKILL.md: model: unknown key\n")

@@ -76,7 +76,7 @@ async def test_in_a_dm_everything_is_ones_own(tmp_path: Path) -> None:
             "/status": "**Antler 1.2.3**",
             "/models": "`main` — gpt ← this conversation",
             "/models other": "now uses `other`",
-            "/memory": "not part of this version",
+            "/memory": "nothing is remembered beyond a thread",
             "/stop": "Nothing is running here.",
             "/new": "A new thread. I no",
         }

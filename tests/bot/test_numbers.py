@@ -43,7 +43,7 @@ def test_the_options_stand_below_the_text_and_the_status() -> None:
     rows = ((Button(label="Run_now*", data="p:0"), Button(label="Drop", data="p:1")), (Button(label="●", data="p:2"),))
     message = OutboundMessage(text="**Text**", status="Queued, *next*", buttons=rows)
     shown = as_shown(message, NO_BUTTONS.capabilities)
-    assert shown.text == "**Text**\n\nQueued\\, \\*next\\*\n\n1. Run\\_now\\*\n2. Drop\n3. ●"
+    assert shown.text == "**Text**\n\nQueued, \\*next\\*\n\n1. Run\\_now\\*\n2. Drop\n3. ●"
     assert (shown.status, shown.buttons) == ("", ())
     assert as_shown(OutboundMessage(status="s", buttons=rows), NO_BUTTONS.capabilities).text.startswith("s\n\n1. ")
     assert as_shown(message, FULL.capabilities) is message
@@ -84,7 +84,7 @@ async def test_what_waits_is_put_first_and_dropped_by_number(tmp_path: Path) -> 
         gate = c.harness.hold("first")
         for text in ("first", "second", "third"):
             await say(c, text)
-        assert c.texts()[2] == "Queued\\, 2nd in line\n\n1. Run now\n2. Drop"
+        assert c.texts()[2] == "Queued, 2nd in line\n\n1. Run now\n2. Drop"
         await say(c, "2")  # of the newest question: the third message's
         assert c.texts()[2] == EN.dropped_by["author"]
         assert c.texts()[3] == EN.pressed["drop"]

@@ -78,6 +78,11 @@ BEHIND = Moment(running="ann", waiting=True, joinable=True)
         (Busy.INTERRUPT, ENDING, False, Move.WAIT),
         (Busy.INTERRUPT, replace(ENDING, waiting=True, joinable=True), False, Move.JOIN),
         (Busy.INTERRUPT, Moment(waiting=True, joinable=True), False, Move.JOIN),
+        (Busy.STEER, OWN, True, Move.WAIT),
+        (Busy.STEER, replace(OWN, steerable=True), False, Move.STEER),
+        (Busy.STEER, replace(ENDING, steerable=True), False, Move.WAIT),
+        (Busy.STEER, replace(BEHIND, steerable=True), False, Move.STEER),
+        (Busy.QUEUE, replace(OWN, steerable=True), False, Move.WAIT),
         (Busy.ROLLBACK, OWN, False, Move.ROLLBACK),
         (Busy.ROLLBACK, ANOTHERS, False, Move.WAIT),
         (Busy.ROLLBACK, ANOTHERS, True, Move.ROLLBACK),
@@ -99,7 +104,7 @@ def test_what_is_refused_as_it_arrives() -> None:
     idle = Backlog(working=False, here=0, here_limit=2, everywhere=0, everywhere_limit=5)
     assert [refusal(busy, idle) for busy in Busy] == [None] * len(Busy)
     busy = replace(idle, working=True)
-    assert [refusal(policy, busy) for policy in Busy] == [None] * 4 + [Refusal.BUSY]
+    assert [refusal(policy, busy) for policy in Busy] == [None] * 5 + [Refusal.BUSY]
     assert refusal(Busy.QUEUE, replace(busy, here=2, everywhere=9)) is Refusal.QUEUE_FULL
     assert refusal(Busy.QUEUE, replace(busy, here=1, everywhere=5)) is Refusal.ALL_FULL
 
@@ -479,7 +484,7 @@ async def test_reject_refuses_in_one_notice_and_answers_again_afterwards(tmp_pat
 # What all policies promise.
 
 
-@pytest.mark.parametrize("busy", Busy)
+@pytest.mark.parametrize("busy", [busy for busy in Busy if busy is not Busy.STEER])  # see test_steering.py
 @pytest.mark.parametrize("step", range(1, 12))
 async def test_a_crash_at_any_step_leaves_each_message_with_one_fate(tmp_path: Path, busy: str, step: int) -> None:
     async with core(tmp_path, turns=acting(busy)) as c:

@@ -14,6 +14,7 @@ from bot.store.rows import RunRow, RunState
 from bot.texts.en import EN
 from harness.events import FailureKind, Notice, Outcome, TextDelta, TextReset, ToolEnded, ToolStarted, Usage
 from tests.bot.core import ANN, Core, core
+from tests.bot.scripted_harness import ScriptedHarness
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -277,3 +278,18 @@ async def test_a_run_that_nobody_can_read_any_more_is_told_and_holds_up_nobody(t
         await c.say("second")
         await c.answered()
         assert c.texts() == [EN.lost_draft, "echo: second"]
+
+
+async def test_a_run_begins_with_the_agent_of_now(tmp_path: Path) -> None:
+    """Another one may take over while the run's start is being recorded; then nobody waits for the former."""
+
+    class Former(ScriptedHarness):
+        async def head(self, thread_id: str) -> str | None:
+            c.harness = latter
+            return await super().head(thread_id)
+
+    latter = ScriptedHarness()
+    async with core(tmp_path, harness=Former()) as c:
+        await c.say("hello")
+        await c.answered()
+        assert [start.run_input.text for start in latter.starts] == ["hello"]

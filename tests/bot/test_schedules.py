@@ -46,6 +46,13 @@ async def test_once_then_never_again(tmp_path: Path) -> None:
         assert later(c) == [REMINDED, ANSWERED]
 
 
+async def test_what_was_due_before_it_was_made_is_due_at_once(tmp_path: Path) -> None:
+    async with core(tmp_path) as c:
+        await schedule(c, When("once", (c.clock.now() - timedelta(microseconds=1)).isoformat(), "UTC"))
+        await c.clock.advance(2)
+        assert later(c) == [REMINDED, ANSWERED]
+
+
 async def test_the_run_is_its_persons_and_knows_what_began_it(tmp_path: Path) -> None:
     async with core(tmp_path) as c:
         made = await schedule(c, once(c), chat="g", person=BOB, topic="t", name="Bob_")

@@ -68,11 +68,10 @@ def test_a_problem_reads_as_one_line(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "key", "message"),
     [
-        ("conversations: {busy: steer}", "conversations.busy", "arrives with a later version"),
         (
             "conversations: {busy: quee}",
             "conversations.busy",
-            "should be 'queue', 'collect', 'interrupt', 'rollback' or 'reject'; did you mean queue?",
+            "should be 'queue', 'collect', 'steer', 'interrupt', 'rollback' or 'reject'; did you mean queue?",
         ),
         ("log: {format: jsn}", "log.format", "should be 'text' or 'json'; did you mean json?"),
         ("network: {proxy: 'socks5://h:1'}", "network.proxy", "should be http://host:port"),

@@ -9,7 +9,7 @@ import pytest
 
 from bot.settings import ConfigError, load
 from bot.settings.summary import describe
-from bot.souls import AgentChoices
+from bot.souls import AgentChoices, ModelChoice
 from bot.store.rows import ConversationRow
 from harness.souls import AgentDefinition, AgentSettings
 from tests.bot.core import ANN, BOB, core
@@ -53,11 +53,12 @@ def test_the_conversations_own_choice_then_the_accounts() -> None:
 
 
 def test_a_chats_model_then_its_agents() -> None:
-    choices = AgentChoices(DEFINITIONS)
-    assert choices.answering(row(), "main") == ("main", "default")
-    assert choices.answering(row(agent="support"), "main") == ("other", "support")
-    assert choices.answering(row(agent="support", model="third"), "main") == ("third", "support")
-    assert choices.answering(None, "main") == ("main", "default")
+    choices = AgentChoices(DEFINITIONS, models=[ModelChoice(name) for name in ("main", "other", "third")])
+    assert choices.answering(row()) == ("main", "default")
+    assert choices.answering(row(agent="support")) == ("other", "support")
+    assert choices.answering(row(agent="support", model="third")) == ("third", "support")
+    assert choices.answering(row(agent="support", model="removed")) == ("other", "support")
+    assert choices.answering(None) == ("main", "default")
 
 
 def test_agents_lie_beside_the_config_and_accounts_name_them(tmp_path: Path) -> None:
@@ -68,6 +69,15 @@ def test_agents_lie_beside_the_config_and_accounts_name_them(tmp_path: Path) -> 
     assert {settings.agent_for(account) for account in settings.channels} == {"sales"}
     assert sorted(AgentChoices.of(settings).definitions) == ["default", "sales", "support"]
     assert f"agent     support ({tmp_path}/agents/support)" in describe(settings)
+
+
+def test_an_account_whose_agent_is_gone_has_the_plain_one(tmp_path: Path) -> None:
+    folder_of(tmp_path, "support")
+    settings = load(written(tmp_path, "conversations: {agent: support}\n"), os.environ)
+    choices = AgentChoices.of(settings)
+    choices.adopt(settings, {"default": AgentDefinition()})  # taken out with the account, which works until a restart
+    account = next(iter(settings.channels))
+    assert choices.answering(row(account)) == (settings.models[0].name, "default")
 
 
 def test_an_account_has_its_own(tmp_path: Path) -> None:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
+from zoneinfo import ZoneInfo
 
 import pytest
 
 from bot.patience import PatientStore
-from bot.settings.sections import TitleSettings
+from bot.settings.sections import BudgetsSettings, TitleSettings
+from bot.spending import make_spending
 from bot.store import Store, conversations, usage
 from bot.store.encoding import to_json
 from bot.store.rows import RunRow
@@ -39,6 +41,7 @@ class Bench:
         self.store = store
         self.clock = clock
         self.harness = ScriptedHarness()
+        self.budgets: dict[str, dict[str, int]] = {}
         self.tasks = Tasks("test")
 
     async def open(self, title: str = "") -> ConversationRow:
@@ -54,7 +57,10 @@ class Bench:
             return self.harness
 
         chosen = TitleSettings.model_validate(settings)
-        return Titles(chosen, PatientStore(self.store, self.clock), harness, self.clock, self.tasks, PRICES)
+        store = PatientStore(self.store, self.clock)
+        limits = BudgetsSettings.model_validate(self.budgets)
+        budgets = make_spending(store, self.clock, limits, PRICES, ZoneInfo("UTC")).budgets
+        return Titles(chosen, store, harness, self.clock, self.tasks, prices=PRICES, budgets=budgets)
 
     def run(self, text: str, run_id: str = "r1") -> RunRow:
         return RunRow(
@@ -153,3 +159,15 @@ async def test_titles_can_be_turned_off(bench: Bench) -> None:
 def test_first_words(text: str, expected: str) -> None:
     assert first_words(text) == expected
     assert len(first_words(text)) <= LONGEST
+
+
+async def test_who_has_used_up_a_budget_gets_the_first_words(bench: Bench) -> None:
+    await bench.open()
+    bench.budgets = {"speaker_day": {"tokens": 100}}
+    bench.harness.titles = [Titled(text="Cats", input_tokens=90, output_tokens=20)] * 2
+    bench.titles(model="cheap").answered(bench.run("tell me of cats"), "They purr.")
+    assert await bench.title() == "Cats"
+    await bench.open()
+    bench.titles(model="cheap").answered(bench.run("tell me of dogs", "r2"), "They bark.")
+    assert await bench.title() == "tell me of dogs"
+    assert len(bench.harness.titled) == 1

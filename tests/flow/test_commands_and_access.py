@@ -83,7 +83,7 @@ async def test_in_a_group_only_admins_switch_and_only_the_asker_stops(world: Wor
     [
         ("/help", "/models"),
         ("/whoami", f"telegram:{ALICE.id}"),
-        ("/memory", "not part of this version"),
+        ("/memory", "I remember nothing about you yet"),
         ("/statsu", "/status"),
         ("/models main extra", "There is no model"),
     ],

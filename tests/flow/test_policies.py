@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -183,3 +184,32 @@ async def test_quick_messages_are_one_turn(world: World, settings: dict[str, Any
         await world.telegram.user_says("one more thing")
         await world.telegram.wait_for_text(ALICE, "one more thing")
         assert await transcript(world) == ["You said: hello\none more thing"]
+
+
+async def test_steer_passes_a_message_on_to_the_answer_at_work(world: World, settings: dict[str, Any]) -> None:
+    settings["busy"] = "steer"
+    plan = json.dumps({"todos": [{"content": "look", "status": "in_progress"}]})
+    async with world:
+        await world.telegram.user_says(f"!pause half\n!tool write_todos {plan}")
+        await world.telegram.wait_for_text(ALICE, HALF)
+        await world.telegram.user_says("!pause later")
+        passed_on = await world.telegram.wait_for_text(ALICE, EN.steering)
+        assert [button["text"] for button in passed_on.buttons] == ["Run now", "Drop"]
+
+        await world.model.release("half")
+        heard = await world.model.wait_for_pause("later")
+        await world.telegram.wait_for_text(ALICE, EN.steered)
+        assert [m["role"] for m in heard.body["messages"]][-4:] == ["user", "assistant", "tool", "user"]
+
+        await world.telegram.wait_idle(ALICE)
+        await world.kill()  # it was heard, and nothing is answered
+        await world.start()
+        await world.model.release("later")
+        await world.telegram.wait_for_text(ALICE, WHOLE)
+        await world.telegram.wait_idle(ALICE)
+        answer, acknowledged = await world.telegram.bot_messages(ALICE)
+        assert (answer.text, acknowledged.text) == (WHOLE, EN.steered)
+        assert acknowledged.message_id == passed_on.message_id
+        assert not acknowledged.buttons
+        last = (await world.model.completions())[-1].body["messages"]
+        assert sum("!pause later" in str(message["content"]) for message in last) == 1

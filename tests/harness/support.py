@@ -34,8 +34,10 @@ if TYPE_CHECKING:
 
     from harness.guardrails.config import GuardrailSettings
     from harness.mcp.offering import Servers
-    from harness.ports import AnyRunEvent, AuditLog, Budget, EffectLog
+    from harness.memory.port import Remembering
+    from harness.ports import AnyRunEvent, AuditLog, Budget, EffectLog, Steering
     from harness.schedules import Scheduling
+    from harness.skills.source import SkillSource
     from harness.souls import AgentDefinition
     from harness.subagents.config import SubagentsSettings
 
@@ -272,6 +274,9 @@ class Bench:
     extras: ExtraSettings = field(default_factory=ExtraSettings)
     definitions: Mapping[str, AgentDefinition] = field(default_factory=dict)
     scheduling: Scheduling | None = None
+    remembering: Remembering | None = None
+    skills: SkillSource | None = None
+    steering: Steering | None = None
 
     def __post_init__(self) -> None:
         self.database = self.database or str(self.file)
@@ -302,6 +307,9 @@ class Bench:
             tool_search=self.tool_search,
             definitions=self.definitions,
             scheduling=self.scheduling,
+            remembering=self.remembering,
+            skills=self.skills,
+            steering=self.steering,
         )
         try:
             yield harness
@@ -324,13 +332,18 @@ def results(script: Script) -> list[ToolMessage]:
 
 
 async def answers(
-    bench: Bench, script: Script, *rounds: AIMessage, run: str = "r1", model: ModelSettings | None = None
+    bench: Bench,
+    script: Script,
+    *rounds: AIMessage,
+    run: str = "r1",
+    model: ModelSettings | None = None,
+    timezone: str = "UTC",
 ) -> list[str]:
     """One run of these rounds of tool calls: what the model read as their results."""
     script.steps = [*rounds, "done"]
     script.check = _require_pairs
     async with bench.open(model or scripted_settings()) as harness:
-        events = await collect(harness, context(run), said(f"go {run}"))
+        events = await collect(harness, context(run, timezone=timezone), said(f"go {run}"))
     assert finished(events).text == "done"
     count = sum(len(each.tool_calls) for each in rounds)
     return [str(message.content) for message in results(script)][-count:]

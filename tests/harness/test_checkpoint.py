@@ -138,6 +138,7 @@ async def test_a_turn_works_the_same_on_both_databases(bench: Bench, script: Scr
         await collect(harness, context("r2"), said("two"))
         assert [e.text for e in await harness.history("thread-1")] == ["one", "answer 1", "two", "answer 2"]
         await harness.forget("thread-1")
+        await harness.scrub()
         assert await harness.head("thread-1") is None
 
 

@@ -11,7 +11,7 @@ import pytest
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.tools import BaseTool, tool
 
-from harness.events import FailureKind, Finished, Outcome, Resumed, TextReset, ToolEnded, Usage
+from harness.events import FailureKind, Finished, Outcome, Resumed, TextReset, ToolEnded, ToolStarted, Usage
 from harness.messages import INTERRUPTED_TURN, MARK
 from harness.middleware.dangling import INTERRUPTED
 from harness.ports import MemoryEffectLog
@@ -325,6 +325,9 @@ async def test_forget_leaves_nothing(bench: Bench, script: Script) -> None:
         await harness.forget("thread-1")
         assert await harness.head("thread-1") is None
         assert len(await harness.history("other")) == 2
+        await harness.scrub()
+        files = [bench.file, bench.file.with_name(f"{bench.file.name}-wal")]
+        assert not [file.name for file in files if b"my canary" in file.read_bytes()]
     assert b"my canary" not in bench.file.read_bytes()
 
 
@@ -418,3 +421,28 @@ async def test_a_kill_between_a_steps_work_and_its_checkpoint_is_no_end(
             ("user", "hello"),
             ("assistant", "Good morning!"),
         ]
+
+
+async def test_a_stop_between_two_events_ends_the_tools_before_the_sandbox_is_given_back(
+    bench: Bench, script: Script
+) -> None:
+    order: list[str] = []
+
+    @tool
+    async def slow(subject: str) -> str:
+        """Take long."""
+        try:
+            await asyncio.Event().wait()
+        finally:
+            order.append("ended")
+        return subject
+
+    bench.tools = [slow]
+    script.steps = [calls(("slow", {"subject": "x"})), "done"]
+    async with bench.open() as harness:
+        async with aclosing(harness.run(context("r1"), said("go"))) as stream:
+            async for event in stream:
+                if isinstance(event, ToolStarted):
+                    break
+        order.append("stopped")
+    assert order == ["ended", "stopped"]

@@ -101,13 +101,13 @@ async def test_a_call_that_is_answered_from_its_record_does_not_end_again(bench:
     in_memory(bench)
     async with bench.open() as harness:
         await stopped_after(harness, script, calls(("bash", {"command": "echo hi"})))
-        rows = await harness._checkpoints.run(
+        rows = await harness.checkpoints.run(
             "SELECT checkpoint_id FROM checkpoints WHERE thread_id = ? ORDER BY checkpoint_id DESC", ("thread-1",)
         )
         *later, before_the_tools = [row[0] for row in rows[:3]]
         for newer in later:
-            await harness._checkpoints.run("DELETE FROM checkpoints WHERE checkpoint_id = ?", (newer,))
-        await harness._checkpoints.run("DELETE FROM writes WHERE checkpoint_id = ?", (before_the_tools,))
+            await harness.checkpoints.run("DELETE FROM checkpoints WHERE checkpoint_id = ?", (newer,))
+        await harness.checkpoints.run("DELETE FROM writes WHERE checkpoint_id = ?", (before_the_tools,))
     script.steps = ["done"]
     async with bench.open() as harness:
         await collect(harness, context("r1"), said("go"), attempt=2, next_seq=20)

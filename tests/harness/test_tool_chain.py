@@ -146,6 +146,21 @@ async def test_the_order_of_effects_in_a_turn_of_two_rounds(bench: Bench, script
     assert ToolMessage.model_validate_json(recorded.result).content == long.content
 
 
+@tool(response_format="content_and_artifact")
+async def survey() -> tuple[str, object]:
+    """One of ours that answers with something that is no JSON besides."""
+    return "42", object()
+
+
+async def test_a_result_that_is_no_json_costs_only_what_is_none(bench: Bench, script: Script) -> None:
+    bench.tools = [survey]
+    bench.effects = effects = MemoryEffectLog()
+    (told,) = await answers(bench, script, calls(("survey", {})))
+    assert told == "42"
+    (record,) = [each for each in effects.records.values() if each.state == "done"]
+    assert ToolMessage.model_validate_json(record.result).artifact is None
+
+
 async def test_a_long_result_is_kept_in_a_file(bench: Bench, script: Script) -> None:
     provider = in_memory(bench)
     (told, *_) = await answers(

@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessageChunk
 
+from harness.cleaned import clean_text
 from harness.events import ReasoningDelta, TextDelta
-from harness.messages import clean_text, split_thinking
+from harness.messages import split_thinking
 from harness.signals import CallStarted
 from harness.turn import TextStream, Turn
 

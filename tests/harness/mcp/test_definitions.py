@@ -14,8 +14,10 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 from mcp import types
 from pydantic import SecretStr, ValidationError
 
+from harness.mcp.arguments import fitted, given_back
 from harness.mcp.config import McpServerSettings, OAuthSettings, ToolSearchSettings
 from harness.mcp.definitions import Offer, RemoteTool, checked
+from harness.mcp.errors import CallFailed
 from harness.mcp.names import RESERVED, shown_names
 from harness.mcp.prompt import servers_section
 from harness.mcp.results import result_of
@@ -92,6 +94,65 @@ def test_an_ordinary_schema_stays_as_it_is_and_a_second_tool_of_a_name_is_refuse
         found.tools[0].digest
         != checked("s", SETTINGS, [Offer(name="t", description="!", schema=schema)]).tools[0].digest
     )
+
+
+def test_arguments_whose_names_a_provider_would_refuse_get_others() -> None:
+    schema = {
+        "type": "object",
+        "properties": {
+            "$filter": {"type": "string", "description": "OData"},
+            "filter": {"type": "string"},
+            "a b": {},
+            "a/b": {"type": "object", "properties": {"x y": {}}},
+            "名": {"type": "integer"},
+        },
+        "required": ["$filter", "filter"],
+    }
+    (tool,) = checked("s", SETTINGS, [Offer(name="t", description="", schema=schema)]).tools
+    told = json.loads(tool.schema)
+    assert set(told["properties"]) == {"filter_2", "filter", "a_b", "a_b_2", "argument"}
+    assert told["required"] == ["filter_2", "filter"]
+    assert told["properties"]["filter_2"]["description"] == "$filter: OData"
+    assert told["properties"]["argument"]["description"] == "名"
+    assert told["properties"]["a_b_2"]["properties"] == {"x y": {}}
+    called = given_back({"filter_2": "x", "filter": "y", "argument": 1, "more": 2}, tool.renamed)
+    assert called == {"$filter": "x", "filter": "y", "名": 1, "more": 2}
+
+
+async def test_the_server_is_called_by_its_own_names() -> None:
+    class Servers:
+        async def call(self, tool: RemoteTool, arguments: dict[str, Any]) -> types.CallToolResult:
+            raise CallFailed("it failed", happened=True, said=json.dumps(arguments))
+
+    offer = Offer(name="t", description="", schema={"properties": {"$filter": {"type": "string"}}})
+    (remote_tool,) = checked("s", SETTINGS, [offer]).tools
+    (made,) = mcp_tools(Servers(), {"t": remote_tool}, sees_images=False)  # type: ignore[arg-type]
+    told = await made.ainvoke({"type": "tool_call", "name": "t", "args": {"filter": "x"}, "id": "c1"})
+    assert '{"$filter": "x"}' in told.content
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"dependentRequired": {"$filter": ["b"]}},
+        {"anyOf": [{"required": ["$filter"]}]},
+        {"$defs": {"A": {"$ref": "#/properties/b"}}},
+    ],
+)
+def test_where_others_speak_of_such_an_argument_the_tool_is_left_out_and_named(more: dict[str, Any]) -> None:
+    schema = {"properties": {"$filter": {}, "b": {}}} | more
+    found = checked("s", SETTINGS, [Offer(name="t", description="", schema=schema)])
+    assert found.tools == ()
+    assert found.refused[0].startswith("t: the argument '$filter' has a name that some models' providers refuse")
+
+
+@given(st.lists(st.text("ab$ /.名", min_size=1, max_size=66), max_size=8, unique=True))
+def test_every_argument_has_a_name_that_all_take_and_finds_back(names: list[str]) -> None:
+    schema, renamed = fitted({"type": "object", "properties": {name: {"title": name} for name in names}})
+    assert len(schema["properties"]) == len(names)
+    assert all(re.fullmatch(r"[a-zA-Z0-9_.-]{1,64}", name) for name in schema["properties"])
+    back = given_back({name: value["title"] for name, value in schema["properties"].items()}, renamed)
+    assert back == {name: name for name in names}
 
 
 @given(st.text(max_size=300), st.integers(1, 50))

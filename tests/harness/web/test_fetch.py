@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import resource
 from typing import TYPE_CHECKING
 
+import httpx
 import pytest
 
+from harness.web.addresses import Rules
 from harness.web.errors import WebError
+from harness.web.fetch import AT_ONCE, Fetcher
 from tests.simulators.web.site import page, write
 
 if TYPE_CHECKING:
-    import asyncio
-
     from tests.harness.web.conftest import Guarded, Guards
     from tests.simulators.web.site import Asked, Site
 
@@ -110,3 +112,35 @@ async def test_a_redirect_to_what_is_no_address(guarded: Guarded, site: Site) ->
     site.own["/astray"] = answer
     with pytest.raises(WebError, match="no address"):
         await guarded.get(site.url("/astray"))
+
+
+class Gated(httpx.AsyncBaseTransport):
+    """Pages of slow.test wait for the gate. most: of them that waited at once."""
+
+    def __init__(self) -> None:
+        self.gate = asyncio.Event()
+        self.waiting = self.most = 0
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        if request.url.host == "slow.test":
+            self.waiting += 1
+            self.most = max(self.most, self.waiting)
+            await self.gate.wait()
+            self.waiting -= 1
+        return httpx.Response(200, headers={"content-type": "text/plain"}, stream=httpx.ByteStream(b"page"))
+
+
+async def test_ones_slow_pages_do_not_hold_up_anothers() -> None:
+    transport = Gated()
+    fetcher = Fetcher(Rules(()), transport)
+
+    async def read(url: str, whose: str) -> bytes | None:
+        found = await fetcher.get(url, most_bytes=100, seconds=20, wanted=lambda kind: True, whose=whose)
+        return found.body
+
+    async with asyncio.timeout(20):
+        slow = [asyncio.create_task(read("http://slow.test/", "ann")) for _ in range(2 * AT_ONCE)]
+        assert await asyncio.gather(*(read("http://fast.test/", "bob") for _ in range(AT_ONCE))) == [b"page"] * AT_ONCE
+        assert transport.waiting == transport.most == AT_ONCE // 2
+        transport.gate.set()
+        assert await asyncio.gather(*slow) == [b"page"] * 2 * AT_ONCE

@@ -1,0 +1,222 @@
+"""Taking over a changed config in one process: all of it or nothing, and what nothing uses any more is given back."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from bot.clock import SystemClock
+from bot.gateway import Gateway
+from bot.redaction import Redactor
+from bot.reload import Outcome, Reloader
+from bot.settings import Settings
+from bot.settings.live import Change, change
+from bot.settings.source import SettingsSource
+from bot.store import Store
+from harness.context import RunContext, RunInput, Speaker
+from harness.mcp.pool import McpPool
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+SERVER = {"command": "true", "enabled": False}
+
+
+def settings(folder: Path, **more: Any) -> Settings:
+    values: dict[str, Any] = {"data_dir": folder, "channels": {"console": {}}, "sandbox": {"use": "memory"}}
+    return Settings.model_validate(values | {"skill_evolution": {"enabled": True}} | more)
+
+
+@asynccontextmanager
+async def built(folder: Path) -> AsyncIterator[Gateway]:
+    """A gateway whose agent is built, and that serves nothing."""
+    clock, first = SystemClock(), settings(folder)
+    store = await Store.open(first.database_url, clock=clock)
+    gateway = Gateway(first, store, clock, Redactor(()))
+    try:
+        assert await gateway._agent.build() is None
+        yield gateway
+    finally:
+        await gateway._agent.close()
+        await gateway._sandboxes.shutdown(1)
+        await store.close()
+
+
+async def adopt(gateway: Gateway, new: Settings) -> Outcome:
+    return await gateway._adoption.adopt(change(gateway._adoption.settings, new))
+
+
+def said(folder: Path) -> tuple[RunContext, RunInput]:
+    ctx = RunContext(
+        thread_id="t",
+        run_id="r",
+        conversation="console:1",
+        owner="console:1",
+        account="console",
+        workspace=str(folder),
+        speaker=Speaker(id="console:1", display_name="Ann"),
+        locale="en",
+        is_group=False,
+        trace_id="r",
+        model="demo",
+    )
+    return ctx, RunInput(message_id="m", text="hello")
+
+
+async def test_servers_are_closed_with_the_last_run_that_has_them(tmp_path: Path) -> None:
+    async with built(tmp_path) as gateway:
+        agent, closed = gateway._agent, asyncio.Event()
+        servers, close = agent.servers, agent.servers.close
+
+        async def closing() -> None:
+            closed.set()
+            await close()
+
+        setattr(servers, "close", closing)  # noqa: B010
+        events = (await agent.harness()).run(*said(tmp_path))
+        await anext(events)
+        more: dict[str, Any] = {"loop": {"warn": 4}}
+        assert (await adopt(gateway, settings(tmp_path, **more))).applied == ("loop",)
+        more["mcp_servers"] = {"a": SERVER}
+        assert (await adopt(gateway, settings(tmp_path, **more))).applied == ("mcp_servers",)
+        for _ in range(50):
+            await asyncio.sleep(0)
+        assert not closed.is_set()
+        await events.aclose()
+        await asyncio.wait_for(closed.wait(), 20)
+
+
+async def test_what_cannot_be_made_leaves_all_as_it_was(tmp_path: Path) -> None:
+    async with built(tmp_path) as gateway:
+        agent, before, servers = gateway._agent, await gateway._agent.harness(), gateway._agent.servers
+        wrong = {"mcp_servers": {"a": SERVER}, "budgets": {"run": {"tokens": 5}}}
+        bad = BadServers({}, folder=tmp_path, route=lambda url: (None, None), clock=gateway._clock)
+        made, gateway._adoption.servers = gateway._adoption.servers, lambda _: bad
+        with pytest.raises(RuntimeError):
+            await adopt(gateway, settings(tmp_path, **wrong))
+        assert bad.closed
+        gateway._adoption.servers = made
+        outcome = await adopt(gateway, settings(tmp_path, tools=[{"use": "json:nothing"}], **wrong))
+        assert "json has no nothing" in outcome.problems[0]
+        assert (await agent.harness(), agent.servers) == (before, servers)
+        assert gateway._spending.budgets.none
+        assert gateway._adoption.settings == settings(tmp_path)
+
+
+class BadServers(McpPool):
+    closed = False
+
+    def start(self) -> None:
+        raise RuntimeError("nobody expects this")
+
+    async def close(self) -> None:
+        self.closed = True
+
+
+async def test_skills_that_the_agent_may_write_are_those_of_now(tmp_path: Path) -> None:
+    async with built(tmp_path) as gateway:
+        before = await gateway._agent.harness()
+        await adopt(gateway, settings(tmp_path, skills={"enabled": False}))
+        assert await gateway._agent.harness() is not before
+
+
+async def test_a_model_that_a_section_still_needs_cannot_go(tmp_path: Path) -> None:
+    async with built(tmp_path) as gateway:
+        gateway._adoption.settings = settings(tmp_path, memory={"model": "demo"})
+        two = [{"name": "demo", "use": "demo"}, {"name": "other", "use": "demo"}]
+        assert (await adopt(gateway, settings(tmp_path, models=two, memory={"model": "demo"}))).applied == ("models",)
+        outcome = await adopt(gateway, settings(tmp_path, models=two[1:], memory={"model": "other"}))
+        assert "memory.model is demo" in outcome.problems[0]
+
+
+class Steps(SystemClock):
+    """Sleepers wait for the test."""
+
+    def __init__(self) -> None:
+        self._asleep: asyncio.Queue[asyncio.Event] = asyncio.Queue()
+
+    async def sleep(self, seconds: float) -> None:
+        wake = asyncio.Event()
+        self._asleep.put_nowait(wake)
+        await wake.wait()
+
+    async def step(self) -> None:
+        """Wake who sleeps, until they sleep again."""
+        async with asyncio.timeout(20):
+            (await self._asleep.get()).set()
+            self._asleep.put_nowait(await self._asleep.get())
+
+
+class Watch:
+    """A reloader on a file. fault: what adopting raises."""
+
+    def __init__(self, folder: Path) -> None:
+        self.file = folder / "config.yaml"
+        self.write(10)
+        self.source, self.clock = SettingsSource(self.file), Steps()
+        self.settings = self.source.read()
+        self.adopted: list[tuple[str, ...]] = []
+        self.fault: Exception | None = None
+        self.reloader = Reloader(self.source, lambda: self.settings, self._adopt, self.clock)
+
+    def write(self, burst: int) -> None:
+        """As an editor does that puts another file in its place."""
+        new = self.file.with_suffix(".new")
+        new.write_text(f"channels: {{console: {{}}}}\nlimits: {{message_burst: {burst}}}\n")
+        new.rename(self.file)
+
+    async def _adopt(self, found: Change) -> Outcome:
+        self.adopted.append(found.applied)
+        if self.fault is not None:
+            raise self.fault
+        self.settings = found.settings
+        return Outcome(found.applied, found.restart)
+
+    @asynccontextmanager
+    async def serving(self) -> AsyncIterator[None]:
+        task = asyncio.create_task(self.reloader.serve())
+        try:
+            yield
+        finally:
+            task.cancel()
+            await asyncio.wait({task})
+
+
+async def test_what_was_edited_before_anybody_watched_is_seen(tmp_path: Path) -> None:
+    watch = Watch(tmp_path)
+    watch.write(11)
+    async with watch.serving():
+        for _ in range(3):
+            await watch.clock.step()
+    assert watch.adopted == [("limits",)]
+
+
+async def test_a_file_that_is_away_for_a_moment_changes_nothing(tmp_path: Path) -> None:
+    watch = Watch(tmp_path)
+    async with watch.serving():
+        await watch.clock.step()
+        watch.file.rename(tmp_path / "away")
+        await watch.clock.step()
+        (tmp_path / "away").rename(watch.file)
+        for _ in range(3):
+            await watch.clock.step()
+    assert watch.adopted == []
+
+
+async def test_nothing_that_goes_wrong_ends_the_watch(tmp_path: Path) -> None:
+    watch = Watch(tmp_path)
+    watch.fault = RuntimeError("a bad class")
+    async with watch.serving():
+        watch.write(11)
+        for _ in range(3):
+            await watch.clock.step()
+        assert watch.reloader.last.problems == ("unexpected: RuntimeError; the log has more",)
+        watch.fault = None
+        watch.write(12)
+        for _ in range(3):
+            await watch.clock.step()
+    assert watch.settings.limits.message_burst == 12

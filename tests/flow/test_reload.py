@@ -1,0 +1,71 @@
+"""An edited config holds without a restart: models, people, limits, servers; a faulty one changes nothing."""
+
+from __future__ import annotations
+
+import signal
+from typing import TYPE_CHECKING
+
+from tests.flow.gateway import merged
+from tests.flow.sandboxed import call
+from tests.flow.test_mcp import local
+from tests.simulators.model.scripts import Pause, Say
+from tests.simulators.telegram.seen import ALICE, BOB
+
+if TYPE_CHECKING:
+    from tests.flow.gateway import World
+
+
+def edited(world: World, **changes: object) -> None:
+    world.settings = merged(world.settings, changes)
+    world.write_config()
+
+
+async def test_models_people_and_servers_change_while_it_runs(world: World) -> None:
+    world.environment = {"CANARY": "canary-0123456789"}
+    async with world:
+        await world.telegram.user_says("hello?", user=BOB)
+        await world.telegram.wait_for_text(BOB, "no administrator yet")
+        # A run that is at work goes on as it began.
+        await world.model.script("take long", (Pause(name="held"), Say(text="the long answer")), "contains")
+        await world.telegram.user_says("take long", user=ALICE)
+        await world.model.wait_for_pause("held")
+        server = {"base_url": world.model.base_url, "api_key": "$MODEL_KEY"}
+        edited(
+            world,
+            models=[{"name": "new", "model": "sim-2", **server}],
+            access={"allow": [f"telegram:{ALICE.id}", f"telegram:{BOB.id}"]},
+            mcp_servers={"local": local()},
+            log={"format": "json"},
+        )
+        await world.wait_for_log("from now on hold: models, access, mcp_servers; need a restart of antler: log")
+        await world.model.release("held")
+        await world.telegram.wait_for_text(ALICE, "the long answer")
+        await world.telegram.user_says(call("runtime"), user=BOB)
+        await world.telegram.wait_for_text(BOB, "Tool result")
+        await world.telegram.user_says("/models", user=BOB)
+        assert "new" in (await world.telegram.wait_for_text(BOB, "sim-2")).text
+        code, told = await world.command("status")
+        assert (code, "need a restart of antler: log" in told, "local: ready" in told) == (0, True, True)
+    models = [record.body["model"] for record in await world.model.completions()]
+    assert (models[0], models[-1]) == ("sim", "sim-2")
+
+
+async def test_a_faulty_config_changes_nothing_and_is_told(world: World) -> None:
+    async with world:
+        edited(world, limits={"message_burst": -1}, access={"allow": []})
+        code, told = await world.command("reload")
+        assert (code, "limits.message_burst" in told, "nothing was changed" in told) == (78, True, True)
+        assert world.process is not None
+        world.process.send_signal(signal.SIGHUP)
+        await world.wait_for_log("the config was not taken over, what held before goes on")
+        await world.telegram.user_says("still there?", user=ALICE)
+        await world.telegram.wait_for_text(ALICE, "You said: still there?")
+        edited(world, limits={"message_burst": 5}, tools=[{"use": "json:nothing"}])
+        code, told = await world.command("reload")
+        assert (code, "json has no nothing" in told) == (1, True), told
+        await world.telegram.user_says("and now?", user=ALICE)
+        await world.telegram.wait_for_text(ALICE, "You said: and now?")
+        world.settings = {}
+        world.write_config()
+        code, told = await world.command("reload")
+        assert (code, told) == (0, "antler: the config has not changed\n")
