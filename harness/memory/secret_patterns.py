@@ -26,6 +26,8 @@ _PLAIN_WORDS = (
     "expired fine for forgotten gone good hard here important in incorrect invalid kept known leaked long longer "
     "lost missing needed never no not now obsolete of old on only out outdated required reset safe saved secure "
     "set short simple still stored strong that the there too used valid very weak what when where wrong "
+    "abgelaufen falsch geheim neu richtig sicher vergessen schwach correcto correcta incorrecto incorrecta caducada "
+    "olvidada segura faux perdu valide errata scaduta sbagliata errada expirada "
 )
 NO_SECRETS = frozenset(_PLAIN_WORDS.split())
 """Plain words behind "the password is", which are none."""
