@@ -1,0 +1,56 @@
+"""What most commands of the command line take, and the settings that follow from it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from bot.settings import Settings
+    from bot.settings.source import SettingsSource
+
+EXIT_CONFIG = 78
+"""EX_CONFIG of sysexits.h: the configuration has to be changed before a restart makes sense."""
+
+ConfigFile = Annotated[
+    Path | None,
+    typer.Option("--config", "-c", help="The config file. Default: ./config.yaml if there is one, else the terminal "
+    "and the demo model.", show_default=False),
+]  # fmt: skip
+DataDir = Annotated[
+    Path | None,
+    typer.Option("--data-dir", help="Where everything is kept; overrides data_dir of the config.", show_default=False),
+]
+LogLevel = Annotated[
+    str | None,
+    typer.Option("--log-level", help="debug, info, warning or error; overrides log.level.", show_default=False),
+]
+
+
+def settings_of(config: Path | None, data_dir: Path | None) -> tuple[Settings, Path | None]:
+    """The settings and the file they came from; prints all problems and leaves with 78 when there are any."""
+    source = source_of(config, data_dir)
+    return read(source), source.path
+
+
+def source_of(config: Path | None, data_dir: Path | None, log_level: str | None = None) -> SettingsSource:
+    from bot.settings.source import SettingsSource
+
+    if config is None and Path("config.yaml").exists():
+        config = Path("config.yaml")
+    given = {"data_dir": str(data_dir) if data_dir else None, "log.level": log_level}
+    return SettingsSource(config, {key: value for key, value in given.items() if value is not None})
+
+
+def read(source: SettingsSource, otherwise: str = "nothing was started") -> Settings:
+    from bot.settings import ConfigError
+
+    try:
+        return source.read()
+    except ConfigError as error:
+        typer.echo(error, err=True)
+        count = len(error.problems)
+        typer.echo(f"antler: {count} configuration problem{'' if count == 1 else 's'}; {otherwise}", err=True)
+        raise typer.Exit(EXIT_CONFIG) from None

@@ -1,0 +1,52 @@
+"""`antler access`: who may use the bot."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from bot.cli.options import ConfigFile, DataDir, settings_of
+
+app = typer.Typer(help="Who may use the bot, besides whom the config lists.", no_args_is_help=True)
+
+
+@app.command("list")
+def list_access(config: ConfigFile = None, data_dir: DataDir = None) -> None:
+    """Show who has access, who waits for it and who was shut out."""
+    settings, _ = settings_of(config, data_dir)
+    from bot.access.tool import run as do
+
+    raise typer.Exit(do(settings, "list"))
+
+
+Subject = Annotated[str, typer.Argument(metavar="ID", help="A person or a group: account:id, as the list shows it.")]
+AsGroup = Annotated[
+    bool, typer.Option("--group", help="ID is a group's. Only needed where the platform's ids do not tell.")
+]
+
+
+@app.command("allow")
+def allow_access(
+    subject: Subject,
+    group: AsGroup = False,
+    admin: Annotated[bool, typer.Option("--admin", help="As an administrator.")] = False,
+    config: ConfigFile = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Let a person or a group in, from the next message on."""
+    settings, _ = settings_of(config, data_dir)
+    from bot.access.tool import run as do
+
+    raise typer.Exit(do(settings, "allow", subject=subject, admin=admin, kind="group" if group else None))
+
+
+@app.command("revoke")
+def revoke_access(
+    subject: Subject, group: AsGroup = False, config: ConfigFile = None, data_dir: DataDir = None
+) -> None:
+    """Shut a person or a group out at once; what is under way for it is stopped."""
+    settings, _ = settings_of(config, data_dir)
+    from bot.access.tool import run as do
+
+    raise typer.Exit(do(settings, "revoke", subject=subject, kind="group" if group else None))

@@ -1,0 +1,93 @@
+"""`antler skills`: what there is, what is right with it, what waits."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from bot.cli.options import ConfigFile, DataDir, settings_of
+
+app = typer.Typer(help="The skills of this installation.", no_args_is_help=True)
+
+
+@app.command("list")
+def list_skills(config: ConfigFile = None, data_dir: DataDir = None) -> None:
+    """Show the skills that everybody has, and what is wrong with others."""
+    settings, _ = settings_of(config, data_dir)
+    from bot import skill_tool
+
+    raise typer.Exit(skill_tool.list_skills(settings))
+
+
+@app.command("validate")
+def validate_skills(
+    folder: Annotated[
+        Path | None,
+        typer.Argument(
+            help="A skill's folder, or one of several; without it, those of the config.", file_okay=False, exists=True
+        ),
+    ] = None,
+    config: ConfigFile = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Say what is wrong with skills; exit 1 if one cannot be used. Those of FOLDER are held to the rules of install."""
+    from bot import skill_tool
+
+    if folder is not None:
+        raise typer.Exit(skill_tool.validate_folder(folder))
+    settings, _ = settings_of(config, data_dir)
+    raise typer.Exit(skill_tool.validate(settings))
+
+
+@app.command("install")
+def install_skill(
+    archive: Annotated[
+        Path, typer.Argument(metavar="FILE", help="An archive, NAME.skill.", dir_okay=False, exists=True)
+    ],
+    replace: Annotated[bool, typer.Option("--replace", help="Also where there is one of this name.")] = False,
+    config: ConfigFile = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Install a skill for everybody, after a check of all that is in it."""
+    settings, _ = settings_of(config, data_dir)
+    from bot import skill_tool
+
+    raise typer.Exit(skill_tool.install(settings, archive, replace=replace))
+
+
+@app.command("waiting")
+def waiting_skills(config: ConfigFile = None, data_dir: DataDir = None) -> None:
+    """Show the skills that are off until an administrator agrees to what they hold, with the reasons."""
+    settings, _ = settings_of(config, data_dir)
+    from bot.skill_waiting import list_waiting
+
+    raise typer.Exit(list_waiting(settings))
+
+
+@app.command("on")
+def agree_to_skill(
+    name: Annotated[str, typer.Argument(help="Of a skill that waits.")],
+    digest: Annotated[str, typer.Argument(help="Of what it holds, as `antler skills waiting` shows it.")],
+    config: ConfigFile = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Agree to what a skill holds, exactly as it is now: it is used from the next answer on."""
+    settings, _ = settings_of(config, data_dir)
+    from bot.skill_waiting import agree
+
+    raise typer.Exit(agree(settings, name, digest))
+
+
+@app.command("remove")
+def remove_skill(
+    name: Annotated[str, typer.Argument(help="Of one of this installation's own skills.")],
+    config: ConfigFile = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Take away one of this installation's own skills: from its next answer on the agent does not have it."""
+    settings, _ = settings_of(config, data_dir)
+    from bot import skill_tool
+
+    raise typer.Exit(skill_tool.remove(settings, name))
