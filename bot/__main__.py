@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from bot.cli import memories, people, skills
-from bot.cli.options import ConfigFile, DataDir, LogLevel, read, settings_of, source_of
+from bot.cli.options import ConfigFile, DataDir, LogLevel, read, running_folder, settings_of, source_of
 
 EXIT_USAGE = 2
 
@@ -58,10 +58,10 @@ def status(
     check: Annotated[bool, typer.Option("--check", help="Print nothing; exit 0 if healthy, else 1.")] = False,
 ) -> None:
     """Show what the running gateway is doing."""
-    settings, _ = settings_of(config, data_dir)
+    folder = running_folder(source_of(config, data_dir))
     from bot.control import status as report
 
-    raise typer.Exit(report(settings, check=check))
+    raise typer.Exit(report(folder, check=check))
 
 
 @app.command()

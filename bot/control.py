@@ -205,10 +205,10 @@ def describe(status: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def status(settings: Settings, *, check: bool) -> int:
+def status(data_dir: Path, *, check: bool) -> int:
     """`antler status`: print what the running process tells; 0 when every connection is well, else 1."""
     try:
-        found = asyncio.run(read_status(settings.data_dir))
+        found = asyncio.run(read_status(data_dir))
     except NotRunning as error:
         if not check:
             print(f"antler: {error}", file=sys.stderr)

@@ -9,6 +9,7 @@ import typer
 
 from bot.settings.agent_folders import agents_of
 from bot.skill_folders import home_of, library_of
+from bot.skill_waiting import SHOWN
 from harness.skills.document import SKILL_FILE, parse_bytes
 from harness.skills.editing import Stamp, standing
 from harness.skills.editing import remove as delete
@@ -75,7 +76,7 @@ def validate(settings: Settings) -> int:
     for remark in _strange(settings, view):
         typer.echo(f"remark   {remark}", err=True)
     broken = sum(problem.skipped for problem in view.problems)
-    typer.echo(f"{len(view.skills)} skills can be used, {broken} problems keep others from it")
+    typer.echo(f"{_counted(len(view.skills), 'skill')} can be used; {_counted(broken, 'problem')} with others")
     return FAILURE if broken else 0
 
 
@@ -129,7 +130,8 @@ def install(settings: Settings, archive: Path, *, replace: bool) -> int:
         return FAILURE
     typer.echo(f"{'replaced' if done.replaced else 'installed'} {done.name} in {settings.custom_skills / done.name}")
     if done.pending:
-        typer.echo("It is off until an administrator has agreed to it: /skills on " + done.name)
+        typer.echo(f"It is off until an administrator agrees to it: /skills on {done.name} in a chat, or here:")
+        typer.echo(f"  antler skills on {done.name} {done.digest[:SHOWN]}")
     for finding in done.verdict.findings:
         typer.echo(f"  {finding}")
     return 0
@@ -162,6 +164,10 @@ def _now() -> str:
 def _tell(problems: Iterable[SkillProblem]) -> None:
     for problem in problems:
         typer.echo(f"{'skipped' if problem.skipped else 'remark '}  {problem}", err=True)
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"
 
 
 def _short(text: str) -> str:

@@ -44,6 +44,17 @@ def source_of(config: Path | None, data_dir: Path | None, log_level: str | None 
     return SettingsSource(config, {key: value for key, value in given.items() if value is not None})
 
 
+def running_folder(source: SettingsSource) -> Path:
+    """The data folder. Of one that a process serves the rest of the config does not matter: with a fault in it the
+    process goes on as before. Else as settings_of."""
+    from bot.control import SOCKET
+
+    folder = source.data_dir()
+    if folder is not None and (folder / SOCKET).exists():
+        return folder
+    return read(source, "a running antler can be asked with --data-dir").data_dir
+
+
 def read(source: SettingsSource, otherwise: str = "nothing was started") -> Settings:
     from bot.settings import ConfigError
 

@@ -48,7 +48,7 @@ LOOKED_AT = 100
 REMEMBERED = 1000
 """Owners whose last update is remembered."""
 TRIES = 12
-"""After which turns are given up; with the delays, some eight hours."""
+"""After which turns are given up; with the delays, some six hours."""
 TRIES_OF_UNREADABLE = 3
 """Where the model answers, and costs, but cannot be understood."""
 FIRST_DELAY, LONGEST_DELAY = timedelta(minutes=1), timedelta(hours=1)

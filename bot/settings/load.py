@@ -46,12 +46,7 @@ def load(path: Path | None, env: Mapping[str, str], options: Mapping[str, Any] |
     all others to the working directory.
     """
     file = _read(path, env) if path is not None else _built_in()
-    accounts = file.layer.values.get("channels")
-    layers = [
-        command_line(options or {}),
-        environment(env, list(accounts) if isinstance(accounts, dict) else []),
-        file.layer,
-    ]
+    layers = _layers(file, env, options or {})
     values = merge(layers)
     findings = [*file.findings, *check_tree(values)]
     try:
@@ -65,6 +60,25 @@ def load(path: Path | None, env: Mapping[str, str], options: Mapping[str, Any] |
             return settings
     # Outside the handler: the error that people see must not carry the one that knows the values.
     raise ConfigError(_sorted(blame(finding, layers) for finding in _first_of_each_place(findings)))
+
+
+def data_dir_of(path: Path | None, env: Mapping[str, str], options: Mapping[str, Any] | None = None) -> Path | None:
+    """What `load` says of data_dir, whatever else is wrong; None where that cannot be known either."""
+    try:
+        file = _read(path, env) if path is not None else _built_in()
+    except ConfigError:
+        file = _File(Layer(str(path), {}))
+    if any(finding.path == ("data_dir",) for finding in file.findings):
+        file.layer.values.pop("data_dir", None)
+    value = merge(_layers(file, env, options or {})).get("data_dir")
+    return Path(value).expanduser().absolute() if isinstance(value, str) and value else None
+
+
+def _layers(file: _File, env: Mapping[str, str], options: Mapping[str, Any]) -> list[Layer]:
+    """The strongest first."""
+    accounts = file.layer.values.get("channels")
+    known = list(accounts) if isinstance(accounts, dict) else []
+    return [command_line(options), environment(env, known), file.layer]
 
 
 def _read(path: Path, env: Mapping[str, str]) -> _File:

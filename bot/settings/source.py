@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from bot.settings.load import load
+from bot.settings.load import data_dir_of, load
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -31,6 +31,10 @@ class SettingsSource:
         settings = load(self.path, os.environ, self.options)
         self.seen = self.signature(settings.agents_dir)
         return settings
+
+    def data_dir(self) -> Path | None:
+        """Where everything is kept, of a config with faults too; None where that cannot be known."""
+        return data_dir_of(self.path, os.environ, self.options)
 
     def signature(self, agents_dir: Path) -> Signature:
         """Another one whenever the file, or one of the agents' folder, was written. Blocking, and quick."""

@@ -66,7 +66,7 @@ COMMANDS = (
     ("compact", "Make a summary of what is older in this thread"),
     ("usage", "Tokens and costs of this chat"),
     ("queue", "What runs and what waits"),
-    ("timezone", "Your time zone"),
+    ("timezone", "The time zone of this chat"),
     ("reminders", "What is scheduled here, and cancel it"),
     ("approvals", "What is allowed here without asking"),
     ("status", "Connection, model, thread and queue"),

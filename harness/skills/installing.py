@@ -42,7 +42,7 @@ def install(
     before = standing(home, name)
     problems = [Problem("", "name", f"{name} is the name of a built-in skill")] if name in built_in else []
     if before.digest and not replace:
-        problems.append(Problem("", "name", f"{name} is there already"))
+        problems.append(Problem("", "name", f"{name} is there already; --replace puts this one in its place"))
     if verdict.level is Level.BLOCK:
         problems += [Problem("", "", reason) for reason in verdict.reasons]
     if problems:

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from bot.clock import SystemClock
-from bot.gateway import Gateway
 from bot.redaction import Redactor
 from bot.reload import Outcome, Reloader
 from bot.settings import Settings
 from bot.settings.live import Change, change
 from bot.settings.source import SettingsSource
 from bot.store import Store
+from bot.tasks import Tasks
+from bot.wiring import Wiring
 from harness.context import RunContext, RunInput, Speaker
 from harness.mcp.pool import McpPool
 
@@ -31,23 +32,32 @@ def settings(folder: Path, **more: Any) -> Settings:
     return Settings.model_validate(values | {"skill_evolution": {"enabled": True}} | more)
 
 
+def _ignore(*_: object) -> None:
+    """Nothing of that happens here."""
+
+
 @asynccontextmanager
-async def built(folder: Path) -> AsyncIterator[Gateway]:
-    """A gateway whose agent is built, and that serves nothing."""
+async def built(folder: Path) -> AsyncIterator[Wiring]:
+    """A gateway's parts with the agent built, serving nothing."""
     clock, first = SystemClock(), settings(folder)
     store = await Store.open(first.database_url, clock=clock)
-    gateway = Gateway(first, store, clock, Redactor(()))
+    parts = Wiring(
+        *(first, store, clock, Redactor(()), Tasks("gateway"), Tasks("conversation")),
+        source=None,
+        on_dead_letter=_ignore,
+        on_moved=_ignore,
+    )
     try:
-        assert await gateway._agent.build() is None
-        yield gateway
+        assert await parts.agent.build() is None
+        yield parts
     finally:
-        await gateway._agent.close()
-        await gateway._sandboxes.shutdown(1)
+        await parts.agent.close()
+        await parts.sandboxes.shutdown(1)
         await store.close()
 
 
-async def adopt(gateway: Gateway, new: Settings) -> Outcome:
-    return await gateway._adoption.adopt(change(gateway._adoption.settings, new))
+async def adopt(parts: Wiring, new: Settings) -> Outcome:
+    return await parts.adoption.adopt(change(parts.adoption.settings, new))
 
 
 def said(folder: Path) -> tuple[RunContext, RunInput]:
@@ -68,8 +78,8 @@ def said(folder: Path) -> tuple[RunContext, RunInput]:
 
 
 async def test_servers_are_closed_with_the_last_run_that_has_them(tmp_path: Path) -> None:
-    async with built(tmp_path) as gateway:
-        agent, closed = gateway._agent, asyncio.Event()
+    async with built(tmp_path) as parts:
+        agent, closed = parts.agent, asyncio.Event()
         servers, close = agent.servers, agent.servers.close
 
         async def closing() -> None:
@@ -80,9 +90,9 @@ async def test_servers_are_closed_with_the_last_run_that_has_them(tmp_path: Path
         events = (await agent.harness()).run(*said(tmp_path))
         await anext(events)
         more: dict[str, Any] = {"loop": {"warn": 4}}
-        assert (await adopt(gateway, settings(tmp_path, **more))).applied == ("loop",)
+        assert (await adopt(parts, settings(tmp_path, **more))).applied == ("loop",)
         more["mcp_servers"] = {"a": SERVER}
-        assert (await adopt(gateway, settings(tmp_path, **more))).applied == ("mcp_servers",)
+        assert (await adopt(parts, settings(tmp_path, **more))).applied == ("mcp_servers",)
         for _ in range(50):
             await asyncio.sleep(0)
         assert not closed.is_set()
@@ -91,20 +101,20 @@ async def test_servers_are_closed_with_the_last_run_that_has_them(tmp_path: Path
 
 
 async def test_what_cannot_be_made_leaves_all_as_it_was(tmp_path: Path) -> None:
-    async with built(tmp_path) as gateway:
-        agent, before, servers = gateway._agent, await gateway._agent.harness(), gateway._agent.servers
+    async with built(tmp_path) as parts:
+        agent, before, servers = parts.agent, await parts.agent.harness(), parts.agent.servers
         wrong = {"mcp_servers": {"a": SERVER}, "budgets": {"run": {"tokens": 5}}}
-        bad = BadServers({}, folder=tmp_path, route=lambda url: (None, None), clock=gateway._clock)
-        made, gateway._adoption.servers = gateway._adoption.servers, lambda _: bad
+        bad = BadServers({}, folder=tmp_path, route=lambda url: (None, None), clock=SystemClock())
+        made, parts.adoption.servers = parts.adoption.servers, lambda _: bad
         with pytest.raises(RuntimeError):
-            await adopt(gateway, settings(tmp_path, **wrong))
+            await adopt(parts, settings(tmp_path, **wrong))
         assert bad.closed
-        gateway._adoption.servers = made
-        outcome = await adopt(gateway, settings(tmp_path, tools=[{"use": "json:nothing"}], **wrong))
+        parts.adoption.servers = made
+        outcome = await adopt(parts, settings(tmp_path, tools=[{"use": "json:nothing"}], **wrong))
         assert "json has no nothing" in outcome.problems[0]
         assert (await agent.harness(), agent.servers) == (before, servers)
-        assert gateway._spending.budgets.none
-        assert gateway._adoption.settings == settings(tmp_path)
+        assert parts.spending.budgets.none
+        assert parts.adoption.settings == settings(tmp_path)
 
 
 class BadServers(McpPool):
@@ -118,18 +128,18 @@ class BadServers(McpPool):
 
 
 async def test_skills_that_the_agent_may_write_are_those_of_now(tmp_path: Path) -> None:
-    async with built(tmp_path) as gateway:
-        before = await gateway._agent.harness()
-        await adopt(gateway, settings(tmp_path, skills={"enabled": False}))
-        assert await gateway._agent.harness() is not before
+    async with built(tmp_path) as parts:
+        before = await parts.agent.harness()
+        await adopt(parts, settings(tmp_path, skills={"enabled": False}))
+        assert await parts.agent.harness() is not before
 
 
 async def test_a_model_that_a_section_still_needs_cannot_go(tmp_path: Path) -> None:
-    async with built(tmp_path) as gateway:
-        gateway._adoption.settings = settings(tmp_path, memory={"model": "demo"})
+    async with built(tmp_path) as parts:
+        parts.adoption.settings = settings(tmp_path, memory={"model": "demo"})
         two = [{"name": "demo", "use": "demo"}, {"name": "other", "use": "demo"}]
-        assert (await adopt(gateway, settings(tmp_path, models=two, memory={"model": "demo"}))).applied == ("models",)
-        outcome = await adopt(gateway, settings(tmp_path, models=two[1:], memory={"model": "other"}))
+        assert (await adopt(parts, settings(tmp_path, models=two, memory={"model": "demo"}))).applied == ("models",)
+        outcome = await adopt(parts, settings(tmp_path, models=two[1:], memory={"model": "other"}))
         assert "memory.model is demo" in outcome.problems[0]
 
 

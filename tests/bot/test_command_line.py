@@ -41,6 +41,13 @@ def test_check_config_lists_all_problems_and_leaves_with_78(tmp_path: Path) -> N
     assert done.stderr.endswith("3 configuration problems; nothing was started\n")
 
 
+def test_status_says_how_to_ask_when_the_config_does_not_tell_where(tmp_path: Path) -> None:
+    write(tmp_path, "data_dir: {\n")
+    done = antler("status", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (78, "")
+    assert done.stderr.endswith("1 configuration problem; a running antler can be asked with --data-dir\n")
+
+
 def test_run_starts_nothing_with_a_bad_configuration(tmp_path: Path) -> None:
     done = antler("run", "--config", "nowhere.yaml", cwd=tmp_path)
     assert done.returncode == 78

@@ -8,6 +8,7 @@ import pytest
 from pydantic import ValidationError
 
 from bot.settings import Settings, load
+from bot.settings.load import data_dir_of
 from channels.registry import config_class
 from tests.bot.settings_files import CHANNELS, TOKEN, found, problems_of, settings_of, write
 
@@ -32,6 +33,26 @@ def test_data_dir_is_relative_to_the_file_that_names_it(tmp_path: Path) -> None:
     assert settings_of(tmp_path, CHANNELS).data_dir == tmp_path / "data"
     assert settings_of(tmp_path, CHANNELS + "data_dir: ./deep/er\n").data_dir == tmp_path / "deep/er"
     assert settings_of(tmp_path, CHANNELS, {"ANTLER__DATA_DIR": "here"}).data_dir == Path("here").absolute()
+
+
+@pytest.mark.parametrize(
+    ("written", "env", "expected"),
+    [
+        ("data_dir: kept\nlimits: {run_seconds: soon}\n", {}, "kept"),
+        ("channels: {telegram: {token: $NOT_SET}}\n", {}, "data"),
+        ("data_dir: $NOT_SET\n", {}, None),
+        ("data_dir: [1]\n", {}, None),
+        ("data_dir: {\n", {}, None),
+        ("data_dir: {\n", {"ANTLER__DATA_DIR": "/srv/kept"}, "/srv/kept"),
+        ("data_dir: $NOT_SET\n", {"ANTLER__DATA_DIR": "/srv/kept"}, "/srv/kept"),
+    ],
+)
+def test_a_fault_elsewhere_hides_no_data_dir(
+    tmp_path: Path, written: str, env: dict[str, str], expected: str | None
+) -> None:
+    path = write(tmp_path, written)
+    assert data_dir_of(path, env) == (tmp_path / expected if expected else None)
+    assert data_dir_of(path, env, {"data_dir": "/srv/else"}) == Path("/srv/else")
 
 
 def test_the_environment_reaches_an_account_with_a_dash(tmp_path: Path) -> None:

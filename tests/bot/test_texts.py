@@ -15,6 +15,7 @@ from bot.texts.en import EN
 from bot.texts.zh import ZH
 from bot.uploads import Problem
 from channels.base import ConnectionState
+from channels.slack.manifest import COMMANDS
 from harness.events import FailureKind
 
 
@@ -49,6 +50,13 @@ def test_every_kind_has_its_sentence() -> None:
         assert set(texts.access_state) == set(AccessState)
         assert set(texts.access_problem) == set(get_args(RefusalKind))
         assert set(texts.group_ask) == set(texts.group_opened) == {"any", "listed"}
+
+
+def test_every_menu_lists_the_same_commands_in_the_same_order() -> None:
+    for texts in LANGUAGES.values():
+        assert list(texts.command_menu) == list(EN.command_menu)
+        assert list(texts.admin_menu) == list(EN.admin_menu)
+    assert [name for name, _ in COMMANDS] == list(EN.command_menu)
 
 
 def test_menu_descriptions_are_what_platforms_take() -> None:

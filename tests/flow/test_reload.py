@@ -58,6 +58,8 @@ async def test_a_faulty_config_changes_nothing_and_is_told(world: World) -> None
         assert world.process is not None
         world.process.send_signal(signal.SIGHUP)
         await world.wait_for_log("the config was not taken over, what held before goes on")
+        code, told = await world.command("status")
+        assert (code, "was not taken over" in told, "limits.message_burst" in told) == (0, True, True)
         await world.telegram.user_says("still there?", user=ALICE)
         await world.telegram.wait_for_text(ALICE, "You said: still there?")
         edited(world, limits={"message_burst": 5}, tools=[{"use": "json:nothing"}])
