@@ -200,7 +200,8 @@ class Play:
         self.core.tripwire = self.core.store.tripwire = self.channel.tripwire = Tripwire(step)
 
     async def do_stop(self) -> None:
-        """A planned stop; `start` ends it."""
+        """A planned stop; `start` ends it. One that cannot write that it was planned is as good as a kill."""
+        self.kills += self.core.store.down
         self._arm(0)
         await self._end_poller()
         await self.core.stop()

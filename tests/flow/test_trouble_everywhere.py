@@ -143,8 +143,12 @@ def _most(config: type[TelegramConfig | SlackConfig], setting: str) -> float:
 
 
 async def told_somewhere(world: Everywhere, accounts: Iterable[str], text: str) -> Seen:
-    """What Ann is told first, whichever of these accounts tells it."""
-    looking = [asyncio.create_task(shows(world.platforms[account], ADMIN, text)) for account in accounts]
+    """What Ann is told first, whichever of these accounts tells it; a card shows the signs of its Markdown too."""
+
+    def tells(message: Seen) -> bool:
+        return text in message.text.replace("`", "")
+
+    looking = [asyncio.create_task(world.platforms[account].until(ADMIN, tells)) for account in accounts]
     done, others = await asyncio.wait(looking, return_when=asyncio.FIRST_COMPLETED)
     for other in others:
         other.cancel()
