@@ -311,6 +311,7 @@ async def test_a_closed_chat_ends_all_its_replies_and_no_others(tmp_path: Path) 
         draft = await w.delivery.open("r0", dm("1"), None)
         w.channel.fail("send", ChatGone("blocked by the user"))
         gone = [await w.delivery.say(f"r{n}", dm("1"), None, OutboundMessage(text="x", final=True)) for n in (1, 2, 3)]
+        await w.clock.settle()  # the first of them is at the gate, and takes the failure
         await w.say("fine", key="other", chat="2")
         gate.set()
         await w.drained()

@@ -79,7 +79,7 @@ ELSEWHERE = [
     Elsewhere("the plan's tool", "harness.agent_maker", "planning_tool"),
     Elsewhere("tokens and their cost, from the run's events", "bot.meter", "EventRecord"),
     Elsewhere("what may still be spent", "bot.spending", "Budgets"),
-    Elsewhere("the thread's title, after its first answer", "bot.gateway", "Titles"),
+    Elsewhere("the thread's title, after its first answer", "bot.wiring", "Titles"),
 ]
 
 

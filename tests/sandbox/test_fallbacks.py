@@ -18,7 +18,7 @@ from sandbox.launcher.client import Launcher
 from sandbox.policy import Limits
 from sandbox.workspace import Workspaces
 from tests.sandbox.conftest import private_folder
-from tests.sandbox.modes import BUBBLEWRAP_ROOT, BUBBLEWRAP_USER, LANDLOCK, Driver
+from tests.sandbox.modes import BUBBLEWRAP_ROOT, BUBBLEWRAP_USER, LANDLOCK, ORDINARY_USER, Driver
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -66,7 +66,8 @@ def test_user_namespaces_switched_off(open_folder: Path) -> None:
     """For real: in a user namespace in which no other one may be made."""
     BUBBLEWRAP_USER.require()
     off = 'echo 0 > /proc/sys/user/max_user_namespaces && exec setpriv --inh-caps=-all --ambient-caps=-all "$@"'
-    prefix = ("/usr/bin/setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups") if os.geteuid() == 0 else ()
+    user = str(ORDINARY_USER)
+    prefix = ("/usr/bin/setpriv", "--reuid", user, "--regid", user, "--clear-groups") if os.geteuid() == 0 else ()
     driver = Driver(
         BUBBLEWRAP_USER,
         private_folder(open_folder / "data", BUBBLEWRAP_USER),
