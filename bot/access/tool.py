@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import sys
 from typing import TYPE_CHECKING, Any, Literal
 
 from bot.access import claim_notice, pairing
@@ -11,14 +9,12 @@ from bot.access.book import AccessBook, policy_of
 from bot.access.changes import AccessRefused
 from bot.access.desk import AccessDesk
 from bot.access.listing import entries, table
+from bot.cli.wherever import do_wherever
 from bot.clock import SystemClock
 from bot.commands.access import problem
-from bot.control import NotRunning, Refused, ask, connection
 from bot.delivery import Delivery
-from bot.lock import DataDirInUse, DataDirLock
 from bot.redaction import Redactor
 from bot.store import Store, access
-from bot.store.errors import StoreError
 from bot.texts import DEFAULT, texts_for
 
 if TYPE_CHECKING:
@@ -100,31 +96,7 @@ class AccessTool:
 
 def run(settings: Settings, do: Literal["pair", "claim", "list", "allow", "revoke"], **more: Any) -> int:
     """The command line: do it wherever the data is held now, print the answer; returns the exit code."""
-    request = {"do": do, **more}
-    try:
-        answer = asyncio.run(_ask(settings, request))
-    except Refused as error:
-        return _fail(str(error))
-    except NotRunning:
-        try:
-            with DataDirLock(settings.data_dir):
-                answer = asyncio.run(_do_it_here(settings, request))
-        except DataDirInUse as error:
-            return _fail(f"{error} (it does not answer yet, or any more)")
-        except StoreError as error:
-            return _fail(Redactor(settings.secrets())(str(error)))
-    if not answer.get("done"):
-        return _fail(str(answer.get("text")))
-    print(answer.get("text"))
-    return 0
-
-
-async def _ask(settings: Settings, request: Mapping[str, Any]) -> dict[str, Any]:
-    async with connection(settings.data_dir) as (reader, writer):
-        answer = await ask(reader, writer, "access", **request)
-    if not isinstance(answer, dict):
-        raise Refused("the antler process gave an answer of an unknown form")
-    return answer
+    return do_wherever(settings, "access", {"do": do, **more}, _do_it_here)
 
 
 async def _do_it_here(settings: Settings, request: Mapping[str, Any]) -> dict[str, Any]:
@@ -150,8 +122,3 @@ def _kind(request: Mapping[str, Any]) -> SubjectKind | None:
         case "person":
             return "person"
     return None
-
-
-def _fail(reason: str) -> int:
-    print(f"antler: {reason}", file=sys.stderr)
-    return 1

@@ -5,19 +5,16 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import secrets
-import sys
 from typing import TYPE_CHECKING, Any
 
+from bot.cli.wherever import do_wherever
 from bot.clock import SystemClock
-from bot.control import ANSWER_SECONDS, NotRunning, Refused, ask, connection
+from bot.control import ANSWER_SECONDS
 from bot.forgetting.persons import whose
 from bot.forgetting.told import summary
-from bot.lock import DataDirInUse, DataDirLock
-from bot.redaction import Redactor
 from bot.settings.identities import check_identity
 from bot.store import Store, deletions, forgetting
 from bot.store.deletions import DeletionKind, DeletionRow
-from bot.store.errors import StoreError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -105,43 +102,19 @@ def deletion(person: str, now: datetime) -> DeletionRow:
 
 def run(settings: Settings, person: str) -> int:
     """The command line: have it done wherever the data is held now, print the answer; returns the exit code."""
-    try:
-        answer = asyncio.run(_ask(settings, person))
-    except Refused as error:
-        return _fail(str(error))
-    except NotRunning:
-        return _recorded(settings, person)
-    if not answer.get("done"):
-        return _fail(str(answer.get("text")))
-    print(answer.get("text"))
-    _tell_of_copies(settings)
-    return 0
+    code = do_wherever(settings, "forget", {"person": person}, _recorded)
+    if code == 0:
+        _tell_of_copies(settings)
+    return code
 
 
-async def _ask(settings: Settings, person: str) -> dict[str, Any]:
-    async with connection(settings.data_dir) as (reader, writer):
-        answer = await ask(reader, writer, "forget", person=person)
-    if not isinstance(answer, dict):
-        raise Refused("the antler process gave an answer of an unknown form")
-    return answer
-
-
-def _recorded(settings: Settings, person: str) -> int:
+async def _recorded(settings: Settings, request: Mapping[str, Any]) -> dict[str, Any]:
     """The agent's history and files can only be deleted by a gateway that has both open."""
+    person = str(request["person"])
     problem = refusal(person, settings.channels, settings.names_group)
-    if problem is not None:
-        return _fail(problem)
-    try:
-        with DataDirLock(settings.data_dir):
-            if not asyncio.run(_record(settings, person)):
-                return _fail(IS_GROUP.format(person=person))
-    except DataDirInUse as error:
-        return _fail(f"{error} (it does not answer yet, or any more)")
-    except StoreError as error:
-        return _fail(Redactor(settings.secrets())(str(error)))
-    print(RECORDED.format(person=person))
-    _tell_of_copies(settings)
-    return 0
+    if problem is None and not await _record(settings, person):
+        problem = IS_GROUP.format(person=person)
+    return {"text": problem or RECORDED.format(person=person), "done": problem is None}
 
 
 def _tell_of_copies(settings: Settings) -> None:
@@ -159,8 +132,3 @@ async def _record(settings: Settings, person: str) -> bool:
         return await store.write(lambda tx: _asked(tx, row))
     finally:
         await store.close()
-
-
-def _fail(reason: str) -> int:
-    print(f"antler: {reason}", file=sys.stderr)
-    return 1

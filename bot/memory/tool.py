@@ -5,19 +5,14 @@ What is in a memory is shown only by `show` and `export`, which name one; the li
 
 from __future__ import annotations
 
-import asyncio
-import sys
 from typing import TYPE_CHECKING, Any, Literal
 
+from bot.cli.wherever import do_wherever
 from bot.clock import SystemClock
-from bot.control import NotRunning, Refused, ask, connection
 from bot.identity import folder_name
-from bot.lock import DataDirInUse, DataDirLock
 from bot.memory.keeping import make_book
 from bot.memory.page import as_markdown
-from bot.redaction import Redactor
 from bot.store import Store
-from bot.store.errors import StoreError
 from bot.texts import DEFAULT, texts_for
 from harness.memory.port import MemoryUnavailable
 
@@ -68,31 +63,7 @@ class MemoryTool:
 
 def run(settings: Settings, do: Literal["list", "show", "export", "forget"], key: str = "") -> int:
     """The command line: do it wherever the data is held now, print the answer; returns the exit code."""
-    request = {"do": do, "key": key}
-    try:
-        answer = asyncio.run(_ask(settings, request))
-    except Refused as error:
-        return _fail(str(error))
-    except NotRunning:
-        try:
-            with DataDirLock(settings.data_dir):
-                answer = asyncio.run(_do_it_here(settings, request))
-        except DataDirInUse as error:
-            return _fail(f"{error} (it does not answer yet, or any more)")
-        except StoreError as error:
-            return _fail(Redactor(settings.secrets())(str(error)))
-    if not answer.get("done"):
-        return _fail(str(answer.get("text")))
-    print(answer.get("text"))
-    return 0
-
-
-async def _ask(settings: Settings, request: Mapping[str, Any]) -> dict[str, Any]:
-    async with connection(settings.data_dir) as (reader, writer):
-        answer = await ask(reader, writer, "memory", **request)
-    if not isinstance(answer, dict):
-        raise Refused("the antler process gave an answer of an unknown form")
-    return answer
+    return do_wherever(settings, "memory", {"do": do, "key": key}, _do_it_here)
 
 
 async def _do_it_here(settings: Settings, request: Mapping[str, Any]) -> dict[str, Any]:
@@ -116,8 +87,3 @@ def _table(known: list[StoredMemory]) -> str:
         at = stored.updated_at.strftime("%Y-%m-%d %H:%M") if stored.updated_at is not None else "unknown"
         lines.append(f"{folder_name(stored.owner)[:KEY]:<{KEY}}  {stored.size:>8}  {at}")
     return "\n".join(lines)
-
-
-def _fail(reason: str) -> int:
-    print(f"antler: {reason}", file=sys.stderr)
-    return 1
