@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from bot.approvals.book import StoreApprovals
 from bot.skill_homes import editing_of
 from bot.store.effects import StoreEffectLog, StoreRunLedger
+from bot.store.engines import libpq_url
 from bot.tasks import Tasks
 from harness.errors import SetupError
 from harness.extras import ExtraSettings
@@ -173,7 +174,7 @@ class Agent:
             llm=settings.llm,
             loop=settings.loop,
             model_call_limit=settings.limits.model_calls,
-            database=settings.checkpoints,
+            database=libpq_url(settings.checkpoints),
             effects=StoreEffectLog(self._store),
             ledger=StoreRunLedger(self._store, self._meter),
             budget=None if self._budgets.none else self._budgets,

@@ -24,7 +24,6 @@ if not _msgpack.STRICT_MSGPACK_ENABLED:
 MESSAGES = "messages"
 RUN_KEY = "antler_run"
 """Key of a checkpoint's metadata: the run that made it."""
-POSTGRES_CONNECTIONS = 8
 DELETED_AT_ONCE = 200
 VACUUMED_BYTES = 64_000_000
 # On PostgreSQL a channel's value is a row of its own, by version; checkpoints name the versions.
@@ -137,23 +136,11 @@ async def _open_sqlite(path: Path) -> Checkpoints:
 
 
 async def _open_postgres(url: str) -> Checkpoints:
-    # Here, not at the top: psycopg's pool is loaded only where PostgreSQL is used.
-    from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
-    from psycopg.rows import dict_row
-    from psycopg_pool import AsyncConnectionPool
+    # Here, not at the top: psycopg and its pool are loaded only where PostgreSQL is used.
+    from harness.postgres_saver import PatientPostgresSaver
 
-    options = {"autocommit": True, "prepare_threshold": 0, "row_factory": dict_row}
-    pool: AsyncConnectionPool[Any] = AsyncConnectionPool(url, kwargs=options, max_size=POSTGRES_CONNECTIONS, open=False)
-    await pool.open(wait=True)
-    saver = AsyncPostgresSaver(pool)
-    await saver.setup()
-
-    async def run(statement: str, parameters: tuple[Any, ...]) -> list[Any]:
-        async with pool.connection() as connection:
-            cursor = await connection.execute(statement.replace("?", "%s"), parameters)
-            return [tuple(row.values()) for row in await cursor.fetchall()] if cursor.description else []
-
-    return Checkpoints(saver, ("checkpoint_writes", "checkpoints"), UNNAMED_BLOBS, run, pool.close)
+    saver = await PatientPostgresSaver.open(url)
+    return Checkpoints(saver, ("checkpoint_writes", "checkpoints"), UNNAMED_BLOBS, saver.run, saver.close)
 
 
 async def _never_go_back_in_time(checkpoints: Checkpoints) -> None:

@@ -106,7 +106,17 @@ class Running:
 
     def _listen(self) -> None:
         self._pause = None
-        self._loop.add_reader(self._program.output, self._read)
+        try:
+            self._loop.add_reader(self._program.output, self._read)
+        except OSError:  # ENOSPC: the commands of this user have used up the kernel's epoll watches (epoll_ctl(2))
+            self._pause = self._loop.call_later(_PACE_SECONDS, self._look)
+
+    def _look(self) -> None:
+        """Read without being told that there is something, then try to listen again."""
+        self._pause = None
+        self._read()
+        if self._pause is None and not self._drained.is_set():
+            self._listen()
 
     def _read(self) -> None:
         try:

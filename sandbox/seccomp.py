@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from sandbox.syscall_numbers import AARCH64, X86_64
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
 KILL = 0x80000000
 ALLOW = 0x7FFF0000
@@ -49,23 +49,33 @@ class Argument:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """What to do about some system calls, always or when an argument is of a kind, and why."""
+    """What to do about some system calls, always or when one of the arguments is of a kind, and why."""
 
     calls: str
     reason: str
     verdict: int = fail(errno.EPERM)
-    when: Argument | None = None
+    when: tuple[Argument, ...] = ()
 
 
 CLONE_NEW = 0x7E020080
 """CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET and NEWTIME."""
 SUID_BITS = 0o6000
 TIOCSTI, TIOCLINUX = 0x5412, 0x541C
+SETS_FILE_FLAGS = (0x40086602, 0x40046602, 0x401C5820, 0x800C6613, 0x40806685)
+"""FS_IOC_SETFLAGS (and of 32 bits), FS_IOC_FSSETXATTR, FS_IOC_SET_ENCRYPTION_POLICY, FS_IOC_ENABLE_VERITY."""
 SOCK_TYPE_MASK = 0xF
 
 
-def _bits(index: int, bits: int) -> Argument:
-    return Argument(index=index, test=Test.HAS_BITS, values=(bits,))
+def _bits(index: int, bits: int) -> tuple[Argument, ...]:
+    return (Argument(index=index, test=Test.HAS_BITS, values=(bits,)),)
+
+
+def _equals(index: int, *values: int) -> tuple[Argument, ...]:
+    return (Argument(index=index, test=Test.EQUALS, values=values),)
+
+
+def _none_of(index: int, *values: int, mask: int = 0xFFFFFFFF) -> tuple[Argument, ...]:
+    return (Argument(index=index, test=Test.IS_NONE_OF, values=values, mask=mask),)
 
 
 COMMON: tuple[Rule, ...] = (
@@ -99,7 +109,7 @@ COMMON: tuple[Rule, ...] = (
     Rule(
         calls="personality",
         reason="switches off address randomisation; 0 and 0xffffffff only ask",
-        when=Argument(index=0, test=Test.IS_NONE_OF, values=(0, 0xFFFFFFFF)),
+        when=_none_of(0, 0, 0xFFFFFFFF),
     ),
     Rule(
         calls="shmget shmat shmctl shmdt msgget msgsnd msgrcv msgctl semget semop semctl semtimedop",
@@ -108,7 +118,7 @@ COMMON: tuple[Rule, ...] = (
     Rule(
         calls="ioctl",
         reason="types into the terminal that it shares with somebody",
-        when=Argument(index=1, test=Test.EQUALS, values=(TIOCSTI, TIOCLINUX)),
+        when=_equals(1, TIOCSTI, TIOCLINUX),
     ),
     Rule(calls="chmod fchmod creat mknod", reason="files that run as another user", when=_bits(1, SUID_BITS)),
     Rule(calls="fchmodat fchmodat2 open mknodat", reason="the same", when=_bits(2, SUID_BITS)),
@@ -116,13 +126,10 @@ COMMON: tuple[Rule, ...] = (
     Rule(calls="openat2", reason="its mode is in memory, unseen here; callers fall back to openat", verdict=fail(38)),
     Rule(
         calls="socketpair",
-        reason="a pair of datagram sockets can be turned to any other address",
-        when=Argument(
-            index=1,
-            test=Test.IS_NONE_OF,
-            mask=SOCK_TYPE_MASK,
-            values=(socket.SOCK_STREAM.value, socket.SOCK_SEQPACKET.value),
-        ),
+        reason="other families than unix are the kernel's rarer code (TIPC makes pairs too), and a pair of datagram "
+        "sockets can be turned to any other address",
+        when=_none_of(0, socket.AF_UNIX.value)
+        + _none_of(1, socket.SOCK_STREAM.value, socket.SOCK_SEQPACKET.value, mask=SOCK_TYPE_MASK),
     ),
 )
 
@@ -130,7 +137,7 @@ INTERNET_ONLY: tuple[Rule, ...] = (
     Rule(
         calls="socket",
         reason="unix sockets of the host's services, netlink, packet, vsock, crypto: all but the internet's",
-        when=Argument(index=0, test=Test.IS_NONE_OF, values=(socket.AF_INET.value, socket.AF_INET6.value)),
+        when=_none_of(0, socket.AF_INET.value, socket.AF_INET6.value),
     ),
 )
 """For a network namespace of its own, which is what keeps the internet's sockets in."""
@@ -138,20 +145,26 @@ INTERNET_ONLY: tuple[Rule, ...] = (
 SHARED_MACHINE: tuple[Rule, ...] = (
     Rule(calls="socket connect bind", reason="the network namespace is the host's"),
     Rule(
-        calls="chmod fchmodat fchmodat2",
-        reason="Landlock does not ask for them, and the gateway's own files belong to the same user. They do nothing "
-        "and say so to nobody: refused, they end git, tar and venv. By descriptor (fchmod) they work, where Landlock "
-        "lets the file be opened",
+        calls="chmod fchmod fchmodat fchmodat2 utime utimes futimesat utimensat",
+        reason="Landlock does not check them, and the gateway's own files belong to the same user: a file that may "
+        "only be read, a shared skill among them, can be changed by its path or by a descriptor. They report success "
+        "and do nothing, because an error ends git, tar and venv",
         verdict=fail(0),
     ),
     Rule(
-        calls="chown lchown fchownat setxattr lsetxattr setxattrat removexattr lremovexattr removexattrat file_setattr",
-        reason="Landlock does not ask for these either",
+        calls="chown fchown lchown fchownat setxattr fsetxattr lsetxattr setxattrat removexattr fremovexattr "
+        "lremovexattr removexattrat file_setattr",
+        reason="Landlock does not check these either",
+    ),
+    Rule(
+        calls="ioctl",
+        reason="sets a file's flags through a descriptor that may only read it; the terminal's are those of COMMON",
+        when=_equals(1, TIOCSTI, TIOCLINUX, *SETS_FILE_FLAGS),
     ),
     Rule(
         calls="prlimit64 sched_setaffinity sched_setscheduler sched_setparam sched_setattr",
         reason="other processes of the same user, the gateway's among them",
-        when=Argument(index=0, test=Test.IS_NONE_OF, values=(0,)),
+        when=_none_of(0, 0),
     ),
     Rule(calls="setpriority ioprio_set move_pages migrate_pages process_mrelease", reason="the same"),
     Rule(calls="mq_open mq_unlink", reason="the IPC namespace is the host's"),
@@ -224,7 +237,7 @@ def _instructions(machine: Machine, rule_sets: tuple[tuple[Rule, ...], ...]) -> 
     for rule in (rule for rules in rule_sets for rule in rules):
         for name in rule.calls.split():
             if name in machine.numbers:
-                block = _BLOCKS[rule.when.test](rule.when, rule.verdict) if rule.when else [_verdict(rule.verdict)]
+                block = _block(rule.when, rule.verdict)
                 code += [(_JUMP_EQUAL, 0, len(block), machine.numbers[name]), *block]
     return [*code, _verdict(ALLOW)]
 
@@ -233,36 +246,24 @@ def _verdict(value: int) -> Instruction:
     return (_RETURN, 0, 0, value)
 
 
-def _load(argument: Argument) -> list[Instruction]:
-    load: list[Instruction] = [(_LOAD, 0, 0, _ARGUMENTS + 8 * argument.index)]
-    return load if argument.mask == 0xFFFFFFFF else [*load, (_AND, 0, 0, argument.mask)]
+def _block(arguments: tuple[Argument, ...], verdict: int) -> list[Instruction]:
+    """The verdict if one of the arguments passes its test. It always ends in a return, because it overwrites the
+    call's number."""
+    if not arguments:
+        return [_verdict(verdict)]
+    block: list[Instruction] = [_verdict(ALLOW), _verdict(verdict)]
+    for argument in reversed(arguments):
+        block = _test(argument, to_verdict=len(block) - 1) + block
+    return block
 
 
-def _any_of(jump: int, argument: Argument, verdict: int) -> list[Instruction]:
-    """The verdict if one value passes. A block ends in a return, since it has overwritten the call's number."""
-    last = len(argument.values) - 1
-    tests: list[Instruction] = [
-        (jump, last - place, int(place == last), value) for place, value in enumerate(argument.values)
-    ]
-    return [*_load(argument), *tests, _verdict(verdict), _verdict(ALLOW)]
-
-
-def _equals(argument: Argument, verdict: int) -> list[Instruction]:
-    return _any_of(_JUMP_EQUAL, argument, verdict)
-
-
-def _has_bits(argument: Argument, verdict: int) -> list[Instruction]:
-    return _any_of(_JUMP_BITS, argument, verdict)
-
-
-def _is_none_of(argument: Argument, verdict: int) -> list[Instruction]:
-    """As `_equals` with the two endings exchanged."""
-    *tests, _, _ = _any_of(_JUMP_EQUAL, argument, verdict)
-    return [*tests, _verdict(ALLOW), _verdict(verdict)]
-
-
-_BLOCKS: dict[Test, Callable[[Argument, int], list[Instruction]]] = {
-    Test.EQUALS: _equals,
-    Test.HAS_BITS: _has_bits,
-    Test.IS_NONE_OF: _is_none_of,
-}
+def _test(argument: Argument, *, to_verdict: int) -> list[Instruction]:
+    """Jump over `to_verdict` instructions behind this test if the argument passes, over none if it does not."""
+    jump = _JUMP_BITS if argument.test is Test.HAS_BITS else _JUMP_EQUAL
+    matched, unmatched = (0, to_verdict) if argument.test is Test.IS_NONE_OF else (to_verdict, 0)
+    code: list[Instruction] = [(_LOAD, 0, 0, _ARGUMENTS + 8 * argument.index)]
+    if argument.mask != 0xFFFFFFFF:
+        code.append((_AND, 0, 0, argument.mask))
+    for left, value in zip(range(len(argument.values) - 1, -1, -1), argument.values, strict=True):
+        code.append((jump, left + matched, 0 if left else unmatched, value))
+    return code

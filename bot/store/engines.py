@@ -48,6 +48,16 @@ def parse(url: str) -> URL:
     return parsed
 
 
+def libpq_url(database: str) -> str:
+    """A PostgreSQL URL as libpq takes it, with the options of the store's own connections where it names no others;
+    anything else (a path) unchanged."""
+    if "://" not in database:
+        return database
+    url = make_url(database).set(drivername="postgresql")
+    given = {name: str(value) for name, value in POSTGRES_OPTIONS.items() if name not in url.query}
+    return url.update_query_dict(given).render_as_string(hide_password=False)
+
+
 def prepare_file(url: URL) -> None:
     """Make sure that SQLite's file exists and is ours alone (0600; its -wal and -shm get the same mode)."""
     path = Path(url.database or "")

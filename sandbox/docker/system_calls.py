@@ -11,6 +11,7 @@ from __future__ import annotations
 import errno
 import json
 from functools import reduce
+from itertools import product
 from operator import or_
 from typing import TYPE_CHECKING
 
@@ -75,11 +76,9 @@ def _rules() -> dict[str, Rule]:
 
 
 def _entries(name: str, rule: Rule) -> list[dict[str, object]]:
-    if rule.when is not None:
-        return [
-            {"names": [name], "action": "SCMP_ACT_ALLOW", "args": [_holds(rule.when.index, mask, value)]}
-            for mask, value in _outside(rule.when)
-        ]
+    if rule.when:
+        outside = [[_holds(each.index, mask, value) for mask, value in _outside(each)] for each in rule.when]
+        return [{"names": [name], "action": "SCMP_ACT_ALLOW", "args": list(args)} for args in product(*outside)]
     if rule.verdict == fail(errno.EPERM):
         return []
     return [{"names": [name], "action": "SCMP_ACT_ERRNO", "errnoRet": rule.verdict & 0xFFFF}]
@@ -91,9 +90,9 @@ def _holds(index: int, mask: int, value: int) -> dict[str, object]:
 
 
 def _outside(argument: Argument) -> Iterable[tuple[int, int]]:
-    """When a rule does not hold: if any of these masks gives its value.
+    """When an argument does not pass: if any of these masks gives its value.
 
-    One condition each, since runc takes several on one argument for alternatives. An argument counts by its lower half,
+    One condition on each argument, since runc takes several on one argument for alternatives. An argument counts by its lower half,
     as it does for the kernel.
     """
     match argument.test:

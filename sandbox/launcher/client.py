@@ -55,8 +55,12 @@ class _Asking(ABC):
                 theirs.close()
                 os.close(specification)
                 os.close(writing)
+            try:
+                program = Program(ours, reading)
+            except OSError as error:  # closing `ours` ends what was started
+                raise SandboxError("the machine has no room to watch another command") from error
             unused.pop_all()
-        return Program(ours, reading)
+            return program
 
     async def _request(self, request: bytes, descriptors: list[int]) -> None:
         asked = await self._ready()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import shutil
 import sqlite3
 import stat
@@ -11,10 +13,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import ormsgpack
+import psycopg.conninfo
 import pytest
 from langgraph.checkpoint.base import id as checkpoint_ids
 from langgraph.checkpoint.serde import jsonplus
 
+from bot.store.engines import POSTGRES_OPTIONS, libpq_url
 from harness.checkpoint import open_checkpoints
 from tests.harness.support import Bench, Script, collect, context, said
 from tests.simulators.postgres import PostgresServer, postgres_server
@@ -166,3 +170,40 @@ async def test_a_file_of_an_older_release_still_loads(bench: Bench, script: Scri
         )
         assert events[-1].type == "finished"
     assert [m.type for m in script.requests[-1]] == ["system", "human", "ai", "tool", "tool"]
+
+
+@pytest.mark.postgres
+async def test_a_server_that_restarts_in_mid_turn_costs_no_run(
+    bench: Bench, script: Script, postgres: PostgresServer
+) -> None:
+    bench.database = postgres.database()
+    told = asyncio.Event()
+
+    class Told(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            told.set()
+
+    log = logging.getLogger("harness.postgres_saver")
+    log.addHandler(handler := Told())
+    async with bench.open() as harness:
+        await collect(harness, context("r1"), said("one"))
+        postgres.stop()  # idle connections are cut
+        turn = asyncio.create_task(collect(harness, context("r2"), said("two")))
+        async with asyncio.timeout(30):
+            await told.wait()
+        assert not turn.done()
+        postgres.start()
+        events = await turn
+        assert [type(event).__name__ for event in events][-1] == "Finished"
+        assert [e.text for e in await harness.history("thread-1")] == ["one", "answer 1", "two", "answer 2"]
+    log.removeHandler(handler)
+
+
+def test_the_checkpoints_of_postgresql_have_the_options_of_the_store() -> None:
+    url = libpq_url("postgresql://me:p%40ss@db.example:5433/antler?connect_timeout=9&sslmode=require")
+    options = psycopg.conninfo.conninfo_to_dict(url)
+    assert options["password"] == "p@ss"
+    assert options["tcp_user_timeout"] == str(POSTGRES_OPTIONS["tcp_user_timeout"])
+    assert options["keepalives_idle"] == str(POSTGRES_OPTIONS["keepalives_idle"])
+    assert options["connect_timeout"] == "9", "what the URL says wins"
+    assert libpq_url("/var/lib/antler/checkpoints.db") == "/var/lib/antler/checkpoints.db"

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
+import selectors
 import signal
+import stat
 import uuid
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from sandbox.base import SandboxError
 from sandbox.launcher.client import Branch, Launcher
 from sandbox.launcher.spec import LaunchSpec
 from sandbox.process import NotStarted, Running, Stop, run
@@ -51,6 +55,63 @@ async def test_output_of_both_streams_is_told_as_it_comes(launcher: Launcher) ->
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
+
+
+class FewWatches(selectors.EpollSelector):
+    """The kernel's watches of this user are used up: pipes, or all descriptors, are refused for a number of tries."""
+
+    refused = 0
+    only_pipes = True
+
+    def register(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
+        number = fileobj if isinstance(fileobj, int) else fileobj.fileno()
+        if self.refused and (stat.S_ISFIFO(os.fstat(number).st_mode) or not self.only_pipes):
+            self.refused -= 1
+            raise OSError(errno.ENOSPC, "no space left on device")
+        return super().register(fileobj, events, data)
+
+
+@pytest.mark.parametrize("tries", [1, 3, 1_000_000])
+def test_a_command_is_read_and_ended_while_the_kernel_has_no_watch_for_it(tries: int) -> None:
+    selector = FewWatches()
+
+    async def both() -> None:
+        launcher = Launcher()
+        await launcher.start()
+        try:
+            selector.refused = tries
+            told = await run(launcher, bash("echo one; echo two"), timeout=LONG)
+            assert told.text.output == "one\ntwo\n"
+            hung = await run(launcher, bash("echo begun; sleep 600"), timeout=1.0)
+            assert (hung.stopped, hung.text.output) == (Stop.TIME, "begun\n")
+        finally:
+            selector.refused = 0
+            await launcher.close()
+
+    with asyncio.Runner(loop_factory=lambda: asyncio.SelectorEventLoop(selector)) as runner:
+        runner.run(both())
+
+
+def test_a_command_that_cannot_be_watched_at_all_is_refused_and_ended() -> None:
+    selector = FewWatches()
+    selector.only_pipes = False
+
+    async def refused() -> None:
+        launcher = Launcher()
+        await launcher.start()
+        try:
+            mark = uuid.uuid4().hex
+            selector.refused = 1
+            with pytest.raises(SandboxError, match="no room to watch"):
+                await run(launcher, LaunchSpec(argv=("/bin/sleep", "600", mark)), timeout=LONG)
+            for left in marked(mark):
+                assert await asyncio.to_thread(has_ended, left, LONG)
+            assert (await run(launcher, bash("echo fine"), timeout=LONG)).text.output == "fine\n"
+        finally:
+            await launcher.close()
+
+    with asyncio.Runner(loop_factory=lambda: asyncio.SelectorEventLoop(selector)) as runner:
+        runner.run(refused())
 
 
 FLOODS = {
