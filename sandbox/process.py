@@ -113,9 +113,8 @@ class Running:
 
     def _look(self) -> None:
         """Read without being told that there is something, then try to listen again."""
-        self._pause = None
         self._read()
-        if self._pause is None and not self._drained.is_set():
+        if self._over and not self._drained.is_set():
             self._listen()
 
     def _read(self) -> None:

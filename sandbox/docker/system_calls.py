@@ -92,8 +92,8 @@ def _holds(index: int, mask: int, value: int) -> dict[str, object]:
 def _outside(argument: Argument) -> Iterable[tuple[int, int]]:
     """When an argument does not pass: if any of these masks gives its value.
 
-    One condition on each argument, since runc takes several on one argument for alternatives. An argument counts by its lower half,
-    as it does for the kernel.
+    One condition on each argument, since runc takes several on one argument for alternatives. An argument counts by
+    its lower half, as it does for the kernel.
     """
     match argument.test:
         case Test.HAS_BITS:
