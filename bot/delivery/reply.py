@@ -146,11 +146,12 @@ class Reply:
 
     def show(self, message: OutboundMessage) -> None:
         """Make this the reply's state. Latest wins, never blocks, never raises; ignored after a final or `suspend`."""
-        if self.final or self.settled or self.suspended:
+        if self.final or self.settled or self.suspended or message == self.wanted:
             return
+        first_words = bool(message.text) and not (self.told or (self.wanted is not None and self.wanted.text))
         self.wanted = message
         self.more = False
-        if not self.dirty:
+        if not self.dirty or first_words:  # first words are due earlier than the status that may be waiting
             self.dirty = True
             self._changed(self)
 

@@ -46,9 +46,9 @@ async def _nothing_said() -> None:
 class ActiveRun:
     """A run that this process works on. `view` is what /status reads. reply: None until it is opened.
 
-    worked: seconds of its time that are used up; waiting for a person is not counted. asking: what it waits for a
-    person to decide; decided: something of that was. changed: told when `asking` is another. hear: takes in what was
-    said meanwhile, into `row`.
+    keeping: writes the text so far. worked: seconds of its time that are used up; waiting for a person is not counted.
+    asking: what it waits for a person to decide; decided: something of that was. changed: told when `asking` is
+    another. hear: takes in what was said meanwhile, into `row`.
     """
 
     row: RunRow
@@ -61,6 +61,7 @@ class ActiveRun:
     bridge: StreamBridge = field(default_factory=StreamBridge)
     stop_reason: StopReason | None = None
     worker: asyncio.Task[Ending] | None = None
+    keeping: asyncio.Task[None] | None = None
     worked: float = 0.0
     asking: tuple[ApprovalRow, ...] = ()
     decided: asyncio.Event = field(default_factory=asyncio.Event)

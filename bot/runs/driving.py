@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from bot.budgets import payer_of
@@ -13,10 +14,10 @@ from bot.runs import endings
 from bot.store import run_events, runs
 from bot.store.errors import StoreError
 from harness.context import RUN_CONTEXT, RUN_INPUT
-from harness.events import ApprovalRequested, Finished
+from harness.events import ApprovalRequested, Finished, TextReset
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Sequence
 
     from bot.approvals.desk import ApprovalDesk
     from bot.budgets import Budgets
@@ -99,17 +100,22 @@ class Driver:
         if active.row.attempt > ATTEMPTS:
             self._on_dead_letter(active.row)
             return endings.gave_up(ATTEMPTS, active.view, active.texts)
-        seq = await self._store.read(lambda tx: run_events.last_seq(tx, active.row.run_id))
+        seq = await self._store.read(lambda tx: 1 + (run_events.last_seq(tx, active.row.run_id) or 0))
+        if active.view.read_before:  # the agent may tell the same message once more
+            active.record.add(TextReset(run_id=active.row.run_id, seq=seq, message_id=active.view.message_id))
+            seq += 1
         run_input = RUN_INPUT.validate_json(active.row.input)
         last: AnyRunEvent | None = None
         asked: list[ApprovalRequested] = []
         harness = await self._harness()  # the one of now: what one is given back is in use from its first event on
-        events = harness.run(active.context, run_input, attempt=active.row.attempt, next_seq=(seq or 0) + 1)
+        events = harness.run(active.context, run_input, attempt=active.row.attempt, next_seq=seq)
         async with aclosing(events):
             async for event in events:
                 active.view.apply(event, active.texts)
                 active.record.add(event)
                 active.bridge.publish(event)
+                if active.record.due:
+                    self._keep_text(active)
                 last = event
                 asked += [event] if isinstance(event, ApprovalRequested) else []
         if isinstance(last, ApprovalRequested):
@@ -117,6 +123,18 @@ class Driver:
             return None
         active.view.notices += await self._budgets.notices(active.row, last, active.texts)
         return self._ending(active, last)
+
+    def _keep_text(self, active: ActiveRun) -> None:
+        """Write what people have read so far. The run does not wait for it: a full disk must not stop the text."""
+        if active.keeping is not None and not active.keeping.done():
+            return
+        active.record.flush()
+        rows, active.record.rows = active.record.rows, []
+        active.keeping = asyncio.create_task(self._write(active.row.run_id, rows), name=f"keep:{active.row.run_id}")
+
+    async def _write(self, run_id: str, rows: Sequence[run_events.Event]) -> None:
+        with suppress(StoreError):  # the run meets it at its own next write
+            await self._store.write(partial(run_events.append, run_id=run_id, events=rows))
 
     def _ending(self, active: ActiveRun, last: AnyRunEvent | None) -> Ending:
         files = last.files if isinstance(last, Finished) else ()

@@ -18,13 +18,15 @@ from bot.runs.driving import Driver
 from bot.runs.endings import Ending, StopReason
 from bot.runs.hearing import Ears
 from bot.runs.record import EventRecord
+from bot.runs.render import RunView
 from bot.runs.slots import Slots
-from bot.store import prompts, runs
+from bot.store import prompts, run_events, runs
 from bot.store.errors import StoreError
 from bot.store.rows import RunState
 from bot.texts import texts_for
 from channels.message import OutboundMessage
 from harness.context import RUN_CONTEXT
+from harness.events import RUN_EVENT
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -118,9 +120,20 @@ class RunManager:
         row = active.row
         reply = await self._store.until_available(lambda: self._delivery.open(row.reply_key, row.address, row.reply_to))
         active.reply = reply
+        if row.started_at is not None:
+            await self._recall_text(active)
         if active.stop_reason is None:
             reply.show(active.view.draft(active.texts))
         return reply
+
+    async def _recall_text(self, active: ActiveRun) -> None:
+        """Give the view what people read of the answer before this start, as far as it was written."""
+        events = await self._store.read(lambda tx: run_events.read(tx, active.row.run_id))
+        view, told = active.view, RunView()
+        for _, _, body in events:
+            told.apply(RUN_EVENT.validate_json(body), active.texts)
+            view.read_before = max(view.read_before, told.text, key=len)
+        view.message_id = told.message_id
 
     async def execute(self, active: ActiveRun) -> None:
         """Work on a run until it ended or the process stops. Raises nothing that a run can cause."""
@@ -130,6 +143,8 @@ class RunManager:
                 await self._end(active, ending)
         finally:
             active.bridge.close()
+            if active.keeping is not None:
+                active.keeping.cancel()
             del self.active[active.row.run_id]
             self._meter.close(active.row.run_id)
 
@@ -263,7 +278,7 @@ class RunManager:
             reply.show(active.view.draft(active.texts))
 
     async def _pause(self, active: ActiveRun, reply: Reply) -> None:
-        reply.show(OutboundMessage(text=active.view.text, status=active.texts.paused))
+        reply.show(OutboundMessage(text=active.view.visible_text, status=active.texts.paused))
         reply.suspend()
         active.record.flush()
         record, now = active.record, self._clock.now()

@@ -71,7 +71,13 @@ class RunView:
     tasks: DelegatedTasks = field(default_factory=DelegatedTasks)
     question: Question | None = None
     plan: tuple[tuple[str, TodoStatus], ...] = ()
+    read_before: str = ""
+    """What people had read of the answer before a restart; it stays until the new text has passed it."""
     _thought: str = ""
+
+    @property
+    def visible_text(self) -> str:
+        return self.text if len(self.text) >= len(self.read_before) else self.read_before
 
     def apply(self, event: AnyRunEvent, texts: Texts) -> None:
         match event:
@@ -133,14 +139,15 @@ class RunView:
 
     def draft(self, texts: Texts) -> OutboundMessage:
         """What the chat shows while the run goes on."""
-        status = self.status or ("" if self.text else texts.working)
-        return OutboundMessage(text=self.text, status=status)
+        text = self.visible_text
+        return OutboundMessage(text=text, status=self.status or ("" if text else texts.working))
 
     def ended(self, sentence: str, texts: Texts) -> OutboundMessage:
         """The final state of a run without an answer: what there is of the text, what happened, and that this is no
         answer."""
-        partial = [texts.partial] if self.text.strip() else []
-        return OutboundMessage(text=_paragraphs(self.text, sentence, *partial, *self.notices), final=True)
+        text = self.visible_text
+        partial = [texts.partial] if text.strip() else []
+        return OutboundMessage(text=_paragraphs(text, sentence, *partial, *self.notices), final=True)
 
     def answer(self, event: Finished, texts: Texts) -> OutboundMessage:
         limited = [_limit(event, texts)] if event.outcome is Outcome.LIMITED and event.budget is None else []

@@ -60,6 +60,25 @@ async def test_first_words_do_not_wait_for_the_edit_interval(tmp_path: Path) -> 
         assert list(bubble.history) == ["working", "Hel", "Hello", "searching", "So"]
 
 
+async def test_first_words_wait_neither_for_an_equal_status_nor_behind_a_newer_one(tmp_path: Path) -> None:
+    async with world(tmp_path) as w:
+        reply = await w.delivery.open("r1", group(), "q1")
+        reply.show(OutboundMessage(status="working"))
+        await w.clock.settle()
+        reply.show(OutboundMessage(status="working"))
+        reply.show(OutboundMessage(text="Hel"))
+        await w.clock.advance(FIRST_WORDS)
+        assert w.channel.texts("g") == ["Hel"]
+        behind = await w.delivery.open("r2", group("h"), "q2")
+        behind.show(OutboundMessage(status="working"))
+        await w.clock.settle()
+        behind.show(OutboundMessage(status="thinking"))
+        await w.clock.advance(0.01)
+        behind.show(OutboundMessage(text="Hel"))
+        await w.clock.advance(FIRST_WORDS)
+        assert w.channel.texts("h") == ["Hel"]
+
+
 async def test_a_final_without_drafts_is_sent_once(tmp_path: Path) -> None:
     async with world(tmp_path) as w:
         await w.say("Hello")

@@ -115,6 +115,34 @@ def test_waiting_and_resuming_are_told() -> None:
     assert shown(Resumed(run_id="r", seq=1, attempt=2))[1] == EN.resumed
 
 
+def test_what_was_read_before_a_restart_stands_until_the_new_text_is_longer() -> None:
+    view = RunView(read_before="One two three.")
+    assert view.draft(EN).text == "One two three."
+    assert view.draft(EN).status == "", "nobody needs to be told of work above an answer that stands"
+    view.apply(Resumed(run_id="r", seq=1, attempt=2), EN)
+    assert (view.draft(EN).text, view.draft(EN).status) == ("One two three.", EN.resumed)
+    view.apply(delta("One"), EN)
+    assert view.draft(EN).text == "One two three."
+    assert view.ended(SENTENCE, EN).text.startswith("One two three.")
+    view.apply(delta(" two three, four."), EN)
+    assert view.draft(EN).text == "One two three, four."
+
+
+def test_a_growing_text_is_kept_each_time_it_has_grown_by_a_quarter() -> None:
+    record, kept, whole = EventRecord(), 0, 0
+    for number in range(100):
+        record.add(delta("x" * 50, seq=number))
+        whole += 50
+        if record.due:
+            record.flush()
+            kept += 1
+        rest = whole - sum(len(RUN_EVENT.validate_json(body).text) for _, _, body in record.rows)
+        assert rest < max(200, whole / 4)
+    assert 12 <= kept <= 18
+    record.add(delta("short", message_id="another", seq=100))
+    assert not record.due
+
+
 def test_the_answer_is_what_finished_says_with_its_notices() -> None:
     finished = Finished(run_id="r", seq=2, outcome=Outcome.SUCCESS, text="Whole.", message_id="a")
     view = fold(delta("Who"), Notice(run_id="r", seq=1, kind="images_not_seen", model="m"))

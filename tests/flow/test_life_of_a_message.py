@@ -55,6 +55,24 @@ async def test_kill_in_mid_answer_loses_nothing_and_doubles_nothing(world: World
         assert len(await world.telegram.bot_messages(ALICE)) == 2
 
 
+async def test_what_was_read_before_a_kill_stays_until_the_new_text_has_passed_it(world: World) -> None:
+    async with world:
+        await world.telegram.user_says("!count 400\n!pause far")
+        await world.model.wait_for_pause("far")
+        draft = await world.telegram.wait_for_text(ALICE, "399 400")
+        await world.kill()
+        await world.start()
+        await world.telegram.wait_for_text(ALICE, "Resumed after a restart")
+        await world.model.release("far")
+        await world.telegram.wait_idle(ALICE)
+        (bubble,) = await world.telegram.bot_messages(ALICE)
+        assert bubble.message_id == draft.message_id
+        before = max(number for number, version in enumerate(bubble.history) if version.text == draft.text)
+        after = [version.text for version in bubble.history[before + 1 :]]
+        assert after, "the answer went on"
+        assert all(text.startswith("1 2 3") and len(text) > 0.75 * len(draft.text) for text in after), after
+
+
 async def test_a_planned_stop_says_so_and_goes_on_at_the_next_start(world: World) -> None:
     async with world:
         await world.telegram.user_says("!pause half")
