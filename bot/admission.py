@@ -163,6 +163,12 @@ class _Line:
     text: str
 
 
+def _line(message: Message, longest: int) -> _Line:
+    name = " ".join(message.sender.display_name.split())
+    text = f"{name}: {message.text}"[:longest]
+    return _Line(message.platform_message_id, person_id(message.account, message.sender.id), text)
+
+
 class Background:
     """What others said in allowed groups since the last answer: in memory only, bounded, oldest forgotten first."""
 
@@ -176,18 +182,32 @@ class Background:
     def add(self, conversation: str, message: Message) -> None:
         ring = self._rings.setdefault(conversation, deque(maxlen=self.MESSAGES))
         self._rings.move_to_end(conversation)
-        name = " ".join(message.sender.display_name.split())
-        text = f"{name}: {message.text}"[: self.CHARACTERS]
         if message.text and all(line.message_id != message.platform_message_id for line in ring):
-            ring.append(_Line(message.platform_message_id, person_id(message.account, message.sender.id), text))
-        while sum(len(line.text) for line in ring) > self.CHARACTERS:
-            ring.popleft()
+            ring.append(_line(message, self.CHARACTERS))
+        self._shorten(ring)
         if len(self._rings) > self.CONVERSATIONS:
             self._rings.popitem(last=False)
+
+    def edit(self, conversation: str, message: Message) -> bool:
+        """Put a message's new words in the place of its old ones; whether it is known here."""
+        ring = self._rings.get(conversation, deque())
+        place = next((at for at, line in enumerate(ring) if line.message_id == message.platform_message_id), None)
+        if place is None:
+            return False
+        if message.text:
+            ring[place] = _line(message, self.CHARACTERS)
+            self._shorten(ring)
+        else:
+            del ring[place]
+        return True
 
     def take(self, conversation: str) -> tuple[str, ...]:
         """The lines, oldest first; afterwards they are forgotten."""
         return tuple(line.text for line in self._rings.pop(conversation, ()))
+
+    def _shorten(self, ring: deque[_Line]) -> None:
+        while sum(len(line.text) for line in ring) > self.CHARACTERS:
+            ring.popleft()
 
     def forget(self, person: str) -> None:
         """What that person said is no background any more."""
@@ -235,10 +255,14 @@ class OncePer:
         self._keys = keys
         self._seen: OrderedDict[str, float] = OrderedDict()
 
+    def waits(self, key: str) -> bool:
+        """Whether the key was let through and its time is not over."""
+        last = self._seen.get(key)
+        return last is not None and self._clock.monotonic() - last < self._seconds
+
     def first(self, key: str) -> bool:
         now = self._clock.monotonic()
-        last = self._seen.get(key)
-        if last is not None and now - last < self._seconds:
+        if self.waits(key):
             return False
         self._seen[key] = now
         self._seen.move_to_end(key)

@@ -4,6 +4,7 @@ what is a command. Waits for nothing but the store, and that only before an even
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from typing import TYPE_CHECKING
 
 from bot.admission import Decision, Verdict, decide
@@ -28,6 +29,28 @@ OPENS_GROUPS = "allow"
 """The one command that an admin may use where nobody is let in yet."""
 
 
+class _Addressed:
+    """Which messages of groups were for the bot: their edits are too, also one that takes the mention out. Remembers
+    KEPT; the edit of an older one is decided by its own words."""
+
+    KEPT = 5_000
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[tuple[str, str, str], None] = OrderedDict()
+
+    def add(self, message: Message) -> None:
+        self._known[_place(message)] = None
+        if len(self._known) > self.KEPT:
+            self._known.popitem(last=False)
+
+    def __contains__(self, message: Message) -> bool:
+        return _place(message) in self._known
+
+
+def _place(message: Message) -> tuple[str, str, str]:
+    return message.account, message.address.chat, message.platform_message_id
+
+
 class Gate:
     """book: asked for each event, so that what changes counts from the next message on. channel: an account's, None
     where it could not be built. is_skill: whether a command is the name of a skill."""
@@ -49,6 +72,7 @@ class Gate:
         self._channel = channel
         self._background = background
         self._is_skill = is_skill
+        self._addressed = _Addressed()
         self.threads = Threads(store, lambda message: self.key(message.address, message.sender))
 
     def key(self, address: Address, sender: Sender) -> str:
@@ -60,35 +84,65 @@ class Gate:
     async def learn(self, events: Sequence[InboundEvent]) -> None:
         """What `passes_by` has to know of these and does not: which threads have a conversation. Raises StoreError."""
         rules = {account: self._policies(account).access for account in {event.account for event in events}}
-        heard = [event for event in events if isinstance(event, Message)]
-        await self.threads.look_up(m for m in heard if rules[m.account].may_speak(m.address, m.sender))
+        said = [event.message if isinstance(event, MessageEdited) else event for event in events]
+        messages = [message for message in said if isinstance(message, Message)]
+        await self.threads.look_up(m for m in messages if rules[m.account].may_speak(m.address, m.sender))
 
     def passes_by(self, event: InboundEvent) -> bool:
-        """Whether an event is not even stored: said to others in an allowed group (kept in memory as background), or
-        one of more strangers than may cost anything."""
+        """Whether an event is not even stored: said to others in an allowed group (kept in memory as background), said
+        where nobody will be answered, or one of more strangers than may cost anything."""
         match event:
             case Message():
                 return self._message_passes_by(event)
-            case MessageEdited(message=about) | (ButtonPressed() | MembershipChanged() as about):
-                known = self._policies(event.account).access.may_speak(about.address, about.sender)
-                return not known and self._door.turns_away(event.account)
+            case MessageEdited():
+                return self._edit_passes_by(event.message)
+            case ButtonPressed():
+                return not self._may_speak(event) and self._door.turns_away(event.account, "buttons")
+            case MembershipChanged():
+                return not self._may_speak(event) and self._door.turns_away(event.account, "invitations")
             case _:
                 return False
 
+    def _may_speak(self, event: ButtonPressed | MembershipChanged) -> bool:
+        return self._policies(event.account).access.may_speak(event.address, event.sender)
+
     def _message_passes_by(self, message: Message) -> bool:
-        decision, policy = self.decide(message), self._policies(message.account)
-        if decision.verdict is Verdict.ADMIT:
-            self.threads.begin(message)
+        verdict = self.decide(message).verdict
+        if verdict is Verdict.ADMIT:
+            self.admitted(message)
             return False
         if self._door.has_code(message):
             return False
-        if decision.verdict is not Verdict.CONTEXT:
-            return self._door.turns_away(message.account)
-        if policy.group_context:
-            self._background.add(self.key(message.address, message.sender), message)
+        match verdict:
+            case Verdict.GREET:
+                return self._door.turns_away(message.account, "direct messages")
+            case Verdict.INTRODUCE:
+                # A group that heard today how it is let in gets no answer before tomorrow.
+                return not self._door.would_meet(message.address) or self._door.turns_away(message.account, "groups")
+            case Verdict.CONTEXT if self._policies(message.account).group_context:
+                self._background.add(self.key(message.address, message.sender), message)
+        return True
+
+    def _edit_passes_by(self, message: Message) -> bool:
+        """Decided as the message itself: what was said to others stays background, in its new words."""
+        if message.address.kind != "dm" and self._door.has_code(message):
+            return False
+        verdict, key = self.decide(message).verdict, self.key(message.address, message.sender)
+        if verdict is Verdict.ADMIT or (verdict is Verdict.CONTEXT and message in self._addressed):
+            # What was said to others is no question, also when an edit names the bot.
+            return self._background.edit(key, message)
+        overheard = verdict is Verdict.CONTEXT and self._policies(message.account).group_context
+        if overheard and not self._background.edit(key, message):
+            self._background.add(key, message)  # told to the agent already, or a picture that got its words now
         return True
 
     # Both before and after.
+
+    def admitted(self, message: Message) -> None:
+        """The message is for the bot: its thread goes on without a mention, and its edits are for the bot too."""
+        self.threads.begin(message)
+        if message.address.kind != "dm":
+            self._addressed.add(message)
 
     def decide(self, message: Message) -> Decision:
         """What becomes of a message, by what is known in memory."""

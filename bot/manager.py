@@ -169,7 +169,7 @@ class ChannelManager:
         admitted = decision.verdict is Verdict.ADMIT
         unsure = decision.verdict is Verdict.CONTEXT and self.gate.threads.goes_on(message) is None
         if admitted:
-            self.gate.threads.begin(message)
+            self.gate.admitted(message)
         if admitted and not self._flood.passes(person):
             await self._too_fast(event_id, message, person, language)
         elif admitted and line is not None:
@@ -245,6 +245,10 @@ class ChannelManager:
 
     async def _edited(self, event_id: int, edit: MessageEdited) -> None:
         message = edit.message
+        if message.address.kind != "dm" and await self._door.takes_code(
+            event_id, message, None, self.gate.decide(message)
+        ):
+            return None
         if not self._policies(message.account).access.may_speak(message.address, message.sender):
             return await self._ports.responder.settle([event_id], "edit by a stranger")
         conversation = self._conversations.standing(self.gate.key(message.address, message.sender))

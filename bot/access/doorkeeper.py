@@ -6,7 +6,7 @@ Called by the manager. Everything here is bounded, however many strangers come: 
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from bot.access import pairing
 from bot.access.changes import clean_name, code_reply
@@ -37,13 +37,20 @@ ONCE_A_DAY = 86_400.0
 ONCE_A_MINUTE = 60.0
 TIDY_SECONDS = 15.0
 CLAIM = "claim"
+Kind = Literal["direct messages", "groups", "buttons", "invitations"]
+"""What strangers send. What one kind costs leaves the others theirs: no group uses up what a code takes."""
 
 
 class _Budgets:
     """What the strangers of one account may cost: (at once, then one each so many seconds)."""
 
     def __init__(self, clock: Clock) -> None:
-        self.stored = Budget(clock, 60, 10)
+        self.stored: dict[Kind, Budget] = {
+            "direct messages": Budget(clock, 60, 10),
+            "groups": Budget(clock, 20, 30),
+            "buttons": Budget(clock, 30, 10),
+            "invitations": Budget(clock, 30, 10),
+        }
         self.codes = Budget(clock, 10, 30)
         self.told = Budget(clock, 20, 60)
         self.groups = Budget(clock, 10, 600)
@@ -73,13 +80,17 @@ class Doorkeeper:
         self._met = OncePer(clock, ONCE_A_DAY)
         self._complained = OncePer(clock, ONCE_A_MINUTE)
 
-    def turns_away(self, account: str) -> bool:
+    def turns_away(self, account: str, kind: Kind) -> bool:
         """Whether one more event of strangers is too many even to be stored."""
-        if self._budgets[account].stored.take():
+        if self._budgets[account].stored[kind].take():
             return False
-        if self._complained.first(account):
-            log.warning("%s: so many strangers write that some are not even noted", account)
+        if self._complained.first(f"{account}|{kind}"):
+            log.warning("%s: strangers send so many %s that some are not even noted", account, kind)
         return True
+
+    def would_meet(self, address: Address) -> bool:
+        """Whether a group that nobody has let in may still be told how that is done."""
+        return not self._met.waits(chat_id(address))
 
     # Codes.
 
