@@ -98,8 +98,8 @@ class MessageBus:
         for row in await self._store.read(inbox.unsettled):
             try:
                 await self._waiting.put(parse(row))
-            except ValidationError as error:
-                log.error("event %d of %s cannot be read: %s", row.id, row.account, error)
+            except ValidationError:
+                log.error("event %d of %s cannot be read: it is set aside as dead", row.id, row.account)
                 await self._store.write(partial(inbox.settle, ids=[row.id], state=InboxState.DEAD, reason="unreadable"))
 
     async def inbound(self) -> AsyncIterator[Inbound]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any
@@ -81,6 +82,12 @@ TRANSPORT_NAMES = frozenset({"APIConnectionError", "TransportError", "Connection
 GARBAGE = (json.JSONDecodeError, UnicodeError, KeyError, IndexError, TypeError, AttributeError, ValueError)
 
 
+HARMLESS = frozenset({Kind.AUTH, Kind.NOT_FOUND, Kind.QUOTA, Kind.RATE_LIMITED, Kind.TIMEOUT, Kind.UNAVAILABLE})
+"""Failures that have nothing to do with what was asked. What providers say of others may repeat the request, and the
+log has no words of people."""
+NAME = re.compile(r"[A-Za-z0-9_.\[\]-]{1,80}")
+
+
 def classify(error: Exception, *, model: str, now: Callable[[], datetime]) -> ModelFailure | None:
     """The failure that `error` stands for; None when it is no trouble with the model, but ours."""
     if isinstance(error, ModelFailure):
@@ -88,7 +95,8 @@ def classify(error: Exception, *, model: str, now: Callable[[], datetime]) -> Mo
     kind = _kind(error)
     if kind is None:
         return None
-    return ModelFailure(kind, model=model, detail=_detail(error), retry_after=retry_after(error, now))
+    detail = _detail(error) if kind in HARMLESS else _bare(error)
+    return ModelFailure(kind, model=model, detail=detail, retry_after=retry_after(error, now))
 
 
 def _kind(error: Exception) -> Kind | None:
@@ -168,6 +176,15 @@ def _seconds_until(date: str, now: datetime) -> float | None:
 def _text(error: Exception) -> str:
     body: Any = getattr(error, "body", None)
     return f"{getattr(error, 'code', '')} {error} {body if body is not None else ''}"
+
+
+def _bare(error: Exception) -> str:
+    """For the log, without the provider's sentences: the status, and what the answer names by its code."""
+    body = getattr(error, "body", None)
+    fields = body.get("error", body) if isinstance(body, dict) else None
+    named = [fields.get(key) for key in ("type", "code", "param")] if isinstance(fields, dict) else []
+    known = [str(value) for value in (status_of(error), *named) if value is not None]
+    return " ".join([f"{type(error).__name__}:", *(word for word in known if NAME.fullmatch(word))]).rstrip(":")
 
 
 def _detail(error: Exception) -> str:

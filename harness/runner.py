@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import traceback
 from contextlib import AsyncExitStack, aclosing
 from typing import TYPE_CHECKING, Any
 
@@ -99,11 +98,12 @@ class HarnessRunner(BesideRuns):
                 detail_for_log=failure.detail,
                 retry_after=failure.retry_after,
             )
-        except Exception:
+        except Exception as error:
             # The one place where a defect of ours becomes an honest ending instead of a dead conversation.
             log.exception("run %s failed for an unexpected reason", ctx.run_id)
-            detail = traceback.format_exc()
-            yield turn.event(Failed, kind=FailureKind.INTERNAL, model=ctx.model, detail_for_log=detail)
+            yield turn.event(
+                Failed, kind=FailureKind.INTERNAL, model=ctx.model, detail_for_log=f"{type(error).__name__}, see above"
+            )
         finally:
             if scope.sandbox is not None:
                 await scope.sandbox.release()

@@ -75,9 +75,9 @@ def writer_engine(url: URL, *, foreign_keys: bool = True) -> Engine:
     foreign_keys: off only for migrations, which on SQLite rebuild a table by copying and dropping it.
     """
     if url.get_backend_name() != "sqlite":
-        return create_engine(url, poolclass=NullPool, connect_args=_postgres_options(url))
+        return _engine(url, poolclass=NullPool, connect_args=_postgres_options(url))
     # Made in the writer's thread, but closed by whoever closes the store.
-    engine = create_engine(url, poolclass=NullPool, connect_args={"check_same_thread": False})
+    engine = _engine(url, poolclass=NullPool, connect_args={"check_same_thread": False})
     # What is deleted is overwritten: it shall not be found in the file any more (docs/privacy.md).
     pragmas = ["PRAGMA journal_mode=WAL", "PRAGMA synchronous=FULL", "PRAGMA secure_delete=ON"]
     _on_sqlite_connect(engine, *pragmas, *(["PRAGMA foreign_keys=ON"] if foreign_keys else []))
@@ -90,14 +90,19 @@ def reader_engine(url: URL) -> Engine:
     """For queries: each sees one moment of the database, none can change it."""
     pool: dict[str, Any] = {"poolclass": QueuePool, "pool_size": READERS, "max_overflow": 0}
     if url.get_backend_name() != "sqlite":
-        engine = create_engine(
+        engine = _engine(
             url, connect_args=_postgres_options(url), isolation_level="REPEATABLE READ", pool_pre_ping=True, **pool
         )
         return engine.execution_options(postgresql_readonly=True)
-    engine = create_engine(url, connect_args={"check_same_thread": False}, **pool)
+    engine = _engine(url, connect_args={"check_same_thread": False}, **pool)
     _on_sqlite_connect(engine, "PRAGMA query_only=ON")
     _on_begin(engine, "BEGIN")
     return engine
+
+
+def _engine(url: URL, **options: Any) -> Engine:
+    """hide_parameters: what is written are people's words, and the text of an error goes to the log."""
+    return create_engine(url, hide_parameters=True, **options)
 
 
 def _postgres_options(url: URL) -> dict[str, Any]:

@@ -43,8 +43,6 @@ SHOWN_AGAIN = 4000
 """Characters of an unreadable answer that the model sees again."""
 NO_STRUCTURE = (NotImplementedError, ValueError, TypeError, AttributeError)
 """What LangChain's models raise when they are asked for a form that they have not."""
-HARMLESS = frozenset({Kind.AUTH, Kind.NOT_FOUND, Kind.QUOTA, Kind.RATE_LIMITED, Kind.TIMEOUT, Kind.UNAVAILABLE})
-"""Failures that have nothing to do with what was asked."""
 NOT_UNDERSTOOD = "the model's answers could not be read"
 
 
@@ -89,7 +87,7 @@ class Updater:
                 answer = await self._answered(messages, spent)
         except Exception as error:  # clients of any vendor raise anything; what is not theirs goes on up
             failure = self._failure(error)
-            log.warning("a memory was not updated: %s", _for_log(failure))
+            log.warning("a memory was not updated: %s", failure)
             return None
         changes = changes_of(answer or {}, turns, memory)
         return Updated(
@@ -147,11 +145,6 @@ class Updater:
         if failure is None:
             raise error
         return failure
-
-
-def _for_log(failure: ModelFailure) -> str:
-    """What providers say of the request may repeat it, and no log has words of a memory."""
-    return str(failure) if failure.kind in HARMLESS else f"{failure.model}: {failure.kind}"
 
 
 def _text(answer: AIMessage) -> str:

@@ -62,7 +62,8 @@ def _explained(tool: str, error: Exception) -> str:
             )
             return NO_SANDBOX.format(text=str(error).rstrip("."), hint=hint)
         case ToolException():
-            log.info("%s failed: %s", tool, error)
+            # Its text is for the model: it may name a file of the person's, or what was looked for in it.
+            log.info("%s failed: %s", tool, type(error).__name__)
             return f"{tool} failed: {error}"
         case TimeoutError():
             log.warning("%s took too long", tool)

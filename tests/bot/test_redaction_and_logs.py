@@ -6,14 +6,24 @@ import base64
 import io
 import json
 import logging
+from typing import TYPE_CHECKING
 from urllib.parse import quote, quote_plus
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import BaseModel
+from sqlalchemy import text
 
 from bot.logs import OURS, JsonFormatter, TextFormatter, configure
 from bot.redaction import MARK, MOST_LEARNT, SHORTEST, RedactingFormatter, Redactor
+from bot.store import engines
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from tests.simulators.postgres import PostgresServer
 
 SECRET = 'sk-äé "quoted"/+ 0123456789'
 TOKEN = "123456:AAbbCCdd-EEff_gg"
@@ -76,8 +86,8 @@ def logged(formatter: logging.Formatter, message: str, *args: object, error: boo
     logger.addHandler(handler)
     if error:
         try:
-            raise ValueError(f"bad {TOKEN}")
-        except ValueError:
+            raise RuntimeError(f"bad {TOKEN}")
+        except RuntimeError:
             logger.exception(message, *args)
     else:
         logger.info(message, *args)
@@ -89,7 +99,7 @@ def test_records_arguments_and_tracebacks_are_redacted(formatter: logging.Format
     text = logged(formatter, f"{TOKEN} %s", f"https://x/{TOKEN}", error=True)
     assert TOKEN not in text
     assert text.count(MARK) >= 3
-    assert "ValueError: bad" in text
+    assert "RuntimeError: bad" in text
 
 
 def test_a_newline_forges_no_json_record() -> None:
@@ -118,3 +128,127 @@ def test_libraries_are_kept_quiet() -> None:
         root.setLevel(level)
         for name, known in levels.items():
             logging.getLogger(name).setLevel(known)
+
+
+# What exceptions tell.
+
+CANARY = "kanarienvogel"
+
+
+class Ours(Exception):
+    """As one of the program's own."""
+
+    __module__ = "bot.somewhere"
+
+
+class Answer(BaseModel):
+    number: int
+
+
+def caught(action: Callable[[], object]) -> BaseException:
+    try:
+        action()
+    except BaseException as error:  # whatever it is
+        return error
+    raise AssertionError("nothing was raised")
+
+
+def written(error: BaseException, formatter: logging.Formatter, *, as_argument: bool = False) -> str:
+    record = logging.LogRecord("bot.test", logging.ERROR, __file__, 1, "it failed: %s", ("so",), None)
+    if as_argument:
+        record.args = (error,)
+    else:
+        record.exc_info = (type(error), error, error.__traceback__)
+    return formatter.format(record)
+
+
+def within_another() -> None:
+    try:
+        int(CANARY)
+    except ValueError as error:
+        raise ExceptionGroup("several", [KeyError(CANARY)]) from error
+
+
+def refused_by_sqlite(tmp_path: Path) -> None:
+    engine = engines.writer_engine(engines.parse(f"sqlite:///{tmp_path}/x.db"))
+    try:
+        with engine.connect() as tx, tx.begin():
+            tx.execute(text("CREATE TABLE said (words TEXT UNIQUE)"))
+            for _ in range(2):
+                tx.execute(text("INSERT INTO said VALUES (:words)"), {"words": CANARY})
+    finally:
+        engine.dispose()
+
+
+@pytest.mark.parametrize("as_argument", [True, False])
+@pytest.mark.parametrize("formatter", [TextFormatter(), JsonFormatter()])
+@pytest.mark.parametrize(
+    ("action", "told"),
+    [
+        (lambda: dict[str, int]()[CANARY], "KeyError"),
+        (lambda: float(CANARY), "ValueError"),
+        (lambda: Answer.model_validate({"number": CANARY}), "number: Input should be a valid integer"),
+        (lambda: open(f"/tmp/antler-nowhere/{CANARY}.pdf"), "No such file or directory"),  # noqa: SIM115
+        (lambda: json.loads(CANARY), "Expecting value"),
+        (within_another, "ExceptionGroup"),
+    ],
+)
+def test_the_text_of_an_exception_is_logged_only_where_it_holds_no_words_of_people(
+    formatter: logging.Formatter, as_argument: bool, action: Callable[[], object], told: str
+) -> None:
+    line = written(caught(action), formatter, as_argument=as_argument)
+    assert CANARY not in line
+    assert told in line
+
+
+def test_a_database_that_refuses_a_row_names_the_column_and_not_the_words(tmp_path: Path) -> None:
+    error = caught(lambda: refused_by_sqlite(tmp_path))
+    assert CANARY not in str(error)
+    line = written(error, TextFormatter())
+    assert "UNIQUE constraint failed: said.words" in line
+    assert CANARY not in line
+
+
+@pytest.mark.postgres
+def test_a_server_that_refuses_a_row_names_the_constraint_and_not_the_words(postgres: PostgresServer) -> None:
+    engine = engines.writer_engine(engines.parse(postgres.database()))
+
+    def doubled() -> None:
+        with engine.connect() as tx, tx.begin():
+            tx.execute(text("CREATE TABLE said (words TEXT CONSTRAINT once UNIQUE)"))
+            for _ in range(2):
+                tx.execute(text("INSERT INTO said VALUES (:words)"), {"words": CANARY})
+
+    def mistaken() -> None:
+        with engine.connect() as tx, tx.begin():
+            tx.execute(text("SELECT CAST(:words AS INTEGER)"), {"words": CANARY})
+
+    try:
+        line = written(caught(doubled), TextFormatter())
+        assert '"once" 23505' in line
+        assert CANARY not in line
+        line = written(caught(mistaken), TextFormatter())
+        assert "22P02" in line
+        assert CANARY not in line
+    finally:
+        engine.dispose()
+
+
+def test_what_the_program_says_itself_is_logged_with_its_traceback() -> None:
+    error = caught(lambda: raised(Ours("the disk is full")))
+    assert "Ours: the disk is full" in written(error, TextFormatter())
+    assert "in raised" in written(error, TextFormatter())
+    assert "it failed: the disk is full" in written(error, TextFormatter(), as_argument=True)
+
+
+def raised(error: BaseException) -> None:
+    raise error
+
+
+def test_a_task_that_nobody_waited_for_does_not_show_its_exception() -> None:
+    error = caught(lambda: float(CANARY))
+    record = logging.LogRecord("asyncio", logging.ERROR, __file__, 1, f"never retrieved\nfuture: {error!r}", (), None)
+    record.exc_info = (type(error), error, error.__traceback__)
+    line = TextFormatter().format(record)
+    assert "never retrieved" in line
+    assert CANARY not in line

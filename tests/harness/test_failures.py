@@ -106,3 +106,15 @@ def test_the_detail_names_the_causes_on_one_line() -> None:
     except VendorError as error:
         failure: Any = classify(error, model="m", now=lambda: NOW)
     assert failure.detail == "VendorError: Connection error. <- OSError: name resolution failed"
+
+
+def test_what_a_provider_says_of_the_request_is_not_repeated_but_what_it_names_is() -> None:
+    error = VendorError("Error code: 400 - Unsupported parameter in 'kanarienvogel'", 400)
+    error.body = {"error": {"message": "kanarienvogel", "code": "unsupported_parameter", "param": "max_tokens"}}  # type: ignore[attr-defined]
+    failure: Any = classify(error, model="m", now=lambda: NOW)
+    assert failure.detail == "VendorError: 400 unsupported_parameter max_tokens"
+    error.body = {"error": {"code": "the words kanarienvogel", "param": None}}  # type: ignore[attr-defined]
+    failure = classify(error, model="m", now=lambda: NOW)
+    assert failure.detail == "VendorError: 400"
+    garbage: Any = classify(ValueError("kanarienvogel"), model="m", now=lambda: NOW)
+    assert garbage.detail == "ValueError"
