@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 from bot.access import pairing
 from bot.access.changes import clean_name, code_reply
 from bot.access.pairing import Tries
-from bot.admission import Budget, OncePer, Verdict
+from bot.admission import Budget, FloodGate, OncePer, Verdict
 from bot.identity import chat_id, person_id
 from bot.texts import language_of, texts_for
 from channels.message import MembershipChanged, Message, OutboundMessage
@@ -37,6 +37,8 @@ ONCE_A_DAY = 86_400.0
 ONCE_A_MINUTE = 60.0
 TIDY_SECONDS = 15.0
 CLAIM = "claim"
+TAKES_CODES = frozenset({CLAIM, "pair", "start"})
+"""Commands with which people send a code that makes them the administrator."""
 Kind = Literal["direct messages", "groups", "buttons", "invitations"]
 """What strangers send. What one kind costs leaves the others theirs: no group uses up what a code takes."""
 
@@ -53,6 +55,7 @@ class _Budgets:
         }
         self.codes = Budget(clock, 10, 30)
         self.told = Budget(clock, 20, 60)
+        self.unclaimed = Budget(clock, 30, 10)
         self.groups = Budget(clock, 10, 600)
         self.claims = Tries(clock)
 
@@ -79,6 +82,7 @@ class Doorkeeper:
         self._told = OncePer(clock, ONCE_A_DAY)
         self._met = OncePer(clock, ONCE_A_DAY)
         self._complained = OncePer(clock, ONCE_A_MINUTE)
+        self._unclaimed = FloodGate(clock, per_minute=6, burst=10)
 
     def turns_away(self, account: str, kind: Kind) -> bool:
         """Whether one more event of strangers is too many even to be stored."""
@@ -98,7 +102,7 @@ class Doorkeeper:
         """Whether a message holds a code that is good right now: it must be handled, whoever wrote it."""
         if message.address.kind != "dm":
             return bool(self._claims_shown_in(message) or self._shown_in(message))
-        return self._claims.matches(message.account, pairing.all_in(message.text))
+        return self._claims.matches(message.account, pairing.offered(message.text))
 
     async def takes_code(self, event_id: int, message: Message, line: CommandLine | None, decision: Decision) -> bool:
         """Handle a message that is about a code outside the commands: a claim, or a code that everybody can read."""
@@ -106,26 +110,30 @@ class Doorkeeper:
             return await self._burn(event_id, message, decision)
         if message.sender.kind != "user" or self._book.has_admin(message.account):
             return False
-        typed = line.arguments if line is not None and line.name == CLAIM else message.text
-        if typed is message.text and (line is not None or not pairing.looks_shown(message.text)):
+        if self._claims.matches(message.account, pairing.offered(message.text)):
+            await self._claimed(event_id, message)
+        elif _means_a_code(message, line, known=decision.verdict is Verdict.ADMIT):
+            await self._wrong_code(event_id, message)
+        else:
             return False
-        await self._claim(event_id, message, typed)
         return True
 
-    async def _claim(self, event_id: int, message: Message, typed: str) -> None:
-        person, texts = person_id(message.account, message.sender.id), self._texts(message)
-        code, tries = pairing.read(typed), self._budgets[message.account].claims
+    async def _claimed(self, event_id: int, message: Message) -> None:
+        person = person_id(message.account, message.sender.id)
+        self._claims.close(message.account)
+        change = self._desk.claim(message, self._language(message))
+        await self._responder.say(event_id, message, self._texts(message).claimed, "claimed", also=change.write)
+        change.committed()
+        log.warning("%s: %s is its administrator now, by the claim code", message.account, person)
+
+    async def _wrong_code(self, event_id: int, message: Message) -> None:
+        """Told only so often. A code is compared before this: wrong ones of strangers lock nobody out."""
+        person, tries = person_id(message.account, message.sender.id), self._budgets[message.account].claims
         if tries.exhausted(person):
             self._responder.settle_soon(event_id, "too many wrong codes")
-        elif code is None or not self._claims.matches(message.account, [code]):
-            tries.wrong(person)
-            await self._responder.say(event_id, message, texts.code_refused, "wrong claim code")
         else:
-            self._claims.close(message.account)
-            change = self._desk.claim(message, self._language(message))
-            await self._responder.say(event_id, message, texts.claimed, "claimed", also=change.write)
-            change.committed()
-            log.warning("%s: %s is its administrator now, by the claim code", message.account, person)
+            tries.wrong(person)
+            await self._responder.say(event_id, message, self._texts(message).code_refused, "wrong claim code")
 
     async def _burn(self, event_id: int, message: Message, decision: Decision) -> bool:
         """A code that was written where others read it is good for nobody."""
@@ -176,11 +184,19 @@ class Doorkeeper:
         if person in rules.blocked:
             await self._once(event_id, message, texts.access_revoked, decision.reason)
         elif rules.pairing and self._claims.is_open(account):
-            await self._once(event_id, message, texts.unclaimed, "no administrator yet")
+            await self._unclaimed_hint(event_id, message, texts)
         elif rules.pairing:
             await self._pair(event_id, message, texts)
         else:
             await self._once(event_id, message, texts.unknown_sender.format(person=person), decision.reason)
+
+    async def _unclaimed_hint(self, event_id: int, message: Message, texts: Texts) -> None:
+        """Told at each line, for the owner is at work on it; within what a flood of strangers may cost."""
+        person, reason = person_id(message.account, message.sender.id), "no administrator yet"
+        if self._unclaimed.passes(person) and self._budgets[message.account].unclaimed.take():
+            await self._responder.say(event_id, message, texts.unclaimed, reason)
+        else:
+            self._responder.settle_soon(event_id, reason)
 
     async def _pair(self, event_id: int, message: Message, texts: Texts) -> None:
         person = person_id(message.account, message.sender.id)
@@ -257,3 +273,13 @@ class Doorkeeper:
 
     def _texts(self, message: Message) -> Texts:
         return texts_for(self._language(message))
+
+
+def _means_a_code(message: Message, line: CommandLine | None, *, known: bool) -> bool:
+    """Whether a line that holds no good code was meant to. known: its sender talks to the agent already."""
+    if line is not None and line.name == CLAIM:
+        return True
+    if known:
+        return line is None and pairing.looks_shown(message.text)
+    typed = line.arguments if line is not None and line.name in TAKES_CODES else ""
+    return pairing.read(typed) is not None or pairing.shows_one(message.text)

@@ -27,7 +27,7 @@ CLAIM_LIFE = timedelta(minutes=30)
 
 _SEPARATORS = re.compile(r"[\s\-\u2010-\u2015]+")
 _GROUPED = re.compile(r"(?<!\w)(?:[2-9A-HJ-NP-Z]{4}[\s\-\u2010-\u2015]?){2}[2-9A-HJ-NP-Z]{4}(?!\w)", re.IGNORECASE)
-_AS_SHOWN = re.compile(r"\s*(?:[2-9A-HJ-NP-Z]{4}[\-\u2010-\u2015]){2}[2-9A-HJ-NP-Z]{4}\s*", re.IGNORECASE)
+_AS_SHOWN = re.compile(r"(?<!\w)(?:[2-9A-HJ-NP-Z]{4}[\-\u2010-\u2015]){2}[2-9A-HJ-NP-Z]{4}(?!\w)", re.IGNORECASE)
 _LONGEST = 500
 
 
@@ -48,7 +48,12 @@ def read(text: str) -> str | None:
 
 def looks_shown(text: str) -> bool:
     """Whether a text is a code as we show it and nothing else, so that no ordinary word is taken for one."""
-    return _AS_SHOWN.fullmatch(text[:_LONGEST]) is not None
+    return _AS_SHOWN.fullmatch(text[:_LONGEST].strip()) is not None
+
+
+def shows_one(text: str) -> bool:
+    """Whether something in a text is set as we show a code."""
+    return _AS_SHOWN.search(text[:_LONGEST]) is not None
 
 
 def all_in(text: str) -> Iterator[str]:
@@ -57,6 +62,13 @@ def all_in(text: str) -> Iterator[str]:
         code = read(found[0])
         if code is not None:
             yield code
+
+
+def offered(text: str) -> list[str]:
+    """Whatever a line to the bot may mean as a code: all of it, what follows its first word, or what is in it."""
+    _, *rest = text[:_LONGEST].split(maxsplit=1) or [""]
+    whole = [code for code in map(read, (text, *rest)) if code is not None]
+    return [*whole, *all_in(text)]
 
 
 def digest(account: str, code: str) -> str:

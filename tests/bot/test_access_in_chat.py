@@ -109,13 +109,18 @@ async def test_pair_alone_says_how_it_is_used(tmp_path: Path) -> None:
 # The first administrator.
 
 
-@pytest.mark.parametrize("form", ["{}", "/claim {}", " {} "])
+@pytest.mark.parametrize(
+    "form",
+    ["{}", "/claim {}", " {} ", "/start {}", "/pair {}", "my code is {}", "My code is {}.", "it's {}, is it not?"],
+)
 async def test_who_sends_the_claim_code_is_the_administrator(tmp_path: Path, form: str) -> None:
     async with core(tmp_path, NOBODY) as c:
         claim = c.claims.make("memory")
         code = f"{claim[:4]}-{claim[4:8]}-{claim[8:]}"
         assert await reply(c, "hello", ANN) == EN.unclaimed
-        assert await reply(c, "hello?", ANN) == ""
+        assert await reply(c, "hello?", ANN) == EN.unclaimed
+        assert await reply(c, form.format("ABCD-EFGH-JKLM"), ANN) == EN.code_refused
+        assert await reply(c, "/start", ANN) == EN.unclaimed
         assert await reply(c, form.format(code), ANN) == EN.claimed
         assert await reply(c, "hello", ANN) == "echo: hello"
         assert "For administrators" in await reply(c, "/help")
@@ -128,12 +133,35 @@ async def test_who_sends_the_claim_code_is_the_administrator(tmp_path: Path, for
 
 async def test_a_wrong_claim_is_refused_and_soon_not_even_answered(tmp_path: Path) -> None:
     async with core(tmp_path, NOBODY) as c:
-        claim = c.claims.make("memory")
+        c.claims.make("memory")
         for _ in range(5):
             assert await reply(c, "ABCD-EFGH-JKLM", EVE) == EN.code_refused
-        assert await reply(c, f"/claim {claim}", EVE) == ""
+        assert await reply(c, "/claim ABCD-EFGH-JKLM", EVE) == ""
         assert c.desk.book.admins("memory") == []
-        assert await reply(c, f"/claim {claim}", ANN) == EN.claimed
+
+
+@pytest.mark.parametrize("split", [12, 5])
+async def test_wrong_codes_of_strangers_and_of_ones_own_lock_nobody_out(tmp_path: Path, split: int) -> None:
+    async with core(tmp_path, NOBODY) as c:
+        claim = c.claims.make("memory")
+        for number in range(1000):
+            await c.receive(c.message("ABCD-EFGH-JKLM", str(10_000 + number % 20)))
+        for _ in range(10):
+            await c.say("/claim ABCD-EFGH-JKLM", ANN)
+        await c.say("hello?", ANN)
+        await c.answered()
+        assert await reply(c, f"/claim {claim[:split]} - {claim[split:]}") == EN.claimed
+
+
+async def test_a_bot_without_an_administrator_says_so_at_each_line_but_not_to_a_flood(tmp_path: Path) -> None:
+    async with core(tmp_path, NOBODY) as c:
+        c.claims.make("memory")
+        for text in ("hello", "hello?", "understanding", "/help", "difficulties"):
+            assert await reply(c, text) == EN.unclaimed, text
+        for _ in range(5):
+            await c.receive(*(c.message("let me in", str(number)) for number in range(1000, 1500)))
+        await c.answered()
+        assert len(c.channel.calls) < 60
 
 
 async def test_where_strangers_are_only_told_their_id_the_claim_code_counts_all_the_same(tmp_path: Path) -> None:
