@@ -14,6 +14,8 @@ from bot.conversations.policies import QUEUED, TurnRules
 from bot.identity import chat_id, person_id
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from bot.identity import GroupScope
     from channels.base import Clock
     from channels.message import Address, Message, Sender
@@ -159,6 +161,7 @@ def _refusal(message: Message, rules: AccessRules, addressed: bool) -> Decision:
 @dataclass(frozen=True, slots=True)
 class _Line:
     message_id: str
+    address: Address
     person: str
     text: str
 
@@ -166,7 +169,8 @@ class _Line:
 def _line(message: Message, longest: int) -> _Line:
     name = " ".join(message.sender.display_name.split())
     text = f"{name}: {message.text}"[:longest]
-    return _Line(message.platform_message_id, person_id(message.account, message.sender.id), text)
+    person = person_id(message.account, message.sender.id)
+    return _Line(message.platform_message_id, message.address, person, text)
 
 
 class Background:
@@ -211,8 +215,12 @@ class Background:
 
     def forget(self, person: str) -> None:
         """What that person said is no background any more."""
+        self.drop(lambda address, speaker: speaker == person)
+
+    def drop(self, whose: Callable[[Address, str], bool]) -> None:
+        """What these persons said there is no background any more."""
         for ring in self._rings.values():
-            kept = [line for line in ring if line.person != person]
+            kept = [line for line in ring if not whose(line.address, line.person)]
             ring.clear()
             ring.extend(kept)
 

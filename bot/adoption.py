@@ -32,7 +32,8 @@ GONE = "memory.model is {model} until antler is restarted, and `models` has no s
 
 @dataclass(slots=True, kw_only=True)
 class Adoption:
-    """settings: those that hold. know: is told of all their secrets. servers: makes those of some settings."""
+    """settings: those that hold. know: is told of all their secrets. servers: makes those of some settings.
+    review_access: ends what is under way for those who have no access any more."""
 
     settings: Settings
     know: Callable[[Iterable[str]], None]
@@ -45,6 +46,7 @@ class Adoption:
     runs: RunManager
     flood: FloodGate
     titles: Titles
+    review_access: Callable[[], None]
 
     async def adopt(self, change: Change) -> Outcome:
         """All that can hold at once does, or nothing: then the outcome says why."""
@@ -62,6 +64,7 @@ class Adoption:
         self.agents.adopt(settings, definitions)
         self.skills.adopt(settings)
         self.connections.adopt(settings)
+        self.review_access()
         self.titles.settings = settings.title
         self.runs.limit(RunLimits.of(settings.limits))
         self.flood.allow(settings.limits.messages_per_minute, settings.limits.message_burst)

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from bot.store import Store
     from bot.store.access import SubjectKind
     from bot.store.rows import RunRow
+    from channels.message import Address
 
 log = logging.getLogger(__name__)
 
@@ -116,12 +117,15 @@ class ChannelManager:
         the config has no more waits for its return."""
         if row.address.account not in self._desk.book.accounts:
             return True
-        sender = Sender(id=row.speaker.removeprefix(f"{row.address.account}:"), display_name="")
-        if self._policies(row.address.account).access.may_speak(row.address, sender):
+        if self._may_speak(row.address, row.speaker):
             return True
         language = RUN_CONTEXT.validate_json(row.context).locale
         await self._ports.runs.drop(row, texts_for(language).stopped_by[StopReason.REVOKED])
         return False
+
+    def _may_speak(self, address: Address, person: str) -> bool:
+        sender = Sender(id=person.removeprefix(f"{address.account}:"), display_name="")
+        return self._policies(address.account).access.may_speak(address, sender)
 
     @property
     def waiting(self) -> int:
@@ -283,9 +287,26 @@ class ChannelManager:
 
     def _shut_out(self, kind: SubjectKind, subject: str) -> None:
         """Access was taken from a person or a group: what was under way for it ends now."""
+
+        def concerns(address: Address, person: str) -> bool:
+            return kind == "group" or person == subject
+
         for active in list(self._ports.runs.active.values()):
             if subject == (active.row.speaker if kind == "person" else chat_id(active.row.address)):
                 self._ports.runs.stop(active.row.run_id, StopReason.REVOKED)
         if kind == "person":
             self._ports.background.forget(subject)
-        self._conversations.expel(kind, subject)
+        self._conversations.expel(subject if kind == "group" else None, concerns)
+
+    def review_access(self) -> None:
+        """The config has changed: who may not speak any more is expelled, as if their access had been revoked."""
+
+        def shut_out(address: Address, person: str) -> bool:
+            # What an account has under way that the config has no more waits for its return.
+            return address.account in self._desk.book.accounts and not self._may_speak(address, person)
+
+        for active in list(self._ports.runs.active.values()):
+            if shut_out(active.row.address, active.row.speaker):
+                self._ports.runs.stop(active.row.run_id, StopReason.REVOKED)
+        self._ports.background.drop(shut_out)
+        self._conversations.expel(None, shut_out)

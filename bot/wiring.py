@@ -159,6 +159,7 @@ class Wiring:
             runs=self.runs,
             flood=self.flood,
             titles=self.titles,
+            review_access=self.manager.review_access,
         )
         self.reloader: Reloader | None = None
         if source is not None:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from bot.store.rows import PromptRow, RunRow
     from bot.texts.catalogue import Texts
     from channels.base import Clock
+    from channels.message import Address
 
 QUEUE = "queue"
 SHOWN = 8
@@ -53,7 +54,7 @@ class WaitingCommands:
         await self._answers.show(call, message, "/queue", also=lambda tx: prompts.create(tx, prompt))
 
     async def _clear(self, conversation: Conversation, call: Call) -> None:
-        def whose(person: str) -> bool:
+        def whose(address: Address, person: str) -> bool:
             return call.is_admin or person == call.person
 
         def sentence(texts: Texts) -> str:

@@ -40,12 +40,12 @@ if TYPE_CHECKING:
     from bot.runs.active import ActiveRun
     from bot.store.rows import ConversationRow, RunRow
     from bot.texts.catalogue import Texts
-    from channels.message import Message
+    from channels.message import Address, Message
 
 log = logging.getLogger(__name__)
 
 
-def _anyone(person: str) -> bool:
+def _anyone(address: Address, person: str) -> bool:
     return True
 
 
@@ -238,14 +238,16 @@ class Conversation:
         self.line.remove(waiting)
         await self._ports.runs.drop(waiting.row, sentence(texts_for(waiting.context.locale)))
 
-    async def drop_waiting(self, sentence: Callable[[Texts], str], whose: Callable[[str], bool] = _anyone) -> int:
-        """drop for all that waits of these persons, what still arrives too; returns how many messages."""
+    async def drop_waiting(
+        self, sentence: Callable[[Texts], str], whose: Callable[[Address, str], bool] = _anyone
+    ) -> int:
+        """drop for all that waits of these persons there, what still arrives too; returns how many messages."""
         dropped = 0
         for waiting in self.line:
-            if whose(waiting.row.speaker):
+            if whose(waiting.row.address, waiting.row.speaker):
                 dropped += waiting.messages
                 await self.drop(waiting, sentence)
-        return dropped + await self.drop_arriving(sentence, lambda turn: whose(turn.person))
+        return dropped + await self.drop_arriving(sentence, lambda turn: whose(turn.first.address, turn.person))
 
     async def drop_arriving(self, sentence: Callable[[Texts], str], which: Callable[[Turn], bool]) -> int:
         """drop for these turns that still arrive; returns how many."""

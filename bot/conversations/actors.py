@@ -10,8 +10,10 @@ from bot.identity import is_in_chat, moved_key
 from bot.runs.endings import StopReason
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from bot.conversations.ports import ConversationPorts
-    from bot.store.access import SubjectKind
+    from channels.message import Address
 
 
 class Conversations:
@@ -50,19 +52,19 @@ class Conversations:
                 # Somebody wrote in the new chat already. What the old actor has is finished by it, unregistered.
                 standing.forget_row()
 
-    def expel(self, kind: SubjectKind, subject: str) -> None:
-        """Access was taken from a person or a group: what runs and waits for it ends, and says so."""
+    def expel(self, group: str | None, concerns: Callable[[Address, str], bool]) -> None:
+        """Access was taken from these persons there: what runs and waits for them ends, and says so.
 
-        def concerns(person: str) -> bool:
-            return kind == "group" or person == subject
+        group: only in its conversations.
+        """
 
         async def end(actor: Conversation) -> None:
-            if actor.active is not None and concerns(actor.active.speaker):
+            if actor.active is not None and concerns(actor.active.address, actor.active.speaker):
                 actor.stop_active(StopReason.REVOKED)
             await actor.drop_waiting(lambda texts: texts.dropped_by_revoke, concerns)
 
         for key, conversation in list(self._by_key.items()):
-            if kind == "person" or is_in_chat(key, subject):
+            if group is None or is_in_chat(key, group):
                 conversation.post(Task(end))
 
     def _forget(self, conversation: Conversation) -> None:

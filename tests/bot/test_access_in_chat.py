@@ -311,6 +311,46 @@ async def test_somebody_shut_out_in_the_middle_of_a_run_is_stopped_at_once_and_t
         assert await c.store.read(inbox.unsettled) == []
 
 
+async def test_who_is_taken_out_of_the_config_is_expelled_like_somebody_shut_out(tmp_path: Path) -> None:
+    async with core(tmp_path, replace(OPEN, members="listed")) as c:
+        held = [c.harness.hold(text) for text in ("mine", "in the group", "from Ann")]
+        await c.say("mine", BOB)
+        await c.say("and this", BOB)
+        await c.say("in the group", BOB, "g")
+        await c.say("from Ann", ANN, "g")
+        await c.say("overheard", BOB, "g", mention=False)
+        await c.clock.advance(2)
+        listed = c.policy.access.allow - {f"memory:{BOB}"}
+        c.policy = replace(c.policy, access=replace(c.policy.access, allow=listed))
+        c.manager.review_access()
+        held[2].set()
+        await c.answered()
+        mine, waiting = c.texts(BOB)
+        assert EN.stopped_by["revoked"] in mine
+        assert waiting == EN.dropped_by_revoke
+        group = c.texts("g")
+        assert EN.stopped_by["revoked"] in group[0]
+        assert group[1] == "The whole answer"
+        assert [start.run_input.background for start in c.harness.starts if start.run_input.text == "from Ann"] == [()]
+        assert await c.store.read(inbox.unsettled) == []
+
+
+async def test_a_group_that_is_taken_out_of_the_config_is_left_in_the_middle_of_its_answer(tmp_path: Path) -> None:
+    async with core(tmp_path, OPEN) as c:
+        c.harness.hold("work")
+        private = c.harness.hold("private")
+        await c.say("private", BOB)
+        await c.say("work", ANN, "g")
+        await c.say("and this", BOB, "g")
+        await c.clock.advance(2)
+        c.policy = replace(c.policy, access=replace(c.policy.access, groups=frozenset()))
+        c.manager.review_access()
+        private.set()
+        await c.answered()
+        assert [EN.stopped_by["revoked"] in text or text == EN.dropped_by_revoke for text in c.texts("g")] == [True] * 2
+        assert c.texts(BOB) == ["The whole answer"]
+
+
 async def test_a_closed_group_stops_what_runs_there_for_whomever(tmp_path: Path) -> None:
     async with core(tmp_path, OPEN) as c:
         await reply(c, "/allow", ANN, "new")

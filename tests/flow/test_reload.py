@@ -50,6 +50,25 @@ async def test_models_people_and_servers_change_while_it_runs(world: World) -> N
     assert (models[0], models[-1]) == ("sim", "sim-2")
 
 
+async def test_who_is_taken_out_of_the_config_gets_nothing_of_what_waits(world: World) -> None:
+    world.settings = {"access": {"allow": [f"telegram:{ALICE.id}", f"telegram:{BOB.id}"]}}
+    async with world:
+        await world.telegram.user_says("!pause half", user=BOB)
+        await world.telegram.wait_for_text(BOB, "The first half")
+        await world.telegram.user_says("and this", user=BOB)
+        await world.telegram.wait_for_text(BOB, "Queued")
+        edited(world, access={"allow": [f"telegram:{ALICE.id}"]})
+        code, told = await world.command("reload")
+        assert (code, "access" in told) == (0, True), told
+        await world.telegram.wait_for_text(BOB, "Stopped: an administrator has taken back the access")
+        await world.telegram.wait_for_text(BOB, "Not answered: an administrator")
+        await world.model.release("half")
+        await world.telegram.user_says("still there?", user=ALICE)
+        await world.telegram.wait_for_text(ALICE, "You said: still there?")
+        asked = [record.last_user_text for record in await world.model.completions()]
+        assert not [text for text in asked if "and this" in text]
+
+
 async def test_a_faulty_config_changes_nothing_and_is_told(world: World) -> None:
     async with world:
         edited(world, limits={"message_burst": -1}, access={"allow": []})
