@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -12,7 +14,7 @@ from pydantic import ValidationError
 
 from bot.store import inbox
 from bot.store.rows import InboxRow, InboxState
-from channels.message import INBOUND_EVENT
+from channels.message import INBOUND_EVENT, Unparsed
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -24,6 +26,10 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+TELLING = re.compile(r"(?:.*_)?(?:id|ids|ts|type|key|date|kind|version|status|cmd|note)|msgid|msgtype|chattype|subtype")
+"""Members of a platform's JSON that hold no words of people."""
+NAME = re.compile(r"[A-Za-z0-9_.:-]{0,40}")
+LONGEST_ID = 100
 WAITING = 2_000
 """Committed events that may wait for the manager; beyond it publishing waits, and so does the platform."""
 
@@ -57,6 +63,8 @@ class MessageBus:
         self._learn = learn
         self._waiting: asyncio.Queue[Inbound] = asyncio.Queue(WAITING)
         self._accepting: set[asyncio.Task[None]] = set()
+        self.unreadable = 0
+        """Events that could not be read, since the start."""
 
     async def publish(self, events: Sequence[InboundEvent]) -> None:
         """Returns when all events are committed; a known one is dropped here. Raises StoreError.
@@ -65,7 +73,7 @@ class MessageBus:
         same, for when the platform sends it again it is a duplicate.
         """
         await self._learn(events)
-        kept = [event for event in events if not self._passes_by(event)]
+        kept = [_kept(event) for event in events if not self._passes_by(event)]
         accepting = asyncio.create_task(self._accept(kept), name="bus:accept")
         self._accepting.add(accepting)
         accepting.add_done_callback(self._accepting.discard)
@@ -89,6 +97,8 @@ class MessageBus:
         for row, event in zip(rows, kept, strict=True):
             if row is not None and row.state is InboxState.NEW:
                 await self._waiting.put(Inbound(row.id, event))
+            elif row is not None:
+                self._dead(row)
 
     async def replay(self) -> None:
         """Hand over what an earlier process committed and nobody decided yet. Before any channel listens.
@@ -99,8 +109,12 @@ class MessageBus:
             try:
                 await self._waiting.put(parse(row))
             except ValidationError:
-                log.error("event %d of %s cannot be read: it is set aside as dead", row.id, row.account)
+                self._dead(row)
                 await self._store.write(partial(inbox.settle, ids=[row.id], state=InboxState.DEAD, reason="unreadable"))
+
+    def _dead(self, row: InboxRow) -> None:
+        self.unreadable += 1
+        log.error("event %d of %s cannot be read: it is set aside as dead", row.id, row.account)
 
     async def inbound(self) -> AsyncIterator[Inbound]:
         """Committed events, in the order of the inbox, for ever."""
@@ -116,3 +130,30 @@ class MessageBus:
 def parse(row: InboxRow) -> Inbound:
     """Raises pydantic's ValidationError."""
     return Inbound(row.id, INBOUND_EVENT.validate_json(row.event))
+
+
+def _kept(event: InboundEvent) -> InboundEvent:
+    """What is stored of an event: of one that cannot be read its form without the words, for nobody knows whether they
+    were for the bot."""
+    if not isinstance(event, Unparsed):
+        return event
+    try:
+        return replace(event, raw=json.dumps(_without_words(json.loads(event.raw)), ensure_ascii=False))
+    except (ValueError, RecursionError):
+        return replace(event, raw=json.dumps({"characters": len(event.raw)}))
+
+
+def _without_words(value: object, name: str = "") -> object:
+    match value:
+        case dict():
+            return {_name(key): _without_words(part, key) for key, part in value.items()}
+        case list():
+            return [_without_words(part, name) for part in value]
+        case str() if len(value) > LONGEST_ID or not TELLING.fullmatch(name):
+            return f"({len(value)} characters)"
+    return value
+
+
+def _name(name: str) -> str:
+    """The name of a member; what is none is words."""
+    return name if NAME.fullmatch(name) else f"({len(name)} characters)"

@@ -200,6 +200,8 @@ def describe(status: dict[str, Any]) -> str:
     if sandbox := status.get("sandbox"):
         lines.append(f"  sandbox {sandbox}")
     lines += [f"  mcp {server['text']}" for server in status.get("mcp", ())]
+    if unreadable := status.get("unreadable"):
+        lines.append(f"  {unreadable} events could not be read since the start: the log names them")
     if config := status.get("config"):
         lines.append(f"  config {config}")
     return "\n".join(lines)

@@ -59,6 +59,7 @@ class StatusPage:
         sandbox: Callable[[], SandboxFacts],
         servers: Callable[[], Sequence[ServerFacts]] = tuple,
         config: Callable[[], Outcome | None] = _none,
+        unreadable: Callable[[], int] = lambda: 0,
     ) -> None:
         self._version = version
         self._store = store
@@ -69,6 +70,7 @@ class StatusPage:
         self._sandbox = sandbox
         self._servers = servers
         self._config = config
+        self._unreadable = unreadable
         self._began = clock.monotonic()
 
     def connections(self) -> list[Connection]:
@@ -93,6 +95,7 @@ class StatusPage:
             "healthy": all(connection.healthy for connection in connections),
             "running": len(self._runs.active),
             "waiting": self._waiting(),
+            "unreadable": self._unreadable(),
             "connections": [asdict(connection) for connection in connections],
             "sandbox": str(self._sandbox()),
             "mcp": [asdict(facts) | {"text": str(facts)} for facts in self._servers()],

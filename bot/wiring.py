@@ -127,6 +127,7 @@ class Wiring:
             sandbox=lambda: self.sandboxes.facts,
             servers=lambda: self.agent.servers.facts,
             config=lambda: self.reloader.last if self.reloader is not None else None,
+            unreadable=lambda: self.bus.unreadable,
         )
         self.forgetting, self.retention = make_forgetting(
             store=patient,

@@ -5,12 +5,9 @@ Sources: the platform's pages of the events named below.
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
-
-from pydantic import ValidationError
 
 from channels.feishu.content import Content, Names, read_content
 from channels.feishu.ids import MessageId
@@ -18,6 +15,7 @@ from channels.feishu.lookup import Chat, Context
 from channels.feishu.schema import RawEnvelope, RawMembership, RawPressed, RawReceived
 from channels.message import Address, ButtonPressed, MembershipChanged, Message, Quote, Sender, Unparsed
 from channels.text import one_line, sanitize
+from channels.unreadable import unparsed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -85,15 +83,7 @@ class Reader:
 
     def unparsed(self, payload: bytes, error: Exception, now: datetime) -> Unparsed:
         """What could not be read, kept as it came."""
-        text = payload.decode("utf-8", "replace").replace("\0", "")
-        return Unparsed(
-            account=self.account,
-            dedupe_keys=(f"x:{hashlib.sha256(payload).hexdigest()[:32]}",),
-            sent_at=now,
-            received_at=now,
-            raw=text,
-            error=_why(error),
-        )
+        return unparsed(self.account, payload, error, now)
 
     def _message(self, header: RawHeader, body: RawReceived, context: Context, now: datetime) -> Message | None:
         raw = body.message
@@ -214,11 +204,3 @@ def _time(milliseconds: int, now: datetime) -> datetime:
         return datetime.fromtimestamp(milliseconds / 1000, UTC)
     except (OverflowError, OSError) as error:
         raise ValueError("its date is beyond time") from error
-
-
-def _why(error: Exception) -> str:
-    """What could not be read, without the value: that is in `raw`."""
-    if not isinstance(error, ValidationError):
-        return f"{type(error).__name__}: {error}"[:500]
-    places = [f"{'.'.join(str(step) for step in line['loc'])}: {line['msg']}" for line in error.errors()]
-    return "; ".join(places)[:500]

@@ -115,7 +115,7 @@ class Receiver:
         try:
             raw = json.loads(payload)
             event = parse(raw)
-        except (ValueError, RecursionError) as error:
+        except Exception as error:  # whatever is in it: it is set aside, and does not come again
             return await self._publish(self._reader.unparsed(payload, error, now))
         if event is None:
             return None
@@ -123,7 +123,7 @@ class Receiver:
             context = await self._context(event)
             try:
                 found = self._reader.read(event, context, now)
-            except ValueError as error:
+            except Exception as error:  # as above
                 found = self._reader.unparsed(payload, error, now)
             if isinstance(found, Message):
                 found = self._bundles.keyed(found)

@@ -8,7 +8,9 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictStr
+from pydantic import BeforeValidator, ConfigDict, Field, StrictStr
+
+from channels.unreadable import Raw
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -33,8 +35,8 @@ Text = Annotated[StrictStr, BeforeValidator(_clean), BeforeValidator(_absent)]
 Milliseconds = Annotated[int, Field(ge=0)]
 
 
-class _Raw(BaseModel):
-    model_config = ConfigDict(extra="ignore", frozen=True, hide_input_in_errors=True, populate_by_name=True)
+class _Raw(Raw):
+    model_config = ConfigDict(populate_by_name=True)
 
 
 class RawHeader(_Raw):

@@ -5,13 +5,9 @@ Sources: Events API "message", "app_mention", "member_joined_channel"; "Handling
 
 from __future__ import annotations
 
-import hashlib
-import json
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal
-
-from pydantic import ValidationError
 
 from channels.message import Address, ButtonPressed, MembershipChanged, Message, MessageEdited, Sender, Unparsed
 from channels.slack.manifest import COMMAND_PREFIX
@@ -25,6 +21,7 @@ from channels.slack.schema import (
     RawMembership,
     RawMessage,
 )
+from channels.unreadable import unparsed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -34,7 +31,6 @@ Found = Message | MessageEdited | ButtonPressed | MembershipChanged | Unparsed
 
 _SPOKEN = frozenset({None, "file_share", "thread_broadcast", "me_message"})
 """The subtypes of message that are a person's words; the rest are notices, other programs, and what was deleted."""
-_UNREADABLE = (ValidationError, ValueError, OverflowError, OSError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +68,7 @@ class Reader:
                     return self._pressed(RawInteraction.model_validate(payload), known, now)
                 case "slash_commands":
                     return self._command(RawCommand.model_validate(payload), known, now)
-        except _UNREADABLE as error:
+        except Exception as error:  # whatever is in it: it is set aside, and does not come again
             return self._unparsed(payload, error, now)
 
     def read_past(self, chat: str, message: Mapping[str, Any], known: Known, now: datetime) -> Found | None:
@@ -80,17 +76,19 @@ class Reader:
         try:
             raw = RawMessage.model_validate({**message, "channel": chat})
             return self._message(raw, (_message_key(raw.channel, raw.ts),), self.me.team, known, now)
-        except _UNREADABLE as error:
+        except Exception as error:  # whatever is in it: it is set aside, and does not come again
             return self._unparsed({**message, "channel": chat}, error, now)
 
     def _event(self, raw: RawCallback, known: Known, now: datetime) -> Found | None:
         if raw.authorizations and all(found.user_id != self.me.user for found in raw.authorizations):
             return None  # the same app in another workspace
-        event, key = raw.event, f"e:{raw.event_id}"
+        event, key, subtype = raw.event, f"e:{raw.event_id}", raw.event.get("subtype")
+        if not isinstance(subtype, str | None):
+            raise ValueError("a subtype that is no text")
         match event.get("type"):
-            case "message" if event.get("subtype") == "message_changed":
+            case "message" if subtype == "message_changed":
                 return self._edited(RawChange.model_validate(event), key, raw.team_id, known, now)
-            case "message" if event.get("subtype") not in _SPOKEN:
+            case "message" if subtype not in _SPOKEN:
                 return None
             case "message" | "app_mention":
                 message = RawMessage.model_validate(event)
@@ -221,19 +219,7 @@ class Reader:
         )
 
     def _unparsed(self, payload: Mapping[str, Any], error: Exception, now: datetime) -> Unparsed:
-        try:
-            raw = json.dumps(payload, sort_keys=True)
-        except RecursionError:
-            raw = json.dumps({"event_id": str(payload.get("event_id")), "note": "nested too deeply to be kept"})
-        digest = hashlib.sha256(raw.encode()).hexdigest()[:16]
-        return Unparsed(
-            account=self.account,
-            dedupe_keys=(f"x:{payload.get('event_id', '')}:{digest}",),
-            sent_at=now,
-            received_at=now,
-            raw=raw,
-            error=_why(error),
-        )
+        return unparsed(self.account, payload, error, now, key=payload.get("event_id"))
 
 
 def person_id(team: str, user: str) -> str:
@@ -252,11 +238,3 @@ def _message_key(channel: str, ts: str) -> str:
 
 def _time(ts: str) -> datetime:
     return datetime.fromtimestamp(float(ts), UTC)
-
-
-def _why(error: Exception) -> str:
-    """What could not be read, without the value: that is in `raw`."""
-    if not isinstance(error, ValidationError):
-        return f"{type(error).__name__}: {error}"
-    places = [f"{'.'.join(str(step) for step in line['loc'])}: {line['msg']}" for line in error.errors()]
-    return "; ".join(places)[:500]

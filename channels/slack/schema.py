@@ -8,7 +8,9 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, StrictInt, StrictStr
+from pydantic import BeforeValidator, Field, StrictBool, StrictStr
+
+from channels.unreadable import Raw
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -19,9 +21,11 @@ def _without_surrogates(value: object) -> object:
     return value
 
 
-def _without_null(value: object) -> object:
-    """Slack sends null where it means that there is nothing."""
-    return () if value is None else value
+def _size(value: object) -> object:
+    """A number of bytes, None for what is none: a message is not lost for what its file is said to be."""
+    if isinstance(value, str) and value.isascii() and value.isdecimal() and len(value) < 20:
+        return int(value)
+    return value if type(value) is int and 0 <= value < 2**63 else None
 
 
 Text = Annotated[StrictStr, BeforeValidator(_without_surrogates)]
@@ -29,25 +33,21 @@ Timestamp = Annotated[StrictStr, Field(pattern=r"^[0-9]{1,12}\.[0-9]{1,9}$")]
 """A message's id: unique in its channel, and its time in seconds."""
 
 
-class _Raw(BaseModel):
-    model_config = ConfigDict(extra="ignore", frozen=True, hide_input_in_errors=True)
-
-
-class RawFile(_Raw):
+class RawFile(Raw):
     """mode: hosted, snippet, external, tombstone, hidden_by_limit and others. file_access: visible, check_file_info."""
 
     id: Text
     name: Text | None = None
     mimetype: Text | None = None
     subtype: Text | None = None
-    size: StrictInt | None = None
+    size: Annotated[int | None, BeforeValidator(_size)] = None
     mode: Text = "hosted"
     file_access: Text = "visible"
     url_private: Text | None = None
     url_private_download: Text | None = None
 
 
-class RawAttachment(_Raw):
+class RawAttachment(Raw):
     """What hangs below a message: a preview of a link, or a message that was shared into this one."""
 
     text: Text = ""
@@ -56,7 +56,7 @@ class RawAttachment(_Raw):
     is_msg_unfurl: StrictBool = False
 
 
-class RawContent(_Raw):
+class RawContent(Raw):
     """A message, as an event or a part of one, and as the history gives it."""
 
     ts: Timestamp
@@ -68,9 +68,9 @@ class RawContent(_Raw):
     parent_user_id: Text | None = None
     team: Text | None = None
     user_team: Text | None = None
-    blocks: Annotated[tuple[dict[str, Any], ...], BeforeValidator(_without_null)] = ()
-    files: Annotated[tuple[RawFile, ...], BeforeValidator(_without_null)] = ()
-    attachments: Annotated[tuple[RawAttachment, ...], BeforeValidator(_without_null)] = ()
+    blocks: tuple[dict[str, Any], ...] = ()
+    files: tuple[RawFile, ...] = ()
+    attachments: tuple[RawAttachment, ...] = ()
 
 
 class RawMessage(RawContent):
@@ -79,7 +79,7 @@ class RawMessage(RawContent):
     channel: Text
 
 
-class RawChange(_Raw):
+class RawChange(Raw):
     """The event message with the subtype message_changed."""
 
     ts: Timestamp
@@ -88,7 +88,7 @@ class RawChange(_Raw):
     previous_message: RawContent | None = None
 
 
-class RawMembership(_Raw):
+class RawMembership(Raw):
     """The events member_joined_channel and member_left_channel."""
 
     user: Text
@@ -98,54 +98,54 @@ class RawMembership(_Raw):
     event_ts: Timestamp | None = None
 
 
-class RawAuthorization(_Raw):
+class RawAuthorization(Raw):
     user_id: Text | None = None
 
 
-class RawCallback(_Raw):
+class RawCallback(Raw):
     """What is around an event."""
 
     event_id: Text
     team_id: Text = ""
     event: dict[str, Any]
-    authorizations: Annotated[tuple[RawAuthorization, ...], BeforeValidator(_without_null)] = ()
+    authorizations: tuple[RawAuthorization, ...] = ()
 
 
-class RawUser(_Raw):
+class RawUser(Raw):
     id: Text
     team_id: Text | None = None
     name: Text = ""
     username: Text = ""
 
 
-class RawContainer(_Raw):
+class RawContainer(Raw):
     type: Text
     message_ts: Timestamp | None = None
     channel_id: Text | None = None
     thread_ts: Timestamp | None = None
 
 
-class RawAction(_Raw):
+class RawAction(Raw):
     type: Text
     value: Text | None = None
     action_ts: Timestamp | None = None
 
 
-class RawTeam(_Raw):
+class RawTeam(Raw):
     id: Text = ""
 
 
-class RawInteraction(_Raw):
+class RawInteraction(Raw):
     """An interactive payload; only type block_actions says something to us."""
 
     type: Text
     user: RawUser
     team: RawTeam | None = None
     container: RawContainer | None = None
-    actions: Annotated[tuple[RawAction, ...], BeforeValidator(_without_null)] = ()
+    actions: tuple[RawAction, ...] = ()
 
 
-class RawCommand(_Raw):
+class RawCommand(Raw):
     """A slash command."""
 
     command: Text

@@ -5,13 +5,9 @@ Sources: Bot API "Update", "Message", "MessageEntity".
 
 from __future__ import annotations
 
-import hashlib
-import json
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
-
-from pydantic import ValidationError
 
 from channels.message import (
     Address,
@@ -35,6 +31,7 @@ from channels.telegram.schema import (
     RawUpdate,
     RawUser,
 )
+from channels.unreadable import unparsed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -76,8 +73,8 @@ class Reader:
         """The event in `update`; None when it says nothing to us, Unparsed when it cannot be read."""
         try:
             return self._read(RawUpdate.model_validate(update), now)
-        except (ValidationError, OverflowError, OSError, ValueError) as error:  # the last three: a date beyond time
-            return self._unparsed(update, error, now)
+        except Exception as error:  # whatever is in it: it is set aside, and does not come again
+            return unparsed(self.account, update, error, now, key=update.get("update_id"))
 
     def _read(self, update: RawUpdate, now: datetime) -> Found | None:
         if update.message is not None or update.channel_post is not None:
@@ -203,29 +200,6 @@ class Reader:
             present=status in _PRESENT or (status == "restricted" and raw.new_chat_member.is_member),
             chat_title=_one_line(raw.chat.title),
         )
-
-    def _unparsed(self, update: Mapping[str, Any], error: Exception, now: datetime) -> Unparsed:
-        try:
-            raw = json.dumps(update, sort_keys=True)
-        except RecursionError:
-            raw = json.dumps({"update_id": update.get("update_id"), "note": "nested too deeply to be kept"})
-        digest = hashlib.sha256(raw.encode()).hexdigest()[:16]
-        return Unparsed(
-            account=self.account,
-            dedupe_keys=(f"u:{update.get('update_id')}:{digest}",),
-            sent_at=now,
-            received_at=now,
-            raw=raw,
-            error=_why(error),
-        )
-
-
-def _why(error: Exception) -> str:
-    """What could not be read, without the value: that is in `raw`."""
-    if not isinstance(error, ValidationError):
-        return f"{type(error).__name__}: {error}"
-    places = [f"{'.'.join(str(step) for step in line['loc'])}: {line['msg']}" for line in error.errors()]
-    return "; ".join(places)[:500]
 
 
 def _time(seconds: int) -> datetime:

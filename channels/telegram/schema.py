@@ -8,7 +8,9 @@ from __future__ import annotations
 import re
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, StrictInt, StrictStr
+from pydantic import BeforeValidator, Field, StrictBool, StrictInt, StrictStr
+
+from channels.unreadable import Raw
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -23,11 +25,7 @@ def _without_surrogates(value: object) -> object:
 Text = Annotated[StrictStr, BeforeValidator(_without_surrogates)]
 
 
-class _Raw(BaseModel):
-    model_config = ConfigDict(extra="ignore", frozen=True, hide_input_in_errors=True)
-
-
-class RawUser(_Raw):
+class RawUser(Raw):
     id: StrictInt
     is_bot: StrictBool = False
     first_name: Text = ""
@@ -36,13 +34,13 @@ class RawUser(_Raw):
     language_code: Text | None = None
 
 
-class RawChat(_Raw):
+class RawChat(Raw):
     id: StrictInt
     type: Literal["private", "group", "supergroup", "channel"]
     title: Text = ""
 
 
-class RawEntity(_Raw):
+class RawEntity(Raw):
     """offset and length are UTF-16 code units."""
 
     type: Text
@@ -51,7 +49,7 @@ class RawEntity(_Raw):
     user: RawUser | None = None
 
 
-class RawFile(_Raw):
+class RawFile(Raw):
     """What photos, documents, voices, videos and stickers have in common."""
 
     file_id: Text
@@ -62,7 +60,7 @@ class RawFile(_Raw):
     is_video: StrictBool = False
 
 
-class RawOrigin(_Raw):
+class RawOrigin(Raw):
     """Where a forwarded or externally quoted message comes from; which field is set depends on its type."""
 
     type: Text
@@ -72,20 +70,20 @@ class RawOrigin(_Raw):
     chat: RawChat | None = None
 
 
-class RawQuote(_Raw):
+class RawQuote(Raw):
     text: Text = ""
 
 
-class RawExternalReply(_Raw):
+class RawExternalReply(Raw):
     origin: RawOrigin
     message_id: StrictInt | None = None
 
 
-class RawMarker(_Raw):
+class RawMarker(Raw):
     """A service message's content, of which only the presence counts."""
 
 
-class RawMessage(_Raw):
+class RawMessage(Raw):
     message_id: StrictInt
     date: StrictInt
     chat: RawChat
@@ -115,7 +113,7 @@ class RawMessage(_Raw):
     sticker: RawFile | None = None
 
 
-class RawCallbackMessage(_Raw):
+class RawCallbackMessage(Raw):
     """date is 0 when the message is not accessible any more; then nothing else is told."""
 
     message_id: StrictInt
@@ -125,26 +123,26 @@ class RawCallbackMessage(_Raw):
     is_topic_message: StrictBool = False
 
 
-class RawCallback(_Raw):
+class RawCallback(Raw):
     id: Text
     from_user: RawUser = Field(alias="from")
     message: RawCallbackMessage | None = None
     data: Text | None = None
 
 
-class RawMember(_Raw):
+class RawMember(Raw):
     status: Text
     is_member: StrictBool = True
 
 
-class RawMembership(_Raw):
+class RawMembership(Raw):
     chat: RawChat
     from_user: RawUser = Field(alias="from")
     date: StrictInt
     new_chat_member: RawMember
 
 
-class RawUpdate(_Raw):
+class RawUpdate(Raw):
     update_id: StrictInt
     message: RawMessage | None = None
     edited_message: RawMessage | None = None

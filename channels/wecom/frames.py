@@ -35,7 +35,8 @@ class Callback:
     def event_type(self) -> str:
         """Of an event, else ""."""
         event = self.body.get("event")
-        return str(event.get("eventtype", "")) if self.cmd == EVENT and isinstance(event, dict) else ""
+        kind = event.get("eventtype") if self.cmd == EVENT and isinstance(event, dict) else None
+        return kind if isinstance(kind, str) else ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +59,7 @@ def read(text: str | bytes) -> Callback | Ack | None:
         case {"cmd": "aibot_msg_callback" | "aibot_event_callback" as cmd, "headers": {"req_id": str(req_id)}}:
             return Callback(cmd=cmd, req_id=req_id, body=_body(frame))
         case {"errcode": int(errcode), "headers": {"req_id": str(req_id)}}:
-            return Ack(req_id=req_id, errcode=errcode, errmsg=str(frame.get("errmsg", "")), body=_body(frame))
+            return Ack(req_id=req_id, errcode=errcode, errmsg=_text(frame.get("errmsg")), body=_body(frame))
     return None
 
 
@@ -71,6 +72,10 @@ def request(cmd: str, req_id: str, body: Body | None = None) -> str:
 def new_req_id(cmd: str) -> str:
     """For a frame that answers nothing."""
     return f"{cmd}_{uuid.uuid4().hex}"
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""
 
 
 def _body(frame: Body) -> Body:

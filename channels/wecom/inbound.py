@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import re
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from pydantic import ValidationError
-
 from channels.message import Address, ButtonPressed, Message, Quote, Sender, Unparsed
+from channels.unreadable import unparsed
 from channels.wecom import frames, ids
 from channels.wecom.media import attachment
 from channels.wecom.schema import RawContent, RawEventCallback, RawMessage
@@ -23,7 +21,6 @@ if TYPE_CHECKING:
     from channels.wecom.schema import RawEnvelope, RawMedia
 
 _FIRST_MENTION = re.compile(r"\s*@[^\s@]+(?:\s+|$)")
-_RAW_CHARACTERS = 20_000
 
 
 class Reader:
@@ -41,7 +38,7 @@ class Reader:
                 return self._message(callback, now)
             if callback.event_type == "template_card_event":
                 return self._press(callback, now)
-        except (ValidationError, OverflowError, OSError, ValueError) as error:
+        except Exception as error:  # whatever is in it: it is set aside as dead
             return self._unparsed(callback, error, now)
         return None
 
@@ -98,17 +95,15 @@ class Reader:
         return self._mention.sub("", text).strip()
 
     def _unparsed(self, callback: Callback, error: Exception, now: datetime) -> Unparsed:
-        body = json.dumps({"cmd": callback.cmd, "body": _without_keys(callback.body)}, ensure_ascii=False)
+        try:
+            body = _without_keys(callback.body)
+        except RecursionError:
+            body = None
         msgid = callback.body.get("msgid")
-        key = f"m:{msgid}" if isinstance(msgid, str) and msgid else f"r:{hashlib.sha256(body.encode()).hexdigest()}"
-        return Unparsed(
-            account=self._account,
-            dedupe_keys=(key,),
-            sent_at=now,
-            received_at=now,
-            raw=body[:_RAW_CHARACTERS],
-            error=f"{type(error).__name__}: {error}"[:1000],
-        )
+        dead = unparsed(self._account, {"cmd": callback.cmd, "body": body}, error, now)
+        if not isinstance(msgid, str) or not msgid:
+            return dead
+        return replace(dead, dedupe_keys=(f"m:{msgid.encode('utf-8', 'replace').decode()}",))
 
 
 def _texts(content: RawContent) -> Iterator[str]:

@@ -2,31 +2,39 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BeforeValidator, Field
+
+from channels.unreadable import Raw
 
 
-class Raw(BaseModel):
-    model_config = ConfigDict(extra="ignore", frozen=True, hide_input_in_errors=True)
+def _clean(value: object) -> object:
+    """U+FFFD for each lone surrogate: JSON can carry them, nothing behind the adapter can."""
+    if isinstance(value, str) and not value.isascii():
+        return value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return value
+
+
+Text = Annotated[str, BeforeValidator(_clean)]
 
 
 class RawText(Raw):
-    content: str = ""
+    content: Text = ""
 
 
 class RawMedia(Raw):
     """url: valid for five minutes. aeskey: base64, of this file alone."""
 
-    url: str
-    aeskey: str
-    filename: str | None = None
+    url: Text
+    aeskey: Text
+    filename: Text | None = None
 
 
 class RawContent(Raw):
     """What a message, a part of a mixed one or a quoted one holds: the field that msgtype names."""
 
-    msgtype: str
+    msgtype: Text
     text: RawText | None = None
     voice: RawText | None = None
     image: RawMedia | None = None
@@ -40,14 +48,14 @@ class RawMixed(Raw):
 
 
 class RawFrom(Raw):
-    userid: str = Field(min_length=1)
-    corpid: str | None = None
+    userid: Text = Field(min_length=1)
+    corpid: Text | None = None
 
 
 class RawEnvelope(Raw):
-    msgid: str = Field(min_length=1)
+    msgid: Text = Field(min_length=1)
     chattype: Literal["single", "group"] = "single"
-    chatid: str | None = None
+    chatid: Text | None = None
     sender: RawFrom = Field(alias="from")
     create_time: int | None = None
 
@@ -57,12 +65,12 @@ class RawMessage(RawEnvelope, RawContent):
 
 
 class RawCardEvent(Raw):
-    event_key: str = ""
-    task_id: str = ""
+    event_key: Text = ""
+    task_id: Text = ""
 
 
 class RawEvent(Raw):
-    eventtype: str
+    eventtype: Text
     template_card_event: RawCardEvent | None = None
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -13,7 +14,7 @@ from bot.bus import Inbound, MessageBus
 from bot.store import inbox
 from bot.store.errors import StoreUnavailable
 from bot.store.rows import InboxState
-from channels.message import Message
+from channels.message import Message, Unparsed
 from tests.bot.core import FlakyStore
 from tests.clock import VirtualClock
 from tests.store.samples import message
@@ -141,3 +142,28 @@ async def test_handled_waits_for_the_one_who_takes(store: FlakyStore) -> None:
     async with asyncio.timeout(5):
         await handled
     taking.cancel()
+
+
+async def test_what_cannot_be_read_is_logged_and_counted_and_kept_without_its_words(
+    store: FlakyStore, caplog: pytest.LogCaptureFixture
+) -> None:
+    bus = new_bus(store)
+    said = message("k1")
+    raw = {
+        "update_id": 7,
+        "message": {"message_id": "m-4711", "text": "kanarienvogel", "kanarienvogel und mehr": 1, "n": [None, "vogel"]},
+        "blocks": [{"type": "rich_text", "elements": [{"text": "kanarienvogel"}]}],
+    }
+    for key, text in (("k2", json.dumps(raw)), ("k3", "kanarienvogel, no JSON"), ("k4", "[" * 5000)):
+        times = {"sent_at": said.sent_at, "received_at": said.received_at}
+        event = Unparsed(account=said.account, dedupe_keys=(key,), raw=text, error="text: what is this", **times)
+        await bus.publish([event, event])
+    rows = await store.read(lambda tx: inbox.load(tx, range(50)))
+    assert [row.state for row in rows] == [InboxState.DEAD] * 3
+    assert "vogel" not in str(rows)
+    assert "m-4711" in rows[0].event
+    assert "(13 characters)" in rows[0].event
+    assert bus.unreadable == 3
+    assert [record.getMessage() for record in caplog.records] == [
+        f"event {row.id} of {said.account} cannot be read: it is set aside as dead" for row in rows
+    ]
