@@ -1,10 +1,12 @@
-"""Nothing is left after a planned stop: what every flow test checks of its gateway, once that has ended."""
+"""Nothing is left after a planned stop: what every flow test checks of its gateway, once that has ended. Nor has the
+log any words of people, whatever the test was about (docs/privacy.md)."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import json
+import re
 import sqlite3
 from typing import TYPE_CHECKING
 
@@ -18,6 +20,13 @@ if TYPE_CHECKING:
     from tests.flow.gateway import World
 
 DATABASE = "antler.db"
+NOWHERE = "kanarienvogel"
+"""A word of what is said to others, or where nobody will be answered: it may be in no file at all."""
+CODE = re.compile(r"[2-9A-Z]{4}-[2-9A-Z]{4}-[2-9A-Z]{4}")
+SHORTEST = 10
+"""Characters of what counts as somebody's words: "hello" may be in a log by chance."""
+MOST = 300
+"""Messages that are looked for, the newest; after thousands the older ones are as good as these."""
 CLOSED_SECONDS = 5.0
 
 
@@ -25,6 +34,7 @@ async def check(world: World) -> None:
     """Raises AssertionError for anything that the stop should have put away."""
     assert "left behind:" not in world.log, world.log
     check_data(world.data_dir, world.found)
+    check_words(world.data_dir, world.log)
     await all_closed(world.telegram.open_connections)
     await all_closed(world.model.open_connections)
 
@@ -49,6 +59,29 @@ def check_data(folder: Path, found: set[tuple[Path, int]]) -> None:
     if (folder / DATABASE).exists():
         stray = uploads - _given_to_runs(folder / DATABASE)
         assert not stray, f"files that no run was given: {stray}"
+
+
+def check_words(folder: Path, log: str) -> None:
+    """Nobody's words are in the log, and nowhere those that were not for the bot."""
+    told = [words for words in _said(folder / DATABASE) if words in log]
+    assert not told, f"in the log: {told}\n{log}"
+    assert NOWHERE not in log
+    holding = [path for path in folder.rglob("*") if path.is_file() and NOWHERE.encode() in path.read_bytes()]
+    assert not holding, f"words that were not for the bot are in {holding}"
+
+
+def _said(database: Path) -> set[str]:
+    """What people wrote and what their files are called, line by line, as the inbox has it."""
+    if not database.exists():
+        return set()
+    with contextlib.closing(sqlite3.connect(f"file:{database}?immutable=1", uri=True)) as connection:
+        rows = connection.execute("select event from inbox order by id desc limit ?", (MOST,))
+        events = [json.loads(event) for (event,) in rows]
+    messages = [event.get("message", event) for event in events]
+    texts = [message.get("text", "") for message in messages]
+    names = [file["name"] or "" for message in messages for file in message.get("attachments", ())]
+    lines = {line.strip() for text in (*texts, *names) for line in text.splitlines()}
+    return {line for line in lines if len(line) >= SHORTEST and not line.startswith("/") and not CODE.search(line)}
 
 
 def _given_to_runs(database: Path) -> set[str]:
