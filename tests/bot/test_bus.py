@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -155,7 +155,7 @@ async def test_what_cannot_be_read_is_logged_and_counted_and_kept_without_its_wo
         "blocks": [{"type": "rich_text", "elements": [{"text": "kanarienvogel"}]}],
     }
     for key, text in (("k2", json.dumps(raw)), ("k3", "kanarienvogel, no JSON"), ("k4", "[" * 5000)):
-        times = {"sent_at": said.sent_at, "received_at": said.received_at}
+        times: dict[str, Any] = {"sent_at": said.sent_at, "received_at": said.received_at}
         event = Unparsed(account=said.account, dedupe_keys=(key,), raw=text, error="text: what is this", **times)
         await bus.publish([event, event])
     rows = await store.read(lambda tx: inbox.load(tx, range(50)))

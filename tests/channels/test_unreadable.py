@@ -116,22 +116,24 @@ def slack_message(**more: Any) -> Any:
 
 
 def test_a_subtype_that_is_no_text_is_set_aside() -> None:
-    for subtype in ([], {}, 1):
+    subtypes: tuple[Any, ...] = ([], {}, 1)
+    for subtype in subtypes:
         event = slack_message(subtype=subtype)
         assert isinstance(event, Unparsed)
         check(event)
 
 
 def test_null_is_nothing_and_the_size_of_a_file_loses_no_message() -> None:
-    file = {"id": "F1", "name": None, "mode": None, "file_access": None, "size": "12"}
+    file: dict[str, Any] = {"id": "F1", "name": None, "mode": None, "file_access": None, "size": "12"}
     event = slack_message(text=None, thread_ts=None, blocks=None, files=[file], attachments=None, team=None)
     assert isinstance(event, Message)
     assert (event.text, event.attachments[0].size) == ("", 12)
-    for size in ("twelve", -1, 1.5, True, [], "9" * 400):
+    sizes: tuple[Any, ...] = ("twelve", -1, 1.5, True, [], "9" * 400)
+    for size in sizes:
         event = slack_message(files=[file | {"size": size}])
         assert isinstance(event, Message), size
         assert event.attachments[0].size is None
-    body = {"msgid": "1", "chattype": "single", "chatid": None, "from": {"userid": "a", "corpid": None}}
+    body: dict[str, Any] = {"msgid": "1", "chattype": "single", "chatid": None, "from": {"userid": "a", "corpid": None}}
     body |= {"msgtype": "text", "text": {"content": None}, "quote": {"msgtype": "text", "text": {"content": "q"}}}
     found = WECOM.read(frames.Callback(cmd=frames.MESSAGE, req_id="r", body=body), NOW)
     assert isinstance(found, Message)
@@ -139,7 +141,7 @@ def test_null_is_nothing_and_the_size_of_a_file_loses_no_message() -> None:
 
 
 def test_a_lone_surrogate_in_wecom_is_read_and_one_in_what_is_unreadable_is_kept() -> None:
-    body = {"msgid": "1", "from": {"userid": "a"}, "msgtype": "text", "text": {"content": "a\ud800b"}}
+    body: dict[str, Any] = {"msgid": "1", "from": {"userid": "a"}, "msgtype": "text", "text": {"content": "a\ud800b"}}
     found = WECOM.read(frames.Callback(cmd=frames.MESSAGE, req_id="r", body=body), NOW)
     assert isinstance(found, Message)
     assert found.text == "a\ufffdb"
