@@ -109,13 +109,16 @@ def chosen(prompt: PromptRow, index: int) -> tuple[str, str]:
 # Without buttons.
 
 
-def as_shown(message: OutboundMessage, caps: Capabilities) -> OutboundMessage:
-    """What a channel is given to show: on a platform without buttons the options are a list below the text."""
-    if caps.buttons or not message.buttons:
+def as_shown(message: OutboundMessage, caps: Capabilities, refused: str = "") -> OutboundMessage:
+    """What a channel is given to show: on a platform without buttons the options are a list below the text.
+
+    refused: the platform refused the buttons, and this sentence says how to answer without them.
+    """
+    if not message.buttons or (caps.buttons and not refused):
         return message
     labels = [button.label for row in message.buttons for button in row]
     options = "\n".join(f"{number}. {plain(label)}" for number, label in enumerate(labels, 1))
-    text = "\n\n".join(part for part in (message.text, plain(message.status), options) if part)
+    text = "\n\n".join(part for part in (message.text, plain(message.status), options, refused) if part)
     return replace(message, text=text, status="", buttons=())
 
 

@@ -137,6 +137,7 @@ class Gateway:
 
     def _said_hello(self, account: str) -> None:
         self._connected.set()
+        self._parts.delivery.rearm(account)
         self._tasks.spawn("outages", self._parts.access.outages.connected(account))
 
     async def _warm_up(self) -> None:

@@ -37,6 +37,7 @@ from bot.skills import SkillDesk
 from bot.souls import AgentChoices
 from bot.spending import make_spending
 from bot.status import StatusPage
+from bot.texts import language_of, texts_for
 from bot.titles import Titles
 from bot.uploads import MEGABYTE, Uploads
 from bot.voice.make import make_hearing
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
     from bot.store import Store
     from bot.store.rows import RunRow
     from bot.tasks import Tasks
+    from bot.texts.catalogue import Texts
 
 
 class Wiring:
@@ -111,7 +113,9 @@ class Wiring:
             definitions=self.agents.definitions,
         )
         self.connections = Connections(settings, patient, clock, self._tasks)
-        self.delivery = Delivery(store, clock, redact, lease_valid=store.lease_valid, on_moved=on_moved)
+        self.delivery = Delivery(
+            store, clock, redact, lease_valid=store.lease_valid, on_moved=on_moved, texts=self._texts
+        )
         responder = Responder(patient, self.delivery, clock, self._conversation_tasks)
         self.access = make_access(settings, self.connections, patient, self.delivery, responder, clock)
         self.presented = Presented(spool, self._tasks, self.connections.capabilities)
@@ -165,6 +169,11 @@ class Wiring:
         self.reloader: Reloader | None = None
         if source is not None:
             self.reloader = Reloader(source, lambda: self.adoption.settings, self.adoption.adopt, clock)
+
+    def _texts(self, account: str, text: str) -> Texts:
+        """The sentences of a chat in which `text` is said."""
+        policy = self.connections.policies.get(account)
+        return texts_for(language_of("auto" if policy is None else policy.locale, None, text))
 
     def _mcp_servers(self, settings: Settings) -> McpPool:
         return McpPool(

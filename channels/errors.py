@@ -1,6 +1,7 @@
-"""The one error tree of the channel port, sorted by what the caller does next.
+"""The one error tree of the channel port, sorted by what the caller does next and by how far a failure reaches.
 
-An adapter's `api.py` is the only place that turns an SDK's exceptions into these.
+An adapter's `api.py` is the only place that turns an SDK's exceptions into these. The narrowest error that is true is
+the right one: what concerns one file, message or topic must not end what is said elsewhere.
 
     ChannelError
       Temporary             try again later, nothing was applied
@@ -8,12 +9,16 @@ An adapter's `api.py` is the only place that turns an SDK's exceptions into thes
         NotCommitted        ... with an event: the gateway has not stored it, so it must not be acknowledged
       OutcomeUnknown        it may have been applied: look before repeating
       Permanent             repeating does not help
-        Rejected            the content was refused: simplify it
+        Rejected            the content was refused: simplify it; of a file: leave it out
+          ButtonsRefused    ... only the buttons: the words beside them are shown
+          NotAllowed        ... for want of a right that can be granted: do without, and tell the operator
         MessageGone         the message to edit does not exist any more: send a new one
-        ChatGone            the chat is closed to us (blocked, kicked, deleted): stop
+          EditRefused       ... it stands and stays as it is: send a new one, and do not count on edits
+        TopicClosed         this topic takes nothing more: give up what is to be said in it, and only that
+        ChatGone            the chat is closed to us (not found, blocked, kicked): give up what waits for it
         ChatMoved           the chat has a new id: use it
         AttachmentFailed    a file cannot be fetched
-      Fatal                 the account cannot work until a person changes something: stop the channel
+      Fatal                 nothing at all works until a person changes something: stop, and try again now and then
 """
 
 from __future__ import annotations
@@ -51,8 +56,28 @@ class Rejected(Permanent):
     """The content or the request was not accepted."""
 
 
+class ButtonsRefused(Rejected):
+    """The words of the message were taken and are shown, its buttons were not."""
+
+
+class NotAllowed(Rejected):
+    """hint: what the operator should grant, in one sentence."""
+
+    def __init__(self, message: str, hint: str) -> None:
+        super().__init__(message)
+        self.hint = hint
+
+
 class MessageGone(Permanent):
-    """The message was deleted or can no longer be edited."""
+    """The message was deleted, or was never there."""
+
+
+class EditRefused(MessageGone):
+    """The message can no longer be edited: too old, edited too often, or edits are forbidden."""
+
+
+class TopicClosed(Permanent):
+    """The topic (or the chat, outside topics) is closed, locked, deleted, or not open to messages of ours."""
 
 
 class ChatGone(Permanent):

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, cast
 
+from bot.delivery.budget import Priority
 from bot.delivery.failures import Failures, pause
 from bot.delivery.places import Places
 from bot.delivery.plan import Edit
@@ -13,15 +15,29 @@ from bot.delivery.reply import Outcome, Reply
 from bot.delivery.scheduler import Made, Scheduler
 from bot.delivery.sender import Sender
 from bot.store.errors import StoreUnavailable
-from channels.errors import ChannelError, ChatGone, ChatMoved, Fatal
+from channels.errors import (
+    ChannelError,
+    ChatGone,
+    ChatMoved,
+    EditRefused,
+    Fatal,
+    OutcomeUnknown,
+    Rejected,
+    Temporary,
+    TopicClosed,
+)
+from channels.message import OutboundMessage
 
 if TYPE_CHECKING:
+    import asyncio
     from collections.abc import Callable
 
     from bot.delivery.journal import Journal
     from bot.delivery.redaction import Redactor
     from bot.delivery.scheduler import ChatLine, Job
     from bot.delivery.sender import Say
+    from bot.tasks import Tasks
+    from bot.texts.catalogue import Texts
     from channels.base import Channel, Clock
     from channels.capabilities import Capabilities
     from channels.message import Address
@@ -33,6 +49,17 @@ AFTER_A_BUG = 30.0
 
 HOLDING = 60.0
 """Seconds for which a reply whose calls fail holds back its whole chat, so that order is kept."""
+
+
+SECOND_OPINION = 1.0
+"""Seconds after which another chat is tried, once a call was refused as if nothing could be sent at all."""
+FIRST_TRIAL = 15.0
+LONGEST_TRIAL = 900.0
+"""Seconds between two trials of an account that cannot send: doubling, between these."""
+LOOK = 5.0
+"""Seconds between two looks at whether its connection has come back."""
+OVERRULED = 3
+"""So often may a call be refused as if nothing could be sent, while others are sent, before it counts as refused."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +89,8 @@ class Surroundings:
     moved: Callable[[str, str, str], None]
     progressed: Callable[[], None]
     say: Say
+    texts: Callable[[str, str], Texts]
+    tasks: Tasks
 
 
 class Account:
@@ -80,6 +109,12 @@ class Account:
         self._scheduler: Scheduler | None = None
         self._sender: Sender | None = None
         self._failures: Failures | None = None
+        self._worked_at = -math.inf
+        self._trial: Reply | None = None
+        """Whose call shows whether a stopped account works again."""
+        self._trial_at = 0.0
+        self._trial_pause = 0.0
+        self._watch: asyncio.Task[None] | None = None
 
     @property
     def unfinished(self) -> bool:
@@ -98,13 +133,13 @@ class Account:
         channel.recall(self._known)
         self._channel = channel
         self._caps = channel.capabilities
-        self._sender = Sender(channel, around.journal, around.clock, around.redact, around.lease_valid, around.say)
-        self._failures = Failures(channel, around.clock)
+        self._sender = Sender(
+            channel, around.journal, around.clock, around.redact, around.lease_valid, around.say, around.texts
+        )
+        self._failures = Failures(channel, around.clock, around.texts)
         self._scheduler = Scheduler(self.name, channel.rate, around.clock, self._perform, self._bug, self._allowed)
-        self.stopped = ""
         self._scheduler.start()
-        for reply in tuple(self.replies.values()):
-            self.changed(reply)
+        self._go_on()
 
     def recall(self, known: frozenset[tuple[str, str]]) -> None:
         """Ids of messages that earlier processes knew, for `Channel.recall`."""
@@ -119,7 +154,9 @@ class Account:
     def detach(self, why: str) -> Scheduler | None:
         """Stop sending: replies wait for the next `connect`. Returns what the caller has to close."""
         scheduler, self._scheduler = self._scheduler, None
-        self.stopped = why
+        self.stopped, self._trial = why, None
+        if self._watch is not None:
+            self._watch.cancel()
         return scheduler
 
     def add(self, reply: Reply) -> None:
@@ -134,7 +171,7 @@ class Account:
             self._streaming.discard(reply)
         if reply.wanted is not None:
             self._begun(reply)
-        if self._scheduler is None or self._caps is None or self.stopped:
+        if self._scheduler is None or self._caps is None or (self.stopped and reply is not self._trial):
             return
         wish = reply.next_wish(self._caps, self._edit_interval(reply))
         if wish is None:
@@ -192,6 +229,7 @@ class Account:
             made = await self._sender.advance(reply, previews)
             if made:
                 line.budget.ease()
+                self._worked(reply)
         except ChannelError as error:
             made = Made.EDIT if isinstance(reply.doing, Edit) else Made.CALL
             await self._failed(reply, line, error)
@@ -218,20 +256,44 @@ class Account:
 
     async def _failed(self, reply: Reply, line: ChatLine, error: ChannelError) -> None:
         assert self._failures is not None
+        if isinstance(error, Fatal) and not self._overruled(reply):
+            self._cannot_send(reply, error)
+            return
+        if isinstance(error, Fatal):
+            error = EditRefused(str(error)) if isinstance(reply.doing, Edit) else Rejected(str(error))
+        elif not isinstance(error, Temporary | OutcomeUnknown):
+            self._worked(reply)
+        if isinstance(error, ChatGone | TopicClosed) and not self._failures.sends_words(reply):
+            error = Rejected(str(error))  # perhaps of this only; if it is the chat's, the next call says so as well
         match error:
             case ChatGone():
                 await self._give_up([r for r in self.replies.values() if r.chat == reply.chat], "chat gone", error)
+            case TopicClosed():
+                await self._give_up_topic(reply, error)
             case ChatMoved():
                 if reply.attempts:  # a chat that moves in circles
                     self._wait_again(reply)
                 reply.attempts += 1
                 self._move(reply.chat, error.new_chat)
-            case Fatal():
-                log.error("account %s: nothing is sent any more: %s (%s)", self.name, error, error.hint)
-                self._stop(error.hint)
             case _:
                 if not self._failures.note(reply, line, error):
                     await self._give_up([reply], "refused", error)
+
+    async def _give_up_topic(self, reply: Reply, error: ChannelError) -> None:
+        """What is to be said elsewhere in the chat goes on; there it is told, once a day, what did not arrive."""
+        assert self._failures is not None
+        address, text = reply.address, "" if reply.wanted is None else reply.wanted.text
+        there = [r for r in self.replies.values() if (r.chat, r.address.topic) == (address.chat, address.topic)]
+        final = any(r.final for r in there)
+        await self._give_up(there, "topic closed", error)
+        if not final or address.topic is None:
+            return
+        key = f"closed:{self.name}:{address.chat}:{address.topic}:{self._around.clock.now():%Y-%m-%d}"
+        sentence = OutboundMessage(text=self._failures.topic_closed(self.name, text), final=True)
+        try:
+            await self._around.say(key, replace(address, topic=None), None, sentence)
+        except StoreUnavailable as unsaid:
+            log.error("account %s: nobody is told of a closed topic: %s", self.name, unsaid)
 
     async def _give_up(self, replies: list[Reply], reason: str, error: ChannelError) -> None:
         log.warning("account %s: %d replies given up, %s: %s", self.name, len(replies), reason, error)
@@ -251,15 +313,88 @@ class Account:
                 self.changed(reply)
         self._around.moved(self.name, old, new)
 
-    def _allowed(self) -> bool:
-        return not self.stopped and self._around.lease_valid()
+    # An account that cannot send: everything waits, and one call is tried now and then.
 
-    def _stop(self, why: str) -> None:
-        """Nothing works until a person has changed something: rows stay for the next start or `connect`."""
-        self.stopped = why
+    def rearm(self) -> None:
+        """Its platform has accepted the credential: try at once."""
+        for reply in self.replies.values():
+            if reply.refusals.count:
+                reply.retry_at = min(reply.retry_at, self._around.clock.monotonic())
+        self._trial_at = self._around.clock.monotonic()
+        self._try()
+
+    def _overruled(self, reply: Reply) -> bool:
+        """The reply is refused as if nothing could be sent again and again, while other calls are taken."""
+        reply.refusals.overruled += self._worked_at > reply.refusals.last > -math.inf
+        return reply.refusals.overruled >= OVERRULED
+
+    def _cannot_send(self, reply: Reply, error: Fatal) -> None:
+        """Nothing works, by what the platform says: rows stay, and another chat is asked soon whether that is so."""
+        now, refusals = self._around.clock.monotonic(), reply.refusals
+        refusals.last = now
+        refusals.count += 1
+        reply.doing = None
+        reply.attempts += 1
+        reply.retry_at = now + min(FIRST_TRIAL * 2.0 ** min(refusals.count - 1, 10), LONGEST_TRIAL)
+        if self.stopped and reply is not self._trial:
+            return  # it was under way when the first one was refused
+        if self.stopped:
+            self._trial_pause = min(max(self._trial_pause * 2, FIRST_TRIAL), LONGEST_TRIAL)
+        else:
+            log.error("account %s: nothing is sent for now: %s (%s)", self.name, error, error.hint)
+            self._trial_pause = SECOND_OPINION
+        self.stopped, self._trial = error.hint, None
+        self._trial_at = now + self._trial_pause
         if self._scheduler is not None:
-            for reply in self.replies.values():
-                self._scheduler.withdraw(reply)
+            for waiting in self.replies.values():
+                self._scheduler.withdraw(waiting)
+        if self._watch is None or self._watch.done():
+            self._watch = self._around.tasks.spawn(f"trials:{self.name}", self._keep_trying())
+
+    async def _keep_trying(self) -> None:
+        assert self._channel is not None
+        clock, reconnects = self._around.clock, self._channel.health.reconnects
+        while self.stopped:
+            await clock.sleep(min(max(self._trial_at - clock.monotonic(), SECOND_OPINION), LOOK))
+            if self._channel.health.reconnects != reconnects:
+                reconnects = self._channel.health.reconnects
+                self.rearm()
+            elif clock.monotonic() >= self._trial_at:
+                self._try()
+
+    def _try(self) -> None:
+        """Let one reply make its call: of those that are due one that was refused least, each in its turn."""
+        last, now = self._trial, self._around.clock.monotonic()
+        if not self.stopped or self._scheduler is None or self._caps is None or (last is not None and last.doing):
+            return
+        due = []
+        for reply in self.replies.values():
+            wish = reply.next_wish(self._caps, 0.0)
+            if wish is not None and wish[0] is not Priority.TYPING and wish[2] <= now:
+                due.append((reply.refusals.count, reply.refusals.tried, wish[0], reply.order, reply))
+        if last is not None:
+            self._scheduler.withdraw(last)
+        self._trial = min(due)[-1] if due else None
+        if self._trial is not None:
+            self._trial.refusals.tried = now
+            self.changed(self._trial)
+
+    def _worked(self, reply: Reply) -> None:
+        """The platform has taken a call of the reply, or refused it for its own sake."""
+        if not self.stopped:
+            self._worked_at = self._around.clock.monotonic()
+        elif reply is self._trial:
+            self._worked_at = self._around.clock.monotonic()
+            log.info("account %s: it can send again", self.name)
+            self._go_on()
+
+    def _go_on(self) -> None:
+        self.stopped, self._trial = "", None
+        for reply in tuple(self.replies.values()):
+            self.changed(reply)
+
+    def _allowed(self) -> bool:
+        return (not self.stopped or self._trial is not None) and self._around.lease_valid()
 
     def _wait_again(self, reply: Reply) -> None:
         """Not at once, and later each time."""

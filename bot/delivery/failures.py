@@ -8,16 +8,28 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from bot.delivery.plan import Delete, Edit, Find, FinishStream, Preview, Send, ShowStream
-from bot.delivery.reply import Outcome
+from bot.delivery.reply import EDITS_REFUSED, Outcome
 from bot.markdown import plain
-from channels.errors import MessageGone, OutcomeUnknown, Permanent, RateLimited, Temporary
+from channels.errors import (
+    ButtonsRefused,
+    EditRefused,
+    MessageGone,
+    NotAllowed,
+    OutcomeUnknown,
+    Permanent,
+    RateLimited,
+    Temporary,
+)
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
     from bot.delivery.reply import Reply
     from bot.delivery.scheduler import ChatLine
+    from bot.texts.catalogue import Texts
     from channels.base import Channel, Clock
     from channels.errors import ChannelError
-    from channels.message import OutboundFile, OutboundMessage
+    from channels.message import OutboundFile
 
 log = logging.getLogger(__name__)
 
@@ -31,15 +43,21 @@ def pause(attempts: int) -> float:
 
 
 class Failures:
-    """For one account."""
+    """The failures of one account's calls.
 
-    def __init__(self, channel: Channel, clock: Clock) -> None:
+    texts: what to say, in an account's language or that of a text.
+    """
+
+    def __init__(self, channel: Channel, clock: Clock, texts: Callable[[str, str], Texts]) -> None:
         self._channel = channel
         self._clock = clock
+        self._texts = texts
+        self._hinted: set[str] = set()
 
     def note(self, reply: Reply, line: ChatLine, error: ChannelError) -> bool:
         """Decide what the reply does next. Returns False when nothing is left to try: give it up."""
         step, reply.doing = reply.doing, None
+        self._hint(error)
         match error:
             case RateLimited():
                 line.budget.refuse(self._clock.monotonic(), error.retry_after)
@@ -49,13 +67,23 @@ class Failures:
             case OutcomeUnknown():
                 self._unknown(reply, step)
                 self._wait(reply, error)
+            case EditRefused() | NotAllowed() if isinstance(step, Edit):
+                self._cannot_edit(reply, step, error)
             case MessageGone() if isinstance(step, Edit):
-                step.state.gone()
+                reply.edits_refused += 1
+                if step.final and reply.edits_refused > EDITS_REFUSED:
+                    step.state.replace(reply.rev)  # what is sent next is not edited any more
+                else:
+                    step.state.gone()
             case MessageGone() if isinstance(step, Send) and not reply.unanchored:
                 reply.unanchored = True
             case Permanent() if isinstance(step, Send) and step.live:
                 log.info("reply %s cannot be streamed: %s", reply.key, error)
                 reply.refuse_stream()
+            case ButtonsRefused() if isinstance(step, FinishStream):
+                log.warning("reply %s: its buttons were refused: %s", reply.key, error)
+                reply.end_stream(step.part, edits=True)
+                self._without_buttons(reply)
             case Permanent() if isinstance(step, ShowStream | FinishStream):
                 log.warning("reply %s: its stream ended early: %s", reply.key, error)
                 reply.break_stream()
@@ -64,6 +92,26 @@ class Failures:
             case _:
                 self._wait(reply, error)
         return True
+
+    def sends_words(self, reply: Reply) -> bool:
+        """Its call under way shows words: it is no file, and no tidying up."""
+        match reply.doing:
+            case Send(state) | Edit(state):
+                return self._file(reply, state.index - reply.sealed) is None
+            case Delete() | Find() | Preview():
+                return False
+            case _:
+                return True
+
+    def topic_closed(self, account: str, text: str) -> str:
+        """What to say outside a topic in which `text` could not be said."""
+        return self._texts(account, text).platform_refused["topic"]
+
+    def _hint(self, error: ChannelError) -> None:
+        """What the operator can do is told once, however often it is met."""
+        if isinstance(error, NotAllowed) and error.hint not in self._hinted:
+            self._hinted.add(error.hint)
+            log.error("account %s: %s; %s", self._channel.account, error, error.hint)
 
     def _wait(self, reply: Reply, error: ChannelError) -> None:
         reply.attempts += 1
@@ -84,6 +132,14 @@ class Failures:
             case _:
                 pass
 
+    def _cannot_edit(self, reply: Reply, step: Edit, error: ChannelError) -> None:
+        """An answer and a question go below, whatever it takes; a draft does so once, then the answer is waited for."""
+        reply.edits_refused += 1
+        log.warning("reply %s: a message of it cannot be edited any more: %s", reply.key, error)
+        asks = reply.wanted is not None and bool(reply.wanted.buttons)
+        if step.final or asks or reply.edits_refused < EDITS_REFUSED:
+            reply.renew(step.state, final=step.final)
+
     def _refused(self, reply: Reply, line: ChatLine, error: ChannelError, step: object) -> bool:
         match step:
             case Preview():
@@ -99,14 +155,13 @@ class Failures:
                 state.refused = True
                 if isinstance(step, Send):  # else it is there, only not to be changed
                     self._leave_out(reply, file)
-            case Send(state) | Edit(state) if reply.final:
-                simpler = self._simpler(reply)
-                log.warning(
-                    "reply %s was refused (%s): %s", reply.key, error, "trying it simpler" if simpler else "given up"
-                )
-                if simpler is None:
-                    return False
-                reply.wanted = simpler
+            case Send() | Edit() if reply.wanted is not None and reply.wanted.buttons and not reply.no_buttons:
+                log.warning("reply %s: refused with its buttons, trying it without: %s", reply.key, error)
+                self._without_buttons(reply)
+            case Send() | Edit() if reply.final:
+                conceded = self._concede(reply, step)
+                log.warning("reply %s was refused (%s): %s", reply.key, error, conceded or "given up")
+                return bool(conceded)
             case _:
                 log.warning("reply %s: a draft was refused: %s", reply.key, error)
                 reply.refused = reply.view[0] if reply.view else None
@@ -124,17 +179,50 @@ class Failures:
         reply.degraded = Outcome.WITHOUT_FILES
         reply.not_taken.append(file)
 
-    def _simpler(self, reply: Reply) -> OutboundMessage | None:
-        """The final with less that a platform could refuse; None when nothing is left to leave out."""
-        message = reply.wanted
+    def _without_buttons(self, reply: Reply) -> None:
+        """From now on its options are a numbered list."""
+        reply.no_buttons = self._words(reply)["buttons"]
+        reply.view = None
+        self._degrade(reply, Outcome.PLAIN)
+
+    def _concede(self, reply: Reply, step: Send | Edit) -> str:
+        """Try a final's text again with less that a platform could refuse; "" when nothing is left to try."""
+        message, made = reply.wanted, reply.concessions
         assert message is not None
-        if not reply.plain and message.text:
-            reply.plain = True
-            if reply.degraded is Outcome.DELIVERED:
-                reply.degraded = Outcome.PLAIN
-            return replace(message, text=plain(message.text))
-        if message.files or message.buttons:
-            for file in message.files:
-                self._leave_out(reply, file)
-            return replace(message, files=(), buttons=())
-        return None
+        stands = any(state.shown is not None for state in reply.states)
+        reply.growing.restart()  # what is tried next is no continuation of what was refused
+        if made.whole is None and message.text and (self._channel.capabilities.edits or not stands):
+            made.whole = message
+            reply.wanted = replace(message, text=plain(message.text))
+            self._degrade(reply, Outcome.PLAIN)
+            return "trying it without formatting"
+        if isinstance(step, Edit) and not made.renewed:
+            reply.wanted = made.whole or message
+            made.whole, made.renewed = None, True
+            reply.renew(step.state, final=True)
+            return "trying it as a new message"
+        if made.replaced or not message.text:
+            return ""
+        self._degrade(reply, Outcome.REFUSED)
+        if self._texts_of(reply) > 1:
+            step.state.settle()
+            step.state.refused = True
+            reply.left_out = True
+            return "this part is left out"
+        made.replaced = True
+        reply.wanted = replace(message, text=self._words(reply)["answer"], status="", buttons=())
+        return "saying that instead"
+
+    def _texts_of(self, reply: Reply) -> int:
+        """Parts of a final that are not its files."""
+        if reply.view is None or reply.wanted is None:
+            return 1
+        return len(reply.view[1].parts) - len(reply.wanted.files)
+
+    def _degrade(self, reply: Reply, outcome: Outcome) -> None:
+        if reply.degraded in (Outcome.DELIVERED, Outcome.PLAIN):
+            reply.degraded = outcome
+
+    def _words(self, reply: Reply) -> Mapping[str, str]:
+        message = reply.wanted
+        return self._texts(reply.address.account, "" if message is None else message.text).platform_refused

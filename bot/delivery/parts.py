@@ -68,6 +68,14 @@ class PartState:
         self.final_shown = False
         self.idem_key = idem_key(self.idem_key, self.index)
 
+    def replace(self, rev: int | None) -> None:
+        """Its message stays as it is; another one takes its place. rev: of the final that it will show, under a key
+        that stands for nothing else; None for a draft."""
+        self.gone()
+        if rev is not None:
+            self.idem_key = idem_key(f"{self.idem_key}|{rev}", self.index)
+            self.repeated = False
+
     @property
     def searching(self) -> bool:
         """It may be in the chat and is looked for, or has to be repeated."""
@@ -92,3 +100,28 @@ class Live:
     part: PartState
     ends: float
     shown: OutboundMessage | None = None
+
+
+@dataclass(slots=True)
+class Concessions:
+    """What was given up of a final after the platform refused it, in this order.
+
+    whole: as it was before its formatting was left out.
+    """
+
+    whole: OutboundMessage | None = None
+    renewed: bool = False
+    replaced: bool = False
+
+
+@dataclass(slots=True)
+class Refusals:
+    """Calls of one reply that were refused as if nothing at all could be sent.
+
+    tried: when it was last chosen to find out. overruled: how often it was refused while others were not.
+    """
+
+    count: int = 0
+    last: float = -math.inf
+    tried: float = -math.inf
+    overruled: int = 0

@@ -105,6 +105,8 @@ def next_step(reply: Reply, caps: Capabilities, view: View, now: float, previews
         return _stream_step(reply.live, view, now)
     if view.message.final:
         return _next_part(reply, caps, view) or _surplus(reply, caps, view)
+    if not reply.drafts and not view.message.buttons:
+        return None
     if previews and len(view.parts) == 1 and not view.message.buttons and not reply.states_in_chat:
         fresh = view.parts[0] == reply.previewed and now < reply.shown_at + caps.preview_ttl
         return None if fresh else Preview(view.parts[0])
@@ -153,13 +155,16 @@ def _by_earlier_process(state: PartState, message: OutboundMessage) -> bool:
 
 
 def _surplus(reply: Reply, caps: Capabilities, view: View) -> Step | None:
-    """What the drafts had more than the final has."""
+    """What the drafts had more than the final has, and what stands above it because it could not be edited."""
     for state in reply.states[reply.sealed + len(view.parts) :]:
         if state.message_id is not None:
             if state.deletes < DELETES:
                 return Delete(state)
         elif view.parts and _may_be_there(state, caps, final=True):
             return Find(state, state.lost or view.parts[-1])
+    for state in reply.replaced:
+        if state.message_id is not None and not state.deletes:
+            return Delete(state)
     return None
 
 

@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from bot.delivery.budget import Priority
-from bot.delivery.parts import PartState, idem_key
+from bot.delivery.parts import Concessions, PartState, Refusals, idem_key
 from bot.delivery.redaction import GrowingText
 
 if TYPE_CHECKING:
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 FIRST_WORDS = 0.3
 """Seconds that the first words of an answer wait for more of them, so that a quick answer is shown whole."""
+EDITS_REFUSED = 2
+"""Refused edits after which a reply has no more drafts: each would be a message of its own."""
 TYPING_DELAY = 0.5
 """Seconds before the first typing action: a first text that comes at once needs none."""
 TYPING_INTERVAL = 4.0
@@ -32,12 +34,14 @@ TYPING_INTERVAL = 4.0
 
 
 class Outcome(StrEnum):
-    """How a final was shown. PLAIN, WITHOUT_FILES: the platform refused its formatting or its files."""
+    """How a final was shown. PLAIN, WITHOUT_FILES, REFUSED: the platform refused its formatting, its files, its words;
+    what is missing was said, and it counts as delivered."""
 
     PENDING = "pending"
     DELIVERED = "delivered"
     PLAIN = "plain"
     WITHOUT_FILES = "without_files"
+    REFUSED = "refused"
     ABANDONED = "abandoned"
 
 
@@ -70,7 +74,15 @@ class Reply:
         """How the final will have been shown, after what the platform refused of it."""
         self.not_taken: list[OutboundFile] = []
         """Files that the platform refused."""
-        self.plain = False
+        self.left_out = False
+        """The platform refused a part of its text, which is missing."""
+        self.concessions = Concessions()
+        self.no_buttons = ""
+        """The platform refused its buttons: how to answer without them."""
+        self.edits_refused = 0
+        self.replaced: list[PartState] = []
+        """Messages that could not be edited any more, and whose content was sent again below."""
+        self.refusals = Refusals()
         self.unanchored = False
         """The message that it answers is gone: it is sent without pointing there."""
         self.attempts = 0
@@ -107,6 +119,11 @@ class Reply:
     def edits(self) -> bool:
         """Its next call changes a message that stands, by all that is known."""
         return self.live is None and not self.more and bool(self.message_ids)
+
+    @property
+    def drafts(self) -> bool:
+        """It still has drafts: its messages can be edited, or have seldom been refused that."""
+        return self.edits_refused < EDITS_REFUSED
 
     @property
     def final(self) -> bool:
@@ -169,6 +186,7 @@ class Reply:
         if self.wanted != message:
             self.rev += 1
         self.wanted = message
+        self.concessions = Concessions()
         self.more = False
         self.final_since = now
         self.dirty = True
@@ -194,6 +212,14 @@ class Reply:
         for state in self.states:
             state.settle()
             state.sent_after = None
+
+    def renew(self, state: PartState, *, final: bool) -> None:
+        """Send again from this part on: its message cannot be edited, and what stands below it belongs below it."""
+        for later in self.states[state.index :]:
+            if later.message_id is not None:
+                self.replaced.append(replace(later, deletes=0))
+                later.replace(self.rev if final else None)
+        self.view = None
 
     def seal(self, *, broken: bool) -> None:
         """Leave the first open part as it is; what follows goes below. broken: it does not count, all is said anew, but
@@ -258,8 +284,10 @@ class Reply:
         return None
 
     def _may_draft(self, wanted: OutboundMessage, caps: Capabilities) -> bool:
-        if caps.edits or wanted.buttons:
+        if wanted.buttons:
             return True
+        if caps.edits:
+            return self.drafts
         return caps.append_only_stream or (caps.preview_dm and not self.group)
 
     def usual_interval(self, caps: Capabilities) -> float:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from bot.delivery.plan import Step
     from bot.delivery.redaction import Redactor
     from bot.delivery.reply import Reply
+    from bot.texts.catalogue import Texts
     from channels.base import Channel, Clock, Part
     from channels.message import Address
 
@@ -44,7 +45,10 @@ LOST_FINALS = 2
 
 
 class Sender:
-    """For one account. lease_valid: whether this process may act outside at all. say: makes a reply of its own."""
+    """For one account. lease_valid: whether this process may act outside at all. say: makes a reply of its own.
+
+    texts: in an account's language, or that of a text.
+    """
 
     def __init__(
         self,
@@ -54,6 +58,7 @@ class Sender:
         redact: Redactor,
         lease_valid: Callable[[], bool],
         say: Say,
+        texts: Callable[[str, str], Texts],
     ) -> None:
         self._channel = channel
         self._caps = channel.capabilities
@@ -62,6 +67,7 @@ class Sender:
         self._redact = redact
         self._lease_valid = lease_valid
         self._say = say
+        self._texts = texts
 
     async def advance(self, reply: Reply, previews: bool) -> Made:
         """Make the reply's next call; returns which.
@@ -112,7 +118,7 @@ class Sender:
             if self._caps.append_only_stream and not (self._caps.edits and reply.live_over):
                 hold = 0 if message.final or message.buttons else self._redact.sign
                 message = replace(message, text=reply.growing.grow(message.text, hold))
-            parts = self._channel.layout(as_shown(message, self._caps))
+            parts = self._channel.layout(as_shown(message, self._caps, reply.no_buttons))
             reply.view = (reply.wanted, View(message, parts, message.text == own))
         return reply.view[1]
 
@@ -133,6 +139,10 @@ class Sender:
         """In a message of its own: what stands above may not be changeable any more. Before the reply counts as
         delivered, so that a crash loses no sentence; the same key says it once."""
         sentences = dict.fromkeys(file.instead for file in reply.not_taken if file.instead)
+        if reply.left_out and reply.wanted is not None:
+            stands = any(state.shown is not None for state in reply.states)
+            said = self._texts(reply.address.account, reply.wanted.text).platform_refused
+            sentences[said["part" if stands else "answer"]] = None
         if sentences:
             message = OutboundMessage(text="\n\n".join(sentences), final=True)
             await self._say(f"{reply.key}:files", reply.address, reply.reply_to, message)
@@ -169,7 +179,8 @@ class Sender:
             case Delete(state):
                 assert state.message_id is not None
                 await channel.delete(address, state.message_id)
-                await self._journal.clear(reply, state)
+                if state not in reply.replaced:  # then its row is the message's that took its place
+                    await self._journal.clear(reply, state)
                 state.message_id = state.shown = None
             case ShowStream(live, message):
                 await live.stream.show(message)
@@ -221,7 +232,7 @@ class Sender:
         rev, whole, state = reply.rev, self._view(reply).whole, step.live.part
         if not step.message.final:
             await self._journal.ends(reply, state)
-        await step.live.stream.finish(as_shown(step.message, self._caps))
+        await step.live.stream.finish(as_shown(step.message, self._caps, reply.no_buttons))
         reply.end_stream(step.part, self._caps.edits)
         if step.message.final and whole:
             await self._journal.shown(reply, state, rev)

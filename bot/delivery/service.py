@@ -12,6 +12,7 @@ from bot.delivery.journal import Journal
 from bot.delivery.redaction import redact_message
 from bot.delivery.reply import Outcome, Reply
 from bot.tasks import Tasks
+from bot.texts import language_of, texts_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from bot.delivery.redaction import Redactor
     from bot.store.rows import OutboxRow
     from bot.store.store import Store
+    from bot.texts.catalogue import Texts
     from channels.base import Channel, Clock
     from channels.message import Address, OutboundMessage
 
@@ -48,7 +50,8 @@ class Delivery:
     """Shows replies through the registered channels.
 
     redact: takes secrets out of everything shown. lease_valid: whether this process may act outside; without it nothing
-    is sent. on_moved: told (account, old chat, new chat) when a platform gave a chat a new id.
+    is sent. on_moved: told (account, old chat, new chat) when a platform gave a chat a new id. texts: the sentences to
+    say for (account, text): in the account's language, or in that of the text.
     """
 
     def __init__(
@@ -58,11 +61,13 @@ class Delivery:
         redact: Redactor,
         lease_valid: Callable[[], bool] = lambda: True,
         on_moved: Callable[[str, str, str], None] = lambda account, old, new: None,
+        texts: Callable[[str, str], Texts] = lambda account, text: texts_for(language_of("auto", None, text)),
     ) -> None:
         self._store = store
         self._clock = clock
         self._redact = redact
         self._journal = Journal(store, clock)
+        self._tasks = Tasks("delivery")
         self._around = Surroundings(
             journal=self._journal,
             clock=clock,
@@ -71,9 +76,10 @@ class Delivery:
             moved=on_moved,
             progressed=self._progressed,
             say=self.say,
+            texts=texts,
+            tasks=self._tasks,
         )
         self._accounts: dict[str, Account] = {}
-        self._tasks = Tasks("delivery")
         self._progress = asyncio.Event()
         self._order = 0
         self._closed = False
@@ -87,6 +93,11 @@ class Delivery:
         """The account's channel is gone: its replies wait until it is registered again."""
         if account in self._accounts and (scheduler := self._accounts[account].detach("disconnected")):
             self._tasks.spawn(f"disconnect:{account}", scheduler.close())
+
+    def rearm(self, account: str) -> None:
+        """The account's platform has accepted its credential: what could not be sent is tried again at once."""
+        if account in self._accounts:
+            self._accounts[account].rearm()
 
     async def start(self) -> None:
         """Take over the finals that earlier processes left undelivered. Raises StoreUnavailable."""

@@ -46,6 +46,7 @@ class Texts:
     lost_draft: str
     failures: Mapping[FailureKind, str]  # {model} {wait}
     retry_in: str  # {duration}
+    platform_refused: Mapping[str, str]  # Markdown; keys: answer, part, topic, buttons
     partial: str
     cut_short: str
     calls_used_up: str  # {limit}

@@ -71,6 +71,12 @@ EN = Texts(
         FailureKind.INTERNAL: "⚠️ Something went wrong inside Antler. The log has the details.",
     },
     retry_in=" Try again in {duration}.",
+    platform_refused={
+        "answer": "⚠️ This platform refused my answer, so it cannot be shown here. Ask for it in other words, or for less of it.",
+        "part": "⚠️ This platform refused a part of this answer, which is missing above. Ask for that part in other words.",
+        "topic": "⚠️ I could not post an answer in one of the topics here: it is closed or locked, or I may not write in it. Open it again, or ask me outside it.",
+        "buttons": "Answer with a number.",
+    },
     partial="The text above is not finished.",
     cut_short="⚠️ The model may not write more at once, so this answer ends before its end. Ask me to go on.",
     budget_of={

@@ -13,12 +13,15 @@ from typing import TYPE_CHECKING
 from channels.errors import (
     ChannelError,
     ChatGone,
+    EditRefused,
     Fatal,
     MessageGone,
+    NotAllowed,
     OutcomeUnknown,
     RateLimited,
     Rejected,
     Temporary,
+    TopicClosed,
 )
 
 if TYPE_CHECKING:
@@ -36,9 +39,12 @@ _RATE = frozenset({99991400, 230020, 11232, 11233})
 _CREDENTIAL = frozenset({10003, 10012, 10013, 10014, 10015, 99991543})
 _BOT_OFF = frozenset({230006, 11205})
 _IP_DENIED = 99991401
-_CHAT_GONE = frozenset({230002, 230013, 230027, 230035, 232009, 232010})
-_MESSAGE_GONE = frozenset({230011, 230031, 230054, 230071, 230072, 230075, 230110, 231003, 200740, 200750, 300311})
-"""Recalled, unknown, or not to be edited any more (too old, too often); the last three are card entities."""
+_CHAT_GONE = frozenset({230002, 230013, 232009, 232010})
+_TOPIC_CLOSED = frozenset({230027, 230035})
+"""No right to write here: the chat is muted for all but some, or open to its own organisation only."""
+_MESSAGE_GONE = frozenset({230011, 230110, 231003})
+_EDIT_REFUSED = frozenset({230031, 230054, 230071, 230072, 230075, 200740, 200750, 300311})
+"""Too old, edited too often, or not ours to edit; the last three are card entities that have expired."""
 _BUSY = frozenset({1, 2200, 230049, 1000040343})
 _DEFAULT_RETRY = 1.0
 _SCOPES = re.compile(r"\[([a-z0-9_:., -]+)\]")
@@ -57,8 +63,8 @@ class StaleToken(Temporary):
     """The access token is not valid any more: get a new one and repeat once."""
 
 
-class MissingScope(Fatal):
-    """scopes: any one of which would allow the call."""
+class MissingScope(NotAllowed):
+    """scopes: any one of which would allow the call. Fatal only where words cannot be sent in any form: sending.py."""
 
     def __init__(self, message: str, scopes: tuple[str, ...], account: str) -> None:
         names = ", ".join(scopes) if scopes else "that the message names"
@@ -101,11 +107,17 @@ def sorted_out(what: str, refusal: Refusal, repeatable: bool, account: str) -> C
         return RateLimited(text, _retry_after(refusal))
     if code in TOKEN_STALE:
         return StaleToken(text)
+    if code == MISSING_SCOPE:
+        return MissingScope(text, _scopes(refusal.message), account)
     fatal = _fatal(text, refusal, account)
     if fatal is not None:
         return fatal
     if code in _CHAT_GONE:
         return ChatGone(text)
+    if code in _TOPIC_CLOSED:
+        return TopicClosed(text)
+    if code in _EDIT_REFUSED:
+        return EditRefused(text)
     if code in _MESSAGE_GONE or (code == 230001 and "message_id" in refusal.message):
         return MessageGone(text)
     if refusal.status in (407, 408) or code in _BUSY or refusal.status >= 500 or 300 <= refusal.status < 400:
@@ -132,8 +144,6 @@ def bad_credential(text: str, account: str) -> Fatal:
 
 
 def _fatal(text: str, refusal: Refusal, account: str) -> Fatal | None:
-    if refusal.code == MISSING_SCOPE:
-        return MissingScope(text, _scopes(refusal.message), account)
     if refusal.code in _CREDENTIAL:
         return bad_credential(text, account)
     if refusal.code in _BOT_OFF:

@@ -10,7 +10,7 @@ from collections import OrderedDict
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any
 
-from channels.errors import MessageGone, OutcomeUnknown, Rejected
+from channels.errors import Fatal, MessageGone, OutcomeUnknown, Rejected
 from channels.feishu import cards, ids
 from channels.feishu.failures import TABLES, MissingScope, Refused
 from channels.feishu.growing import GrowingCards
@@ -93,6 +93,8 @@ class Messenger:
     def __init__(self, api: FeishuApi, clock: Clock, anchors: Anchors, log: logging.Logger, account: str) -> None:
         self._api = api
         self._anchors = anchors
+        self._log = log
+        self._account = account
         self._growing = GrowingCards(api, clock)
         self._forms = Forms(clock, log, account)
         self._begun: OrderedDict[str, tuple[str, float, FeishuPart]] = OrderedDict()
@@ -107,7 +109,7 @@ class Messenger:
                 return str(await self._send_as(form, address, part, idem_key, reply_to))
             except MissingScope as error:
                 if form is not Form.GROWING_CARD:  # the others need nothing but the right to send
-                    raise
+                    raise Fatal(str(error), error.hint) from error
                 refusal = error
             except Refused as error:
                 refusal = error
@@ -196,16 +198,23 @@ class Messenger:
     async def _put(
         self, address: Address, msg_type: str, content: str, uuid: str, reply_to: str | None
     ) -> tuple[str, float | None]:
-        """Create a message: its id, and when it was made in the platform's time (unix seconds), None if not told."""
+        """Create a message: its id, and when it was made in the platform's time (unix seconds), None if not told.
+
+        Without the right to answer a message it goes to the chat.
+        """
         answered = MessageId.parse(reply_to).native if reply_to is not None else None
-        if answered is None and address.topic is not None:
-            anchor = self._anchors.newest(address)
-            if anchor is not None:
-                try:
-                    return await self._post(address, msg_type, content, uuid, anchor)
-                except MessageGone:
-                    self._anchors.lost(address, anchor)
-        return await self._post(address, msg_type, content, uuid, answered)
+        anchor = self._anchors.newest(address) if answered is None and address.topic is not None else None
+        below = answered or anchor
+        if below is not None:
+            try:
+                return await self._post(address, msg_type, content, uuid, below)
+            except MessageGone:
+                if anchor is None:
+                    raise
+                self._anchors.lost(address, anchor)
+            except MissingScope as error:
+                self._log.warning("%s: sent to the chat, not as an answer: %s; %s", self._account, error, error.hint)
+        return await self._post(address, msg_type, content, uuid, None)
 
     async def _post(
         self, address: Address, msg_type: str, content: str, uuid: str, answered: str | None

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from channels.adapter import own
 from channels.base import BotIdentity, ConnectionState, Health
 from channels.capabilities import Rate
-from channels.errors import AttachmentFailed, ChannelError, MessageGone, OutcomeUnknown, Rejected
+from channels.errors import AttachmentFailed, ChannelError, EditRefused, MessageGone, OutcomeUnknown, Rejected
 from channels.memory.platform import FULL, KEPT, Bubble, Call, Fault, MemoryMode, MemoryPart, layout
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class MemoryChannel:
         self.files: dict[str, bytes] = {}
         self._taken: OrderedDict[tuple[str, str], Bubble] = OrderedDict()
         self._ports = ports
-        self._faults: dict[str, deque[Fault]] = {}
+        self._faults: dict[tuple[str, str | None], deque[Fault]] = {}
         self._gates: dict[str, asyncio.Event] = {}
         self._ended = asyncio.Event()
         self._count = 0
@@ -60,9 +60,9 @@ class MemoryChannel:
         """No more input: `run` returns."""
         self._ended.set()
 
-    def fail(self, method: str, *errors: ChannelError, applied: bool = False) -> None:
-        """The next calls of that method raise these, one each."""
-        self._faults.setdefault(method, deque()).extend(Fault(error, applied) for error in errors)
+    def fail(self, method: str, *errors: ChannelError, applied: bool = False, chat: str | None = None) -> None:
+        """The next calls of that method (in that chat) raise these, one each."""
+        self._faults.setdefault((method, chat), deque()).extend(Fault(error, applied) for error in errors)
 
     def hold(self, method: str) -> asyncio.Event:
         """Calls of that method wait, before they have any effect, until the event is set."""
@@ -110,6 +110,8 @@ class MemoryChannel:
             raise Rejected("this platform cannot edit")
         try:
             fault = await self._begin("edit", address)
+        except EditRefused:
+            raise
         except MessageGone:
             # A platform told to say so has no such message.
             self.remove(address.chat, message_id)
@@ -201,7 +203,7 @@ class MemoryChannel:
         self.calls.append(Call(method, address.chat, now))
         if method in self._gates:
             await self._gates[method].wait()
-        faults = self._faults.get(method)
+        faults = self._faults.get((method, address.chat)) or self._faults.get((method, None))
         fault = faults.popleft() if faults else None
         if fault is not None and not fault.applied:
             raise fault.error

@@ -12,12 +12,15 @@ from channels.errors import (
     AttachmentFailed,
     ChannelError,
     ChatGone,
+    EditRefused,
     Fatal,
     MessageGone,
+    NotAllowed,
     OutcomeUnknown,
     RateLimited,
     Rejected,
     Temporary,
+    TopicClosed,
 )
 
 if TYPE_CHECKING:
@@ -40,12 +43,23 @@ _TOKEN_DEAD = {
 _MESSAGE_GONE = frozenset(
     {
         "message_not_found",
-        "cant_update_message",
         "cant_delete_message",
-        "edit_window_closed",
-        "message_not_owned_by_app",
         "message_not_in_streaming_state",
         "stopped_by_user",
+    }
+)
+_EDIT_REFUSED = frozenset({"cant_update_message", "edit_window_closed", "message_not_owned_by_app"})
+_TOPIC_CLOSED = frozenset(
+    {
+        "restricted_action",
+        "restricted_action_read_only_channel",
+        "restricted_action_non_threadable_channel",
+        "restricted_action_thread_only_channel",
+        "restricted_action_thread_locked",
+        "thread_locked",
+        "thread_not_found",
+        "cannot_reply_to_message",
+        "ekm_access_denied",
     }
 )
 _CHAT_GONE = frozenset(
@@ -58,14 +72,11 @@ _CHAT_GONE = frozenset(
         "user_disabled",
         "messages_tab_disabled",
         "channel_is_archived",
-        "restricted_action",
-        "restricted_action_read_only_channel",
-        "restricted_action_non_threadable_channel",
-        "restricted_action_thread_only_channel",
-        "restricted_action_thread_locked",
         "team_not_found",
     }
 )
+_SPEAKS = "chat.postMessage"
+"""Without the right to call it nothing can be answered; every other scope can be done without."""
 _NOTHING_DONE = frozenset({"service_unavailable", "request_timeout", "team_added_to_org", "accesslimited"})
 # "It's possible some aspect of the operation succeeded before the error was raised."
 _MAYBE_DONE = frozenset({"fatal_error", "internal_error"})
@@ -82,7 +93,7 @@ class StillStreaming(Rejected):
     """The message is an open stream, which cannot be edited before it is stopped."""
 
 
-class Thwarted(Rejected):
+class Thwarted(NotAllowed):
     """The token lacks a scope."""
 
 
@@ -118,6 +129,10 @@ def sorted_out(method: str, refusal: Refusal, repeatable: bool, setting: str) ->
 def _permanent(text: str, error: str, refusal: Refusal) -> ChannelError:
     if error in _MESSAGE_GONE:
         return MessageGone(text)
+    if error in _EDIT_REFUSED:
+        return EditRefused(text)
+    if error in _TOPIC_CLOSED:
+        return TopicClosed(text)
     if error in _CHAT_GONE:
         return ChatGone(text)
     if error in _FILE_GONE:
@@ -131,7 +146,10 @@ def _missing_scope(method: str, needed: str, setting: str) -> ChannelError:
     text = f"{method}: the token lacks the scope {needed or '(Slack does not say which)'}"
     if needed == "connections:write":
         return Fatal(f"{setting} lacks the scope connections:write", f"make an app-level token with it for {setting}")
-    return Thwarted(text)
+    hint = f"add the scope {needed or 'that it names'} under OAuth & Permissions, Scopes, and install the app again"
+    if method == _SPEAKS:
+        return Fatal(text, hint)
+    return Thwarted(text, hint)
 
 
 def _details(details: Mapping[str, Any]) -> str:

@@ -15,12 +15,14 @@ from channels.errors import (
     ChannelError,
     ChatGone,
     ChatMoved,
+    EditRefused,
     Fatal,
     MessageGone,
     OutcomeUnknown,
     RateLimited,
     Rejected,
     Temporary,
+    TopicClosed,
 )
 
 if TYPE_CHECKING:
@@ -31,24 +33,31 @@ _TOKEN_METHODS = frozenset({"getMe", "deleteWebhook", "getUpdates"})
 """A 404 from these is a malformed token; from others it is a method that the server does not know."""
 _MESSAGE_GONE = (
     "message to edit not found",
-    "message can't be edited",
     "message to delete not found",
     "message can't be deleted",
     "message_id_invalid",
 )
+_EDIT_REFUSED = "message can't be edited"
+_TOPIC_CLOSED = (
+    "message thread not found",
+    "topic_closed",
+    "topic_deleted",
+    "chat_write_forbidden",
+    "chat_restricted",
+    "chat_send_plain_forbidden",
+    "rights to send text messages",
+    "rights to send a message",
+    "rights to send messages",
+    "need administrator rights",
+)
+_KIND_REFUSED = ("rights to send", "voice_messages_forbidden", "chat_send_")
+"""Rights for one kind of content, such as documents or voice messages; those for words stand above."""
 _CHAT_GONE = (
     "chat not found",
     "user not found",
     "user is deactivated",
     "peer_id_invalid",
     "group chat was deactivated",
-    "chat_write_forbidden",
-    "not enough rights to send",
-    "have no rights to send",
-    "need administrator rights",
-    "message thread not found",
-    "topic_closed",
-    "topic_deleted",
     "bot was kicked",
     "bot was blocked",
 )
@@ -102,10 +111,8 @@ def sorted_out(method: str, refusal: Refusal, repeatable: bool, account: str) ->
             return _bad_token(text, account)
         case 409:
             return AnotherPoller(text)
-        case 403:
-            return ChatGone(text)
-        case 400:
-            return _bad_request(text, refusal.description.casefold())
+        case 400 | 403:
+            return _refused(text, refusal)
         case code if code < 400 or code in (407, 408):
             return Temporary(text)
         case code if code < 500:
@@ -118,12 +125,21 @@ def _bad_token(text: str, account: str) -> Fatal:
     return Fatal(text, f"set channels.{account}.token to the token that @BotFather shows, and check base_url")
 
 
-def _bad_request(text: str, said: str) -> ChannelError:
+def _refused(text: str, refusal: Refusal) -> ChannelError:
+    said = refusal.description.casefold()
     if "message is not modified" in said:
         return NotModified(text)
+    if _EDIT_REFUSED in said:
+        return EditRefused(text)
     if any(sign in said for sign in _MESSAGE_GONE):
         return MessageGone(text)
     if any(sign in said for sign in _CHAT_GONE):
+        return ChatGone(text)
+    if any(sign in said for sign in _TOPIC_CLOSED):
+        return TopicClosed(text)
+    if any(sign in said for sign in _KIND_REFUSED):
+        return Rejected(text)
+    if refusal.code == 403:
         return ChatGone(text)
     if "file is too big" in said:
         return AttachmentFailed(text, "too_large")

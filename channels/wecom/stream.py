@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from channels.errors import OutcomeUnknown, Rejected
+from channels.errors import ButtonsRefused, OutcomeUnknown, Rejected
 from channels.wecom.cards import ONLY_BUTTONS
 from channels.wecom.failures import Conflict, StreamOver
 from channels.wecom.outbound import layout, stream_text
@@ -94,9 +94,11 @@ class WecomStream:
         except OutcomeUnknown:
             self._below_unsure = True
             raise
-        except Rejected:
-            if not (self._below_unsure and part.card is not None):
+        except Rejected as error:
+            if part.card is None:
                 raise
+            if not self._below_unsure:
+                raise ButtonsRefused(str(error)) from error
             # The card whose ack is missing is there: its id is taken.
         self._seen(part)
 

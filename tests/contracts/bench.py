@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar
 
 from bot.clock import SystemClock
 from channels.base import BotIdentity, Channel, ChannelPorts, Route
@@ -16,7 +16,7 @@ from channels.message import Address, Message
 from tests.simulators.process import SimulatorProcess
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Awaitable, Callable, Sequence
     from contextlib import AbstractAsyncContextManager
     from pathlib import Path
     from types import TracebackType
@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     MakeBench = Callable[[Path, "Simulators"], AbstractAsyncContextManager["Bench"]]
     """Makes a bench: a folder of its own, and the simulators that it may ask for."""
     Published = Message | MessageEdited | ButtonPressed | ChatMigrated | MembershipChanged | ScheduleDue | Unparsed
+
+
+PlatformT = TypeVar("PlatformT")
 
 
 class Simulators:
@@ -86,6 +89,52 @@ class Listener:
 
     def ports(self) -> ChannelPorts:
         return ChannelPorts(publish=self.publish, clock=SystemClock(), route=lambda url: Route())
+
+
+Step = Literal["send", "edit", "file", "buttons"]
+Told = Literal["all", "no file", "no words", "outside", "numbers", "nothing"]
+
+
+@dataclass(frozen=True)
+class Refusal(Generic[PlatformT]):
+    """A refusal that a platform documents for one call.
+
+    step: what delivery does when it meets it. inject: queues it, so that the first call of that kind meets it. told:
+    what the affected chat shows then: all of the answer; the answer with a sentence for its file; a sentence for its
+    words; a sentence outside the topic; numbers for its buttons; nothing, since the chat is closed. first: it would
+    meet other chats as well, so they speak afterwards.
+    """
+
+    name: str
+    step: Step
+    inject: Callable[[PlatformT], Awaitable[None]]
+    told: Told = "all"
+    first: bool = False
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Where it is said. reply_to: the message that is answered in `affected`. others: of the same account."""
+
+    affected: Address
+    others: tuple[Address, ...]
+    reply_to: str | None = None
+
+
+class Staged(Protocol):
+    """A bench of which delivery's behaviour is tested too. refusals: the platform's table."""
+
+    @property
+    def channel(self) -> Channel: ...
+    @property
+    def refusals(self) -> tuple[Refusal[Any], ...]: ...
+    @property
+    def platform(self) -> Any:
+        """What `Refusal.inject` takes."""
+
+    async def stage(self) -> Stage: ...
+    async def shown(self, address: Address) -> list[str]:
+        """The texts of the bot in this chat, those of all its topics."""
 
 
 class Bench(Protocol):

@@ -10,17 +10,33 @@ from channels.message import Address
 from channels.wecom import ids
 from channels.wecom.channel import WecomChannel
 from channels.wecom.config import WecomConfig
-from tests.contracts.bench import Bench, Listener, Seen
+from channels.wecom.frames import PUSH, UPLOAD_BEGIN
+from tests.contracts.bench import Bench, Listener, Refusal, Seen, Stage
+from tests.simulators.wecom import faults
 from tests.simulators.wecom.client import MODULE, connect
-from tests.simulators.wecom.seen import ALICE
+from tests.simulators.wecom.errors import BAD_PARAM
+from tests.simulators.wecom.seen import ALICE, BOB, TEAM
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
-    from tests.contracts.bench import MakeBench, Simulators
+    from tests.contracts.bench import MakeBench, Simulators, Step, Told
     from tests.simulators.wecom.client import WecomSimulator
     from tests.simulators.wecom.seen import SeenMessage
+
+
+def _push(name: str, step: Step, times: int, told: Told) -> Refusal[WecomSimulator]:
+    fault = faults.error(BAD_PARAM)
+    return Refusal(name, step, lambda robot: robot.fail(PUSH, fault, times), told, first=True)
+
+
+REFUSALS = (
+    _push("40058 to a message", "send", 2, "no words"),
+    _push("40058 to a card", "buttons", 2, "numbers"),
+    Refusal("thrown out", "send", lambda robot: robot.throw_out(TEAM), "nothing"),
+    Refusal("40058 to an upload", "file", lambda robot: robot.fail(UPLOAD_BEGIN, faults.error(BAD_PARAM)), "no file"),
+)
 
 
 @dataclass
@@ -44,6 +60,21 @@ class WecomBench:
 
     async def says(self, text: str) -> None:
         await self.simulator.says(text)
+
+    refusals = REFUSALS
+
+    @property
+    def platform(self) -> WecomSimulator:
+        return self.simulator
+
+    async def stage(self) -> Stage:
+        await self.simulator.says("hello", room=TEAM)
+        await self.simulator.says("hello", BOB)
+        team = Address(account="wecom", chat=TEAM.id, kind="group")
+        return Stage(team, (self.dm, Address(account="wecom", chat=BOB.id)))
+
+    async def shown(self, address: Address) -> list[str]:
+        return await self.simulator.texts(TEAM if address.kind == "group" else BOB if address.chat == BOB.id else ALICE)
 
     async def restart(self) -> None:
         await self.channel.close()

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from channels.memory import APPEND_ONLY, FULL, NO_BUTTONS, NO_EDIT, NO_IDEMPOTENCY, MemoryMode
+from tests.contracts import bench_feishu, bench_memory, bench_slack, bench_telegram, bench_wecom
 from tests.contracts.bench_console import console
 from tests.contracts.bench_feishu import feishu
 from tests.contracts.bench_memory import memory
@@ -13,7 +14,16 @@ from tests.contracts.bench_telegram import telegram
 from tests.contracts.bench_wecom import wecom
 
 if TYPE_CHECKING:
-    from tests.contracts.bench import MakeBench
+    from tests.contracts.bench import MakeBench, Refusal
+
+REFUSALS: dict[str, tuple[Refusal[Any], ...]] = {
+    "memory": bench_memory.REFUSALS,
+    "feishu": bench_feishu.REFUSALS,
+    "slack": bench_slack.REFUSALS,
+    "telegram": bench_telegram.REFUSALS,
+    "wecom": bench_wecom.REFUSALS,
+}
+"""By bench: what its platform documents to refuse."""
 
 BENCHES: dict[str, MakeBench] = {
     "memory": memory(FULL),

@@ -10,12 +10,14 @@ import pytest
 from channels.errors import (
     ChannelError,
     ChatGone,
+    EditRefused,
     Fatal,
     MessageGone,
     OutcomeUnknown,
     RateLimited,
     Rejected,
     Temporary,
+    TopicClosed,
 )
 from channels.feishu.failures import MissingScope, Refusal, Refused, StaleToken, read_refusal, sorted_out
 
@@ -43,12 +45,14 @@ TABLE: list[tuple[int, type[ChannelError]]] = [
     (230013, ChatGone),
     (232009, ChatGone),
     (230011, MessageGone),
-    (230031, MessageGone),
+    (230027, TopicClosed),
+    (230035, TopicClosed),
+    (230031, EditRefused),
     (230110, MessageGone),
     (231003, MessageGone),
-    (230072, MessageGone),
-    (200740, MessageGone),
-    (300311, MessageGone),
+    (230072, EditRefused),
+    (200740, EditRefused),
+    (300311, EditRefused),
     (230001, Refused),
     (230025, Refused),
     (230028, Refused),

@@ -17,6 +17,7 @@ from channels.errors import (
     RateLimited,
     Rejected,
     Temporary,
+    TopicClosed,
 )
 from channels.message import Attachment, Button, OutboundFile, OutboundMessage
 from tests.simulators.slack import faults
@@ -84,8 +85,9 @@ async def test_refused_blocks_are_shown_as_plain_text(bench: Bench) -> None:
         (faults.error("channel_not_found"), ChatGone),
         (faults.error("is_archived"), ChatGone),
         (faults.error("msg_too_long"), Rejected),
-        (faults.error("thread_not_found"), Rejected),
-        (faults.missing_scope("chat:write"), Rejected),
+        (faults.error("thread_not_found"), TopicClosed),
+        (faults.error("restricted_action_thread_locked"), TopicClosed),
+        (faults.missing_scope("chat:write"), Fatal),
         (faults.invalid_auth(), Fatal),
         (faults.error("service_unavailable"), Temporary),
         (faults.error("internal_error"), OutcomeUnknown),

@@ -17,6 +17,7 @@ from channels.errors import (
     RateLimited,
     Rejected,
     Temporary,
+    TopicClosed,
 )
 from channels.message import Address, Button, OutboundFile, OutboundMessage
 from tests.channels.telegram.support import new_group
@@ -112,8 +113,14 @@ REFUSALS: list[tuple[faults.Fault, type[ChannelError]]] = [
     (faults.error(429, "Too Many Requests: retry after 17"), RateLimited),
     (faults.blocked(), ChatGone),
     (faults.bad_request("chat not found"), ChatGone),
-    (faults.bad_request("CHAT_WRITE_FORBIDDEN"), ChatGone),
-    (faults.bad_request("message thread not found"), ChatGone),
+    (faults.bad_request("CHAT_WRITE_FORBIDDEN"), TopicClosed),
+    (faults.bad_request("message thread not found"), TopicClosed),
+    (faults.bad_request("TOPIC_CLOSED"), TopicClosed),
+    (faults.bad_request("not enough rights to send text messages to the chat"), TopicClosed),
+    (faults.bad_request("not enough rights to send documents to the chat"), Rejected),
+    (faults.bad_request("VOICE_MESSAGES_FORBIDDEN"), Rejected),
+    (faults.error(403, "Forbidden: CHAT_SEND_DOCS_FORBIDDEN"), Rejected),
+    (faults.error(403, "Forbidden: bot was kicked from the supergroup chat"), ChatGone),
     (faults.error(400, "Bad Request: group chat was upgraded", migrate_to_chat_id=-1007), ChatMoved),
     (faults.bad_request("message text is empty"), Rejected),
     (faults.not_found(), Rejected),
