@@ -87,6 +87,7 @@ class FeishuBench:
         affected, other = (
             Address(account="feishu", chat=TOPICS.id, topic=topic.thread_id, kind="group") for topic in said
         )
+        await self.simulator.add_chat(TEAM)
         team = Address(account="feishu", chat=TEAM.id, kind="group")
         return Stage(affected, (other, team, self.dm), said[0].message_id)
 
