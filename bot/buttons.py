@@ -127,9 +127,12 @@ def typed_number(text: str) -> int | None:
     return int(text) if _NUMBER.fullmatch(text.strip()) else None
 
 
-def may_be_number(message: Message, channel: Channel | None) -> bool:
-    """Whether a message may be the number of an option that stands in its chat. channel: the one it came by."""
-    without = channel is not None and not channel.capabilities.buttons
+def may_be_number(message: Message, channel: Channel | None, *, numbered: bool = False) -> bool:
+    """Whether a message may be the number of an option that stands in its chat.
+
+    channel: the one it came by. numbered: it refused the buttons of a question in that chat.
+    """
+    without = channel is not None and (numbered or not channel.capabilities.buttons)
     typed = not message.attachments and not message.dictated
     return without and typed and typed_number(message.text) is not None
 

@@ -103,10 +103,13 @@ class Presses:
         """Take a number as the answer to the newest open question that is its writer's to answer. False where there is
         none, or no such option: then it is said to the agent."""
         message, now = spoken.message, self._ports.clock.now()
-        number = typed_number(message.text)
-        if number is None or not may_be_number(message, self._ports.channel(message.account)):
+        number, channel = typed_number(message.text), self._ports.channel(message.account)
+        numbered = self._ports.delivery.numbered(message.address)
+        if number is None or channel is None or not may_be_number(message, channel, numbered=bool(numbered)):
             return False
         for question in await self._ports.store.read(lambda tx: questions(tx, actor.key, message.address, now)):
+            if channel.capabilities.buttons and question.reply_key not in numbered:
+                continue
             presses = [self._typed(spoken, question, data) for data in question.data]
             open_ones = [press for press in presses if await self._commands.open_to(actor, question.prompt, press)]
             if not open_ones:

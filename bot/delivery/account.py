@@ -90,6 +90,7 @@ class Surroundings:
     progressed: Callable[[], None]
     say: Say
     texts: Callable[[str, str], Texts]
+    numbered: Callable[[Reply], None]
     tasks: Tasks
 
 
@@ -136,7 +137,7 @@ class Account:
         self._sender = Sender(
             channel, around.journal, around.clock, around.redact, around.lease_valid, around.say, around.texts
         )
-        self._failures = Failures(channel, around.clock, around.texts)
+        self._failures = Failures(channel, around.clock, around.texts, around.numbered)
         self._scheduler = Scheduler(self.name, channel.rate, around.clock, self._perform, self._bug, self._allowed)
         self._scheduler.start()
         self._go_on()

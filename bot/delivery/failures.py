@@ -45,13 +45,21 @@ def pause(attempts: int) -> float:
 class Failures:
     """The failures of one account's calls.
 
-    texts: what to say, in an account's language or that of a text.
+    texts: what to say, in an account's language or that of a text. numbered: told of a
+    reply whose buttons became numbers.
     """
 
-    def __init__(self, channel: Channel, clock: Clock, texts: Callable[[str, str], Texts]) -> None:
+    def __init__(
+        self,
+        channel: Channel,
+        clock: Clock,
+        texts: Callable[[str, str], Texts],
+        numbered: Callable[[Reply], None],
+    ) -> None:
         self._channel = channel
         self._clock = clock
         self._texts = texts
+        self._numbered = numbered
         self._hinted: set[str] = set()
 
     def note(self, reply: Reply, line: ChatLine, error: ChannelError) -> bool:
@@ -183,6 +191,7 @@ class Failures:
         """From now on its options are a numbered list."""
         reply.no_buttons = self._words(reply)["buttons"]
         reply.view = None
+        self._numbered(reply)
         self._degrade(reply, Outcome.PLAIN)
 
     def _concede(self, reply: Reply, step: Send | Edit) -> str:

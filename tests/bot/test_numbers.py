@@ -11,6 +11,7 @@ from bot.store import inbox
 from bot.store.rows import InboxState
 from bot.texts.en import EN
 from channels.capabilities import TextUnit
+from channels.errors import Rejected
 from channels.memory import FULL, NO_BUTTONS, MemoryMode
 from channels.message import Attachment, Button, OutboundMessage
 from channels.text.parse import parse
@@ -207,6 +208,20 @@ async def test_where_there_are_buttons_a_number_is_a_message(tmp_path: Path) -> 
         await say(c, "1")
         await c.answered()
         assert c.harness.asked == ["1"]
+
+
+async def test_buttons_that_the_platform_refused_are_answered_by_number(tmp_path: Path) -> None:
+    async with core(tmp_path) as c:
+        c.channel.fail("send", Rejected("no cards here"))
+        await say(c, "/models")
+        assert c.texts()[-1].endswith(f"1. ● main\n2. other\n\n{EN.platform_refused['buttons']}")
+        await say(c, "2")
+        assert c.texts()[-1] == "This conversation now uses other."
+        await say(c, "hello")
+        await say(c, "1")
+        await c.answered()
+        assert [start.run_input.text for start in c.harness.starts] == ["hello", "1"]
+        assert await untouched(c) == []
 
 
 async def test_where_nothing_can_be_edited_the_list_comes_anew(tmp_path: Path) -> None:

@@ -39,7 +39,7 @@ def _edit(fault: faults.Fault, times: int = 20) -> Refusal[FeishuSimulator]:
     return Refusal(f"{fault.code} to a growing card", "edit", lambda app: app.fail("cardkit.*", fault, times))
 
 
-REFUSALS = (
+REFUSALS: tuple[Refusal[FeishuSimulator], ...] = (
     _send(faults.error(230035), "outside"),
     _send(faults.error(230027), "outside"),
     _send(faults.error(230002), "nothing"),

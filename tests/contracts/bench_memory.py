@@ -50,7 +50,7 @@ async def _fail(channel: MemoryChannel, method: str, error: ChannelError, times:
     channel.fail(method, *[error] * times, chat="group")
 
 
-REFUSALS = (
+REFUSALS: tuple[Refusal[MemoryChannel], ...] = (
     _send(TopicClosed("closed"), "outside"),
     _send(ChatGone("kicked"), "nothing"),
     _send(Rejected("too long"), "no words", times=2),

@@ -41,7 +41,7 @@ def _file(method: str, code: str, **fields: str) -> Refusal[SlackSimulator]:
     return Refusal(f"{code} to {method}", "file", lambda app: app.fail(method, fault), "no file")
 
 
-REFUSALS = (
+REFUSALS: tuple[Refusal[SlackSimulator], ...] = (
     _send("restricted_action"),
     _send("restricted_action_thread_locked"),
     _send("restricted_action_non_threadable_channel"),

@@ -39,7 +39,7 @@ def _file(fault: faults.Fault) -> Refusal[TelegramSimulator]:
     )
 
 
-REFUSALS = (
+REFUSALS: tuple[Refusal[TelegramSimulator], ...] = (
     _send("TOPIC_CLOSED"),
     _send("message thread not found"),
     _send("not enough rights to send text messages to the chat"),

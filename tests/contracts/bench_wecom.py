@@ -31,7 +31,7 @@ def _push(name: str, step: Step, times: int, told: Told) -> Refusal[WecomSimulat
     return Refusal(name, step, lambda robot: robot.fail(PUSH, fault, times), told, first=True)
 
 
-REFUSALS = (
+REFUSALS: tuple[Refusal[WecomSimulator], ...] = (
     _push("40058 to a message", "send", 2, "no words"),
     _push("40058 to a card", "buttons", 2, "numbers"),
     Refusal("thrown out", "send", lambda robot: robot.throw_out(TEAM), "nothing"),
