@@ -60,7 +60,7 @@ def entity(card_id: str) -> str:
 
 
 def post(part: FeishuPart) -> str:
-    """A post with one Markdown node; buttons become a list of what could be answered."""
+    """A post with one Markdown node; it has no buttons."""
     return dumps({"zh_cn": {"title": "", "content": [[{"tag": "md", "text": _with_the_rest(part)}]]}})
 
 
@@ -77,8 +77,7 @@ def summary(part: FeishuPart) -> str:
 
 
 def _with_the_rest(part: FeishuPart) -> str:
-    labels = [f"- {label}" for row in part.keyboard for label, _ in row]
-    return "\n\n".join(piece for piece in (part.text, part.status, "\n".join(labels)) if piece) or NOTHING
+    return "\n\n".join(piece for piece in (part.text, part.status) if piece) or NOTHING
 
 
 def _markdown(element_id: str, content: str, **more: str) -> dict[str, Any]:

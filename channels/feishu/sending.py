@@ -42,6 +42,10 @@ class Form(IntEnum):
     TEXT = 3
 
     @property
+    def has_buttons(self) -> bool:
+        return self <= Form.CARD
+
+    @property
     def words(self) -> str:
         return ("cards that grow", "plain cards", "posts", "plain text")[self]
 
@@ -104,7 +108,10 @@ class Messenger:
         if part.file is not None:
             return await self._send_file(address, part, idem_key, reply_to)
         refusal: Refused | MissingScope | None = None
-        for form in self._forms.of(address.chat, part):
+        forms = self._forms.of(address.chat, part)
+        if part.keyboard:
+            forms = [form for form in forms if form.has_buttons]
+        for form in forms:
             try:
                 return str(await self._send_as(form, address, part, idem_key, reply_to))
             except MissingScope as error:
@@ -114,7 +121,7 @@ class Messenger:
             except Refused as error:
                 refusal = error
             self._forms.refused(address.chat, form, refusal)
-        raise refusal or Rejected("no form is left")
+        raise refusal or Rejected("no form that the chat takes has buttons" if part.keyboard else "no form is left")
 
     async def edit(self, message_id: str, part: FeishuPart) -> None:
         target = MessageId.parse(message_id)
@@ -122,6 +129,8 @@ class Messenger:
             await self._edit_file(target, part)
         elif target.form == "card":
             await self._edit_card(target, part)
+        elif part.keyboard:
+            raise Rejected("a post and a text have no buttons")
         elif not part.growing:  # at most twenty edits of a post or text: they are kept for what counts
             content = cards.post(part) if target.form == ids.POST else cards.text(part)
             await self._api.call("PUT", message_path(target.native), json={"msg_type": target.form, "content": content})

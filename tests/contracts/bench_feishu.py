@@ -52,6 +52,12 @@ REFUSALS: tuple[Refusal[FeishuSimulator], ...] = (
     _edit(faults.missing_scope("cardkit:card:write")),
     _edit(faults.error(10014, "app secret invalid"), times=1),
     Refusal(
+        "230099 to a card with buttons",
+        "buttons",
+        lambda app: app.fail("im.message.reply", faults.error(230099, "ErrCode: 200621; ErrMsg: card"), chat=TOPICS),
+        "numbers",
+    ),
+    Refusal(
         "99991672 to a file",
         "file",
         lambda app: app.fail("im.file.create", faults.missing_scope("im:resource")),

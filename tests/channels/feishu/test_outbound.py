@@ -116,7 +116,7 @@ def test_a_question_is_no_stream() -> None:
     row = json.loads(cards.card(part, card_id="735"))["body"]["elements"][1]
     button = row["columns"][0]["elements"][0]
     assert button["behaviors"] == [{"type": "callback", "value": {"data": "p:0", "card": "735"}}]
-    assert json.loads(cards.post(part))["zh_cn"]["content"][0][0]["text"] == "May I?\n\n- Yes"
+    assert json.loads(cards.post(part))["zh_cn"]["content"][0][0]["text"] == "May I?"
 
 
 def test_buttons_without_words_have_something_above_them() -> None:
