@@ -318,10 +318,11 @@ class Account:
 
     def rearm(self) -> None:
         """Its platform has accepted the credential: try at once."""
+        now = self._trial_at = self._around.clock.monotonic()
         for reply in self.replies.values():
-            if reply.refusals.count:
-                reply.retry_at = min(reply.retry_at, self._around.clock.monotonic())
-        self._trial_at = self._around.clock.monotonic()
+            if reply.refusals.count and reply.retry_at > now:
+                reply.retry_at = now
+                self.changed(reply)
         self._try()
 
     def _overruled(self, reply: Reply) -> bool:

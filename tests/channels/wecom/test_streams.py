@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from channels.base import Probe
-from channels.errors import OutcomeUnknown, Rejected, Temporary
+from channels.errors import ButtonsRefused, OutcomeUnknown, Rejected, Temporary
 from channels.message import Button, ButtonPressed, OutboundFile, OutboundMessage
 from channels.wecom.channel import STREAM_SECONDS
 from tests.channels.wecom.support import QUICK, address, asked, only
@@ -120,6 +120,16 @@ async def test_a_stream_that_ends_with_buttons_has_them_on_a_card_below(bench: B
         press = await bench.gateway.event(1)
         assert isinstance(press, ButtonPressed)
         assert (press.platform_message_id, press.data) == (stream.message_id, "p:0")
+
+
+async def test_where_the_card_below_a_stream_is_refused_its_words_stand(bench: Bench) -> None:
+    async with bench.running():
+        stream = await bench.channel.open_stream(address(), "k1", await asked(bench))
+        await bench.wecom.fail("aibot_send_msg", faults.error(40058), 2)
+        with pytest.raises(ButtonsRefused):
+            await stream.finish(OutboundMessage(text="May I?", buttons=BUTTONS))
+        (seen,) = await bench.wecom.bot_messages(ALICE)
+        assert (seen.text, seen.state, seen.labels) == ("May I?", "finished", [])
 
 
 async def test_a_stream_that_ends_with_a_file_only_names_it(bench: Bench, tmp_path: Path) -> None:
