@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, cast
 
 from bot.delivery.budget import Priority
 from bot.delivery.failures import Failures, pause
+from bot.delivery.parts import FIRST_TRIAL, LONGEST_TRIAL
 from bot.delivery.places import Places
 from bot.delivery.plan import Edit
 from bot.delivery.reply import Outcome, Reply
@@ -53,13 +54,8 @@ HOLDING = 60.0
 
 SECOND_OPINION = 1.0
 """Seconds after which another chat is tried, once a call was refused as if nothing could be sent at all."""
-FIRST_TRIAL = 15.0
-LONGEST_TRIAL = 900.0
-"""Seconds between two trials of an account that cannot send: doubling, between these."""
 LOOK = 5.0
 """Seconds between two looks at whether its connection has come back."""
-OVERRULED = 3
-"""So often may a call be refused as if nothing could be sent, while others are sent, before it counts as refused."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -257,7 +253,7 @@ class Account:
 
     async def _failed(self, reply: Reply, line: ChatLine, error: ChannelError) -> None:
         assert self._failures is not None
-        if isinstance(error, Fatal) and not self._overruled(reply):
+        if isinstance(error, Fatal) and not reply.refusals.overruled(self._worked_at):
             self._cannot_send(reply, error)
             return
         if isinstance(error, Fatal):
@@ -325,19 +321,12 @@ class Account:
                 self.changed(reply)
         self._try()
 
-    def _overruled(self, reply: Reply) -> bool:
-        """The reply is refused as if nothing could be sent again and again, while other calls are taken."""
-        reply.refusals.overruled += self._worked_at > reply.refusals.last > -math.inf
-        return reply.refusals.overruled >= OVERRULED
-
     def _cannot_send(self, reply: Reply, error: Fatal) -> None:
         """Nothing works, by what the platform says: rows stay, and another chat is asked soon whether that is so."""
-        now, refusals = self._around.clock.monotonic(), reply.refusals
-        refusals.last = now
-        refusals.count += 1
+        now = self._around.clock.monotonic()
         reply.doing = None
         reply.attempts += 1
-        reply.retry_at = now + min(FIRST_TRIAL * 2.0 ** min(refusals.count - 1, 10), LONGEST_TRIAL)
+        reply.retry_at = now + reply.refusals.note(now)
         if self.stopped and reply is not self._trial:
             return  # it was under way when the first one was refused
         if self.stopped:

@@ -12,6 +12,13 @@ if TYPE_CHECKING:
     from channels.message import OutboundMessage
 
 
+FIRST_TRIAL = 15.0
+LONGEST_TRIAL = 900.0
+"""Seconds between two trials of what was refused as if nothing could be sent: doubling, between these."""
+ALONE = 3
+"""So often may that be said of one reply, while others are sent, before it counts as refused like any other."""
+
+
 def idem_key(reply_key: str, part: int) -> str:
     """The idempotency key of one part: derived, so that a restarted process uses the same."""
     return hashlib.sha256(f"{reply_key}|{part}".encode()).hexdigest()[:32]
@@ -118,10 +125,21 @@ class Concessions:
 class Refusals:
     """Calls of one reply that were refused as if nothing at all could be sent.
 
-    tried: when it was last chosen to find out. overruled: how often it was refused while others were not.
+    tried: when it was last chosen to find out whether that is so. alone: how often others were taken meanwhile.
     """
 
     count: int = 0
     last: float = -math.inf
     tried: float = -math.inf
-    overruled: int = 0
+    alone: int = 0
+
+    def note(self, now: float) -> float:
+        """It was refused once more; returns the seconds until it may be tried again."""
+        self.last = now
+        self.count += 1
+        return min(FIRST_TRIAL * 2.0 ** min(self.count - 1, 10), LONGEST_TRIAL)
+
+    def overruled(self, worked_at: float) -> bool:
+        """It is refused again, while others are taken (the last one at that time) again and again: so it is its own."""
+        self.alone += worked_at > self.last > -math.inf
+        return self.alone >= ALONE
