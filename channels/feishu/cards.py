@@ -8,12 +8,14 @@ from __future__ import annotations
 import html
 import json
 import re
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from channels.text import one_line, safe_cut
 
 if TYPE_CHECKING:
     from channels.feishu.outbound import FeishuPart, Keyboard
+    from channels.message import Address
 
 TEXT, STATUS = "text", "status"
 """Ids of the elements that stream."""
@@ -33,12 +35,15 @@ def dumps(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
-def card(part: FeishuPart, *, streams: bool = False, card_id: str = "") -> str:
-    """The whole card. streams: its text and status grow in place. card_id: its entity, which its buttons then name."""
+def card(part: FeishuPart, address: Address, *, streams: bool = False, card_id: str = "") -> str:
+    """The whole card. streams: its text and status grow in place. card_id: its entity.
+
+    Its buttons carry what a press must tell of the card: where it stands, and its entity.
+    """
     elements: list[dict[str, Any]] = [_markdown(TEXT, part.text or NOTHING)]
     if part.status or streams:
         elements.append(_markdown(STATUS, part.status or NOTHING, text_size="notation"))
-    elements += _buttons(part.keyboard, card_id)
+    elements += _buttons(part.keyboard, _origin(address, card_id))
     config: dict[str, Any] = {"update_multi": True, "streaming_mode": streams}
     if streams:
         config["streaming_config"] = _STREAMING
@@ -84,19 +89,58 @@ def _markdown(element_id: str, content: str, **more: str) -> dict[str, Any]:
     return {"tag": "markdown", "element_id": element_id, "content": content, **more}
 
 
-def _buttons(keyboard: Keyboard, card_id: str) -> list[dict[str, Any]]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pressed:
+    """What a pressed button's value says. direct: whether its chat is a DM, None where it does not say.
+
+    topic: meaningful only where `direct` is known.
+    """
+
+    data: str
+    card_id: str = ""
+    direct: bool | None = None
+    topic: str | None = None
+
+
+def read_value(value: object, chat: str) -> Pressed | None:
+    """A value as `card` wrote it, pressed in `chat`; None for one that is not ours.
+
+    What it says of its place counts only in that place: a card may have been forwarded.
+    """
+    if not isinstance(value, dict) or not isinstance(data := value.get("data"), str):
+        return None
+    entity_id, kind, topic = value.get("card"), value.get("kind"), value.get("topic")
+    known = value.get("chat") == chat and kind in ("dm", "group")
+    return Pressed(
+        data=data,
+        card_id=entity_id if isinstance(entity_id, str) and entity_id.isalnum() else "",
+        direct=kind == "dm" if known else None,
+        topic=topic if known and isinstance(topic, str) and topic else None,
+    )
+
+
+def _origin(address: Address, card_id: str) -> dict[str, str]:
+    origin = {"chat": address.chat, "kind": "dm" if address.kind == "dm" else "group"}
+    if address.topic is not None:
+        origin["topic"] = address.topic
+    if card_id:
+        origin["card"] = card_id
+    return origin
+
+
+def _buttons(keyboard: Keyboard, origin: dict[str, str]) -> list[dict[str, Any]]:
     """Rows of buttons. Their value is an object: the platform refuses others when they come back."""
     rows = []
     for row in keyboard:
         columns = [
-            {"tag": "column", "width": "auto", "elements": [_button(label, data, card_id)]} for label, data in row
+            {"tag": "column", "width": "auto", "elements": [_button(label, {"data": data, **origin})]}
+            for label, data in row
         ]
         rows.append({"tag": "column_set", "flex_mode": "flow", "columns": columns})
     return rows
 
 
-def _button(label: str, data: str, card_id: str) -> dict[str, Any]:
-    value = {"data": data, "card": card_id} if card_id else {"data": data}
+def _button(label: str, value: dict[str, str]) -> dict[str, Any]:
     return {
         "tag": "button",
         "text": {"tag": "plain_text", "content": label},

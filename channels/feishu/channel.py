@@ -121,7 +121,7 @@ class FeishuChannel(Adapter):
         return message_id
 
     async def edit(self, address: Address, message_id: str, part: Part) -> None:
-        await self._messenger.edit(message_id, own(part, outbound.FeishuPart))
+        await self._messenger.edit(address, message_id, own(part, outbound.FeishuPart))
         self._health.last_outbound = self._ports.clock.monotonic()
 
     async def preview(self, address: Address, part: Part, idem_key: str) -> None:

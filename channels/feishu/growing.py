@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from channels.base import Clock
     from channels.feishu.api import FeishuApi
     from channels.feishu.outbound import FeishuPart
+    from channels.message import Address
 
 RENEW_SECONDS = 540.0
 """The platform ends streaming ten minutes after it was switched on."""
@@ -55,9 +56,9 @@ class GrowingCards:
         self._clock = clock
         self._known: OrderedDict[str, Growing] = OrderedDict()
 
-    async def create(self, part: FeishuPart) -> tuple[str, float]:
+    async def create(self, address: Address, part: FeishuPart) -> tuple[str, float]:
         """A new entity that streams: its card_id, and when it was made in the platform's time (unix seconds)."""
-        data = {"type": "card_json", "data": cards.card(part, streams=True)}
+        data = {"type": "card_json", "data": cards.card(part, address, streams=True)}
         answer, made = await self._api.dated_call("POST", "cardkit/v1/cards", json=data)
         card_id = (answer.get("data") or {}).get("card_id")
         if not isinstance(card_id, str) or not card_id:
@@ -67,41 +68,41 @@ class GrowingCards:
         known.streaming_since = self._clock.monotonic()
         return card_id, made
 
-    async def show(self, card_id: str, part: FeishuPart) -> None:
-        """Make the card look like `part`; one change of a card at a time."""
+    async def show(self, card_id: str, address: Address, part: FeishuPart) -> None:
+        """Make the card look like `part`; one change of a card at a time. address: where its message stands."""
         card = self._card(card_id)
         async with card.lock:
             try:
-                await self._show(card, part)
+                await self._show(card, address, part)
             except Refused as error:
                 if error.code != TABLES:
                     raise
-                await self._show(card, replace(part, text=tables_as_code(part.text)))
+                await self._show(card, address, replace(part, text=tables_as_code(part.text)))
 
-    async def _show(self, card: Growing, part: FeishuPart) -> None:
+    async def _show(self, card: Growing, address: Address, part: FeishuPart) -> None:
         if not part.growing:
-            await self._write(card, part, streams=False)
+            await self._write(card, address, part, streams=False)
             await self._settings(card, part, streams=False)
             card.text = card.status = None
         elif card.text is None or card.status is None:
-            await self._write(card, part, streams=True)
+            await self._write(card, address, part, streams=True)
         else:
             if self._clock.monotonic() - card.streaming_since > RENEW_SECONDS:
                 await self._settings(card, part, streams=True)
-            await self._grow(card, part)
+            await self._grow(card, address, part)
 
-    async def _grow(self, card: Growing, part: FeishuPart) -> None:
+    async def _grow(self, card: Growing, address: Address, part: FeishuPart) -> None:
         try:
             await self._contents(card, part)
         except Refused as error:
             if error.code in STREAMING_CLOSED:
-                await self._reopen(card, part)
+                await self._reopen(card, address, part)
             elif error.code == ELEMENT_MISSING:
-                await self._write(card, part, streams=True)
+                await self._write(card, address, part, streams=True)
             else:
                 raise
 
-    async def _reopen(self, card: Growing, part: FeishuPart) -> None:
+    async def _reopen(self, card: Growing, address: Address, part: FeishuPart) -> None:
         await self._settings(card, part, streams=True)
         card.text, card.status = card.text or "", card.status or ""
         try:
@@ -109,7 +110,7 @@ class GrowingCards:
         except Refused as error:
             if error.code not in (*STREAMING_CLOSED, ELEMENT_MISSING):
                 raise
-            await self._write(card, part, streams=True)
+            await self._write(card, address, part, streams=True)
 
     async def _contents(self, card: Growing, part: FeishuPart) -> None:
         """Stream what changed. A call that failed leaves the element unknown: it is sent again next time."""
@@ -125,9 +126,9 @@ class GrowingCards:
     async def _content(self, card: Growing, element: str, text: str) -> None:
         await self._operate(card, "PUT", f"elements/{element}/content", {"content": text or cards.NOTHING})
 
-    async def _write(self, card: Growing, part: FeishuPart, *, streams: bool) -> None:
+    async def _write(self, card: Growing, address: Address, part: FeishuPart, *, streams: bool) -> None:
         card.text = card.status = None
-        whole = {"type": "card_json", "data": cards.card(part, streams=streams, card_id=card.card_id)}
+        whole = {"type": "card_json", "data": cards.card(part, address, streams=streams, card_id=card.card_id)}
         await self._operate(card, "PUT", "", {"card": whole})
         if streams:
             card.text, card.status = part.text, part.status

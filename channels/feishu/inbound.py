@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from channels.feishu.cards import read_value
 from channels.feishu.content import Content, Names, read_content
 from channels.feishu.ids import MessageId
 from channels.feishu.lookup import Chat, Context
@@ -155,13 +156,10 @@ class Reader:
             return Content("")
 
     def _pressed(self, header: RawHeader, body: RawPressed, context: Context, now: datetime) -> ButtonPressed | None:
-        value = body.action.value
-        data = value.get("data") if isinstance(value, dict) else None
-        if not isinstance(data, str) or not body.operator.open_id:
+        pressed = read_value(body.action.value, body.context.open_chat_id)
+        if pressed is None or not body.operator.open_id:
             return None
-        card_id = value.get("card")
-        known = isinstance(card_id, str) and card_id.isalnum()
-        message_id = MessageId(body.context.open_message_id, card_id=card_id if known else "")
+        message_id = MessageId(body.context.open_message_id, card_id=pressed.card_id)
         chat = context.chat or Chat()
         return ButtonPressed(
             account=self.account,
@@ -178,7 +176,7 @@ class Reader:
             sender=Sender(
                 id=body.operator.open_id, display_name=one_line(context.names.get(body.operator.open_id, ""))
             ),
-            data=sanitize(data),
+            data=sanitize(pressed.data),
             callback_id=header.event_id,
         )
 

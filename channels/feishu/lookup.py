@@ -6,6 +6,7 @@ Asked of the platform before an event is read, in a bounded time: what does not 
 from __future__ import annotations
 
 import asyncio
+import math
 from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -14,6 +15,7 @@ from urllib.parse import quote
 from pydantic import ValidationError
 
 from channels.errors import ChannelError
+from channels.feishu.cards import read_value
 from channels.feishu.failures import MissingScope
 from channels.feishu.places import message_path
 from channels.feishu.schema import RawItem
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
 
     from channels.base import Clock
     from channels.feishu.api import FeishuApi
-    from channels.feishu.schema import RawMessage
+    from channels.feishu.schema import RawContext, RawMessage
 
 PATIENCE = 1.2
 """Seconds for all questions of one event: the platform wants its acknowledgement within three."""
@@ -95,10 +97,14 @@ class Lookup:
             names |= await self._names_of(authors)
         return Context(names=names, chat=chat, quoted=quoted, children=children or ())
 
-    async def for_press(self, chat_id: str, message_id: str, person: str) -> Context:
-        """The chat's kind, and the thread of the pressed message."""
+    async def for_press(self, where: RawContext, person: str, value: object) -> Context:
+        """The chat's kind, and the thread of the pressed message: as its value says, asked for where it does not."""
+        pressed = read_value(value, where.open_chat_id)
+        if pressed is not None and pressed.direct is not None:
+            names = await self._names_of([person])
+            return Context(names=names, chat=Chat(direct=pressed.direct), topic=pressed.topic)
         names, chat, topic = await asyncio.gather(
-            self._names_of([person]), self._chat(chat_id), self._topic(message_id)
+            self._names_of([person]), self._chat(where.open_chat_id), self._topic(where.open_message_id)
         )
         return Context(names=names, chat=chat, topic=topic or None)
 
@@ -107,8 +113,8 @@ class Lookup:
 
     def learn_chat(self, chat_id: str, *, direct: bool) -> None:
         """An event said of what kind the chat is."""
-        if direct and chat_id not in self._chats:
-            self._remember(self._chats, chat_id, Chat(direct=True), _KEPT_SECONDS)
+        if direct:  # and it stays one
+            self._remember(self._chats, chat_id, Chat(direct=True), math.inf)
 
     def learn_topic(self, message_id: str, topic: str | None) -> None:
         """A message of ours was put there."""
@@ -180,7 +186,11 @@ class Lookup:
             value: T | None = known.value
             return value
         found = await self._in_time(ask, what)
-        self._remember(memory, key, found, _RETRY_SECONDS if found is None else _KEPT_SECONDS)
+        if found is None and known is not None:  # better known of old than not at all
+            found = known.value
+            self._remember(memory, key, found, _RETRY_SECONDS)
+        else:
+            self._remember(memory, key, found, _RETRY_SECONDS if found is None else _KEPT_SECONDS)
         return found
 
     async def _in_time(self, ask: Callable[[], Awaitable[T]], what: str) -> T | None:

@@ -134,8 +134,8 @@ class Receiver:
             case RawReceived(message=message, sender=sender):
                 self._lookup.learn_chat(message.chat_id, direct=message.chat_type == "p2p")
                 return await self._lookup.for_message(message, sender.sender_id.open_id)
-            case RawPressed(context=where, operator=operator):
-                return await self._lookup.for_press(where.open_chat_id, where.open_message_id, operator.open_id)
+            case RawPressed(context=where, operator=operator, action=action):
+                return await self._lookup.for_press(where, operator.open_id, action.value)
             case RawMembership(operator_id=operator):
                 return await self._lookup.for_membership(operator.open_id)
 

@@ -123,12 +123,12 @@ class Messenger:
             self._forms.refused(address.chat, form, refusal)
         raise refusal or Rejected("no form that the chat takes has buttons" if part.keyboard else "no form is left")
 
-    async def edit(self, message_id: str, part: FeishuPart) -> None:
+    async def edit(self, address: Address, message_id: str, part: FeishuPart) -> None:
         target = MessageId.parse(message_id)
         if part.file is not None or target.form == ids.FILE:
             await self._edit_file(target, part)
         elif target.form == "card":
-            await self._edit_card(target, part)
+            await self._edit_card(target, address, part)
         elif part.keyboard:
             raise Rejected("a post and a text have no buttons")
         elif not part.growing:  # at most twenty edits of a post or text: they are kept for what counts
@@ -156,11 +156,11 @@ class Messenger:
 
     async def _send_card(self, address: Address, part: FeishuPart, idem_key: str, reply_to: str | None) -> str:
         try:
-            return (await self._put(address, "interactive", cards.card(part), idem_key, reply_to))[0]
+            return (await self._put(address, "interactive", cards.card(part, address), idem_key, reply_to))[0]
         except Refused as error:
             if error.code != TABLES:
                 raise
-        simpler = cards.card(_without_tables(part))
+        simpler = cards.card(_without_tables(part), address)
         return (await self._put(address, "interactive", simpler, idem_key, reply_to))[0]
 
     async def _send_growing(self, address: Address, part: FeishuPart, idem_key: str, reply_to: str | None) -> MessageId:
@@ -169,7 +169,7 @@ class Messenger:
         If an earlier process sent this key, the platform gives back that message, which shows another entity, not
         known here. It is recognised by its age, recalled, and the answer goes on in a new message.
         """
-        card_id, made = await self._entity(part, idem_key)
+        card_id, made = await self._entity(address, part, idem_key)
         for attempt in range(_REPEATS):
             uuid = idem_key if attempt == 0 else f"{idem_key}-{attempt}"
             native, sent_at = await self._put(address, "interactive", cards.entity(card_id), uuid, reply_to)
@@ -181,16 +181,16 @@ class Messenger:
                 continue
         raise OutcomeUnknown("the platform takes each send for a repeated one")
 
-    async def _entity(self, part: FeishuPart, idem_key: str) -> tuple[str, float]:
+    async def _entity(self, address: Address, part: FeishuPart, idem_key: str) -> tuple[str, float]:
         """An entity that shows `part`, and when it was made."""
         if idem_key not in self._begun:
-            card_id, made = await self._growing.create(part)
+            card_id, made = await self._growing.create(address, part)
             self._begun[idem_key] = card_id, made, part
             if len(self._begun) > _REMEMBERED:
                 self._begun.popitem(last=False)
         card_id, made, shown = self._begun[idem_key]
         if shown != part:
-            await self._growing.show(card_id, part)
+            await self._growing.show(card_id, address, part)
             self._begun[idem_key] = card_id, made, part
         return card_id, made
 
@@ -239,13 +239,13 @@ class Messenger:
             self._anchors.see(address.chat, address.topic, native)
         return native, int(created) / 1000 if created.isdecimal() else None
 
-    async def _edit_card(self, target: MessageId, part: FeishuPart) -> None:
+    async def _edit_card(self, target: MessageId, address: Address, part: FeishuPart) -> None:
         """A card that cannot become what it must is taken back, so that a message in a lesser form can replace it."""
         try:
             if target.card_id:
-                await self._growing.show(target.card_id, part)
+                await self._growing.show(target.card_id, address, part)
             else:
-                await self._patch(target, part)
+                await self._patch(target, address, part)
         except MissingScope as error:
             if not target.card_id:
                 raise
@@ -258,14 +258,14 @@ class Messenger:
         await self.delete(target.native)
         raise MessageGone("the card cannot be changed any more")
 
-    async def _patch(self, target: MessageId, part: FeishuPart) -> None:
+    async def _patch(self, target: MessageId, address: Address, part: FeishuPart) -> None:
         path = message_path(target.native)
         try:
-            await self._api.call("PATCH", path, json={"content": cards.card(part)})
+            await self._api.call("PATCH", path, json={"content": cards.card(part, address)})
         except Refused as error:
             if error.code != TABLES:
                 raise
-            await self._api.call("PATCH", path, json={"content": cards.card(_without_tables(part))})
+            await self._api.call("PATCH", path, json={"content": cards.card(_without_tables(part), address)})
 
     async def _edit_file(self, target: MessageId, part: FeishuPart) -> None:
         """A file's message never changes; one that has to become another kind is replaced."""

@@ -133,7 +133,7 @@ class TestGrowing:
         await bench.channel.edit(bench.dm, message_id, bench.part("May I?", final=False, buttons=BUTTONS))
         (asked,) = await bench.feishu.bot_messages(ALICE)
         assert (asked.labels, asked.streaming) == (["Yes", "No"], False)
-        assert asked.buttons[0]["value"] == {"data": "p:0", "card": asked.card_id}
+        assert asked.buttons[0]["value"] == {"data": "p:0", "chat": bench.dm.chat, "kind": "dm", "card": asked.card_id}
         await bench.channel.edit(bench.dm, message_id, bench.part("Then", final=False, status="Working"))
         (going_on,) = await bench.feishu.bot_messages(ALICE)
         assert (going_on.text, going_on.labels, going_on.streaming) == ("Then\nWorking", [], True)

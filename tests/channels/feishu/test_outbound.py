@@ -14,9 +14,11 @@ from hypothesis import strategies as st
 from channels.feishu import cards
 from channels.feishu.ids import MessageId
 from channels.feishu.outbound import PAGE_UNITS, FeishuPart, escape, layout, measure, tables_as_code
-from channels.message import Button, OutboundFile, OutboundMessage
+from channels.message import Address, Button, OutboundFile, OutboundMessage
 
 CARD_BYTES = 30 * 1024
+DM = Address(account="feishu", chat="oc_1")
+TOPIC = Address(account="feishu", chat="oc_2", topic="omt_1", kind="group")
 BUTTONS = tuple((Button(label="字" * 64, data="d" * 64), Button(label="No", data="n")) for _ in range(4))
 PIECES = ["**", "*", "_", "~~", "`", "```\n", "# ", "> ", "- ", "1. ", "<at id=all></at>", "![x](https://a.b/c.png)"]
 PIECES += [
@@ -78,7 +80,7 @@ def test_the_measure_is_the_length_in_a_card() -> None:
 @settings(deadline=None, max_examples=60)
 def test_every_card_is_within_the_limits_in_every_form(text: str, times: int, final: bool) -> None:
     for part in layout(OutboundMessage(text=text * times, status="s" * 300, buttons=BUTTONS, final=final)):
-        for shown in (cards.card(part), cards.card(part, streams=True, card_id="7" * 19), cards.post(part)):
+        for shown in (cards.card(part, DM), cards.card(part, TOPIC, streams=True, card_id="7" * 19), cards.post(part)):
             assert len(json.dumps(shown, ensure_ascii=False).encode()) <= CARD_BYTES
             assert measure(part.text) <= PAGE_UNITS
         assert "<at" not in part.text or "`" in part.text
@@ -94,7 +96,7 @@ def test_text_messages_mention_nobody(text: str) -> None:
 def test_a_draft_grows_and_tells_what_happens() -> None:
     part = only("Hel", final=False, status="Reading\na file")
     assert (part.text, part.status, part.growing) == ("Hel", "Reading a file", True)
-    card = json.loads(cards.card(part, streams=True))
+    card = json.loads(cards.card(part, DM, streams=True))
     assert [(e["element_id"], e["content"]) for e in card["body"]["elements"]] == [
         ("text", "Hel"),
         ("status", "Reading a file"),
@@ -113,9 +115,13 @@ def test_only_the_last_page_grows() -> None:
 def test_a_question_is_no_stream() -> None:
     part = only("May I?", final=False, buttons=((Button(label="Yes", data="p:0"),),))
     assert not part.growing
-    row = json.loads(cards.card(part, card_id="735"))["body"]["elements"][1]
+    row = json.loads(cards.card(part, TOPIC, card_id="735"))["body"]["elements"][1]
     button = row["columns"][0]["elements"][0]
-    assert button["behaviors"] == [{"type": "callback", "value": {"data": "p:0", "card": "735"}}]
+    value = {"data": "p:0", "chat": "oc_2", "kind": "group", "topic": "omt_1", "card": "735"}
+    assert button["behaviors"] == [{"type": "callback", "value": value}]
+    told = cards.Pressed(data="p:0", card_id="735", direct=False, topic="omt_1")
+    assert cards.read_value(value, "oc_2") == told
+    assert cards.read_value(value, "oc_3") == cards.Pressed(data="p:0", card_id="735")  # forwarded there
     assert json.loads(cards.post(part))["zh_cn"]["content"][0][0]["text"] == "May I?"
 
 

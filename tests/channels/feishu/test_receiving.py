@@ -208,6 +208,58 @@ class TestPresses:
                 assert isinstance(event, ButtonPressed)
                 assert (event.platform_message_id, event.address) == (sent, address)
 
+    async def test_a_press_needs_no_right_to_look_its_place_up(
+        self, bench: Bench, make_bench: Callable[..., Bench]
+    ) -> None:
+        """Neither long after the last message nor after a restart: the button says where it stands."""
+        for method in ("im.chat.get", "im.message.get"):
+            await bench.feishu.fail(method, faults.missing_scope("im:chat:readonly"), times=99)
+        topic = await bench.feishu.group_says("@antler a topic", chat=TOPICS, silent=True)
+        places = [bench.dm, _in_topic(topic.thread_id)]
+        async with bench.running():
+            await bench.feishu.user_says("hello")
+            await message(bench)
+            sent = [
+                await bench.channel.send(place, bench.part("May I?", buttons=BUTTONS), f"k{number}", answered)
+                for number, (place, answered) in enumerate(zip(places, (None, topic.message_id), strict=True))
+            ]
+            bench.gateway.clock.ahead += 2 * 3600
+            for number, message_id in enumerate(sent):
+                await bench.feishu.press(message_id, "Yes")
+                event = await bench.gateway.event(1 + number)
+                assert isinstance(event, ButtonPressed)
+                assert event.address == places[number]
+        later = make_bench()
+        async with later.running():
+            for number, message_id in enumerate(sent):
+                await bench.feishu.press(message_id, "Yes")
+                event = await later.gateway.event(number)
+                assert isinstance(event, ButtonPressed)
+                assert event.address == places[number]
+
+    async def test_a_direct_chat_stays_known_as_one(self, bench: Bench) -> None:
+        """Also for buttons that do not say where they stand, and when the platform does not answer in time."""
+        await bench.feishu.fail("im.chat.get", faults.slow(5), times=99)
+        async with bench.running():
+            await bench.feishu.user_says("hello")
+            await message(bench)
+            for number in (1, 2):
+                bench.gateway.clock.ahead += 2 * 3600
+                await bench.feishu.inject("card.action.trigger", _bare_press(bench))
+                event = await bench.gateway.event(number)
+                assert isinstance(event, ButtonPressed)
+                assert event.address == bench.dm
+
+    async def test_what_was_known_of_a_chat_outlives_a_slow_answer(self, bench: Bench) -> None:
+        async with bench.running():
+            for number in (0, 1):
+                await bench.feishu.inject("card.action.trigger", _bare_press(bench))
+                event = await bench.gateway.event(number)
+                assert isinstance(event, ButtonPressed)
+                assert event.address == bench.dm
+                bench.gateway.clock.ahead += 2 * 3600
+                await bench.feishu.fail("im.chat.get", faults.slow(5), times=99)
+
     async def test_without_an_answer_in_time_the_press_is_acknowledged_plainly(self, bench: Bench) -> None:
         async with bench.running():
             sent = await bench.channel.send(bench.dm, bench.part("May I?", buttons=BUTTONS), "k1")
@@ -266,3 +318,12 @@ class TestAcknowledging:
 
 def _in_topic(topic: str) -> Address:
     return Address(account="feishu", chat=TOPICS.id, topic=topic, kind="group")
+
+
+def _bare_press(bench: Bench) -> dict[str, Any]:
+    """A press of Alice's on a button that does not say where it stands."""
+    return {
+        "operator": {"open_id": bench.feishu.open_id(ALICE)},
+        "action": {"tag": "button", "value": {"data": "p:0"}},
+        "context": {"open_message_id": "om_old", "open_chat_id": bench.dm.chat},
+    }
