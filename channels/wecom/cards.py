@@ -1,4 +1,7 @@
-"""Template cards for buttons: how many fit, what they show, what they become once pressed. Pure."""
+"""Template cards for buttons: how many fit, what they show, what they become once pressed. Pure.
+
+Source: "Template card types", button_interaction: main_title is required, sub_title_text is not.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,7 @@ if TYPE_CHECKING:
 BUTTONS_PER_CARD = 6
 TEXT_CHARACTERS = 112
 """What a card shows as its text; a longer one goes above it as a message of its own."""
+_TITLE_CHARACTERS = 26
 ONLY_BUTTONS = "👇"
 _PRESSED = "✓"
 _REFUSED = "…"
@@ -27,13 +31,16 @@ class Card:
 
     def to_json(self, task_id: str) -> dict[str, Any]:
         """The platform's form. task_id: unique for the robot; comes back when a button is pressed."""
-        buttons = [{"text": label, "style": 1, "key": key} for label, key in self.buttons]
-        return {
+        title, _, below = self.text.partition("\n")
+        if not 0 < len(title) <= _TITLE_CHARACTERS:
+            title, below = ONLY_BUTTONS, self.text
+        card: dict[str, Any] = {
             "card_type": "button_interaction",
-            "sub_title_text": self.text,
-            "button_list": buttons,
+            "main_title": {"title": title},
+            "button_list": [{"text": label, "style": 1, "key": key} for label, key in self.buttons],
             "task_id": task_id,
         }
+        return card | {"sub_title_text": below} if below else card
 
     def pressed(self, key: str, note: str) -> Card:
         """What stands there afterwards: the one button that was pressed, and the note (why nothing came of it)."""

@@ -137,12 +137,25 @@ def test_a_card_in_the_platforms_form() -> None:
     assert part.card is not None
     assert part.card.to_json("t1") == {
         "card_type": "button_interaction",
-        "sub_title_text": "Go?",
+        "main_title": {"title": "Go?"},
         "button_list": [{"text": "Yes", "style": 1, "key": "p:0"}, {"text": "No", "style": 1, "key": "p:1"}],
         "task_id": "t1",
     }
     assert part.card.pressed("p:1", "noted") == Card(text="Go?\nnoted", buttons=(("✓ No", "p:1"),))
     assert part.card.pressed("p:9", "").buttons == (("✓ …", "p:9"),)
+
+
+@pytest.mark.parametrize(
+    ("text", "title", "below"),
+    [
+        ("Go?\nwaiting", "Go?", "waiting"),
+        ("Delete all 3 files in the folder?", ONLY_BUTTONS, "Delete all 3 files in the folder?"),
+        ("", ONLY_BUTTONS, None),
+    ],
+)
+def test_every_card_has_the_title_that_the_platform_requires(text: str, title: str, below: str | None) -> None:
+    card = Card(text=text, buttons=(("Yes", "p:0"),)).to_json("t1")
+    assert (card["main_title"], card.get("sub_title_text")) == ({"title": title}, below)
 
 
 def test_files_come_last_and_keep_their_names() -> None:

@@ -8,6 +8,7 @@ from tests.simulators.wecom.state import Json
 TASK_ID = re.compile(r"[0-9A-Za-z_\-@]{1,128}")
 TYPES = ("text_notice", "news_notice", "button_interaction", "vote_interaction", "multiple_interaction")
 WITH_TASK = ("button_interaction", "vote_interaction", "multiple_interaction")
+WITH_TITLE = (*WITH_TASK, "news_notice")
 BUTTONS = 6
 KEY_BYTES = 1024
 
@@ -20,6 +21,8 @@ def check(card: Json) -> None:
     task_id = card.get("task_id")
     if (kind in WITH_TASK or task_id is not None) and not TASK_ID.fullmatch(str(task_id or "")):
         raise WecomError(BAD_PARAM, f"task_id {task_id!r}")
+    if kind in WITH_TITLE and not _titles(card).strip():
+        raise WecomError(BAD_PARAM, f"{kind} without main_title")
     if not shown(card).strip():
         raise WecomError(BAD_PARAM, "neither a title nor a text")
     if kind in ("text_notice", "news_notice") and (card.get("card_action") or {}).get("type") not in (1, 2):
@@ -40,6 +43,12 @@ def _check_buttons(buttons: object) -> None:
             raise WecomError(BAD_PARAM, f"style {style}")
     if len(set(keys)) < len(keys):
         raise WecomError(BAD_PARAM, "two buttons with one key")
+
+
+def _titles(card: Json) -> str:
+    title = card.get("main_title")
+    texts = (title.get("title"), title.get("desc")) if isinstance(title, dict) else ()
+    return "\n".join(text for text in texts if isinstance(text, str))
 
 
 def shown(card: Json) -> str:

@@ -12,7 +12,7 @@ from tests.simulators.wecom.seen import ALICE, BOB, TEAM
 
 CARD = {
     "card_type": "button_interaction",
-    "sub_title_text": "Go?",
+    "main_title": {"title": "Go?"},
     "button_list": [{"text": "Yes", "style": 1, "key": "y"}, {"text": "No", "style": 2, "key": "n"}],
     "task_id": "t1",
 }
@@ -145,7 +145,8 @@ async def test_a_card_is_pressed_and_replaced(robot: Robot, wecom: WecomSimulato
         {"card_type": "other"},
         {"task_id": "t 1"},
         {"task_id": ""},
-        {"sub_title_text": ""},
+        {"main_title": {"title": ""}},
+        {"main_title": {}, "sub_title_text": "Go?"},
         {"button_list": []},
         {"button_list": [{"text": "x", "key": str(n)} for n in range(7)]},
         {"button_list": [{"text": "x", "key": "same"}, {"text": "y", "key": "same"}]},
