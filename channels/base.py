@@ -125,7 +125,8 @@ class LiveReply(Protocol):
     """An open append-only stream: the live form of the first part of `layout(message)`; later parts are sent after it.
 
     The text given to `show` only ever extends what was shown before, and on such a platform the first part only ever
-    grows with the text. After `finish` the message shows what a `send` of that part would show.
+    grows with the text. After `finish` the message shows what a `send` of that part would show; where it cannot be
+    edited afterwards, one that is finished before its reply is final keeps its status, which says that more follows.
     """
 
     @property

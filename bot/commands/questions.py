@@ -48,7 +48,7 @@ class QuestionCommands:
             return press.texts.pressed["over"]
         option = json.loads(prompt.options)[press.option]
         await conversation.hear(self._said(prompt, press, option))
-        return ""  # what it says is answered; that shows
+        return press.texts.working
 
     def _said(self, prompt: PromptRow, press: Press, option: str) -> Spoken:
         """The event of the press is the message; that it answered is recorded when its run is opened."""

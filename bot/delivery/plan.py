@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from bot.delivery.parts import button_data
@@ -102,7 +102,7 @@ def next_step(reply: Reply, caps: Capabilities, view: View, now: float, previews
     previews: this chat takes ephemeral drafts.
     """
     if reply.live is not None:
-        return _stream_step(reply.live, view, now)
+        return _stream_step(reply, reply.live, caps, view, now)
     if view.message.final:
         return _next_part(reply, caps, view) or _surplus(reply, caps, view)
     if not reply.drafts and not view.message.buttons:
@@ -113,7 +113,7 @@ def next_step(reply: Reply, caps: Capabilities, view: View, now: float, previews
     # A draft that is lost for good is not sent again: the final will be.
     if any(state.unsure for state in reply.states):
         return None
-    if caps.edits or view.message.buttons or may_stream(reply, caps, view.message):
+    if caps.edits or view.message.buttons or may_stream(reply, caps, view.message) or reply.adds(caps):
         return _next_part(reply, caps, view)
     return None
 
@@ -123,11 +123,13 @@ def may_stream(reply: Reply, caps: Capabilities, message: OutboundMessage) -> bo
     return caps.append_only_stream and not reply.live_over and not message.final and not message.buttons
 
 
-def _stream_step(live: Live, view: View, now: float) -> Step | None:
+def _stream_step(reply: Reply, live: Live, caps: Capabilities, view: View, now: float) -> Step | None:
     if view.message.final or view.message.buttons:
         return FinishStream(live, view.message, view.parts[0] if view.parts else None)
     if now >= live.ends:
-        return FinishStream(live, view.message, None)
+        # Where it cannot be changed afterwards, what happens just now must not stay there as if it went on.
+        ended = view.message if caps.edits else replace(view.message, status=reply.goes_on)
+        return FinishStream(live, ended, None)
     return None if live.shown == view.message else ShowStream(live, view.message)
 
 
@@ -141,7 +143,7 @@ def _next_part(reply: Reply, caps: Capabilities, view: View) -> Step | None:
         if _may_be_there(state, caps, view.message.final):
             return Find(state, part)
         live = number == 0 and may_stream(reply, caps, view.message)
-        if not live and not (caps.edits or view.message.final or view.message.buttons):
+        if not live and not (caps.edits or view.message.final or view.message.buttons or reply.adds(caps)):
             return None
         return Send(state, part, reply.rev, view.message.final, live)
     return None

@@ -30,6 +30,10 @@ def redact_message(message: OutboundMessage, redact: Redactor) -> OutboundMessag
     )
 
 
+SMALLEST_ADDITION, LARGEST_ADDITION = 200, 4000
+"""Characters of a message that an answer grows by where it can only grow by messages."""
+
+
 class GrowingText:
     """The text of an append-only stream: what was shown stays a prefix of what is shown next, whatever comes.
 
@@ -52,9 +56,25 @@ class GrowingText:
             whole = self._above + text
         self._whole = whole
         self._shown = whole[: max(len(self._shown), len(whole) - hold)]
+        return self._below()
+
+    def add(self, text: str, hold: int) -> str:
+        """What the next message shows where each can only be sent: paragraphs that are complete, "" while too few are.
+
+        What it shows counts as shown once it is marked, as with `grow`.
+        """
+        self._shown = self._shown[: self._seen]
+        before = self._shown
+        self.grow(text, hold)
+        end = self._seen + paragraphs_end(self._shown[self._seen :], inside=bool(_reopened_fence(before)))
+        self._shown = self._shown[: end if end - self._cut >= SMALLEST_ADDITION else self._seen]
+        return self._below()
+
+    def _below(self) -> str:
         if not self._cut:
             return self._shown
-        return _reopened_fence(self._shown[: self._cut]) + self._shown[self._cut :].lstrip("\n")
+        below = self._shown[self._cut :].lstrip("\n")
+        return _reopened_fence(self._shown[: self._cut]) + below if below else ""
 
     def mark(self) -> None:
         """What `grow` returned last is on the platform."""
@@ -68,6 +88,23 @@ class GrowingText:
         """The stream is lost: nothing of what it showed counts."""
         self._above = self._whole = self._shown = ""
         self._seen = self._cut = 0
+
+
+def paragraphs_end(text: str, *, inside: bool) -> int:
+    """Where the last complete paragraph within LARGEST_ADDITION ends, 0 where none does. A code block is no two.
+
+    inside: the text begins in a code block.
+    """
+    at = end = 0
+    for line in text.splitlines(keepends=True):
+        if at > LARGEST_ADDITION:
+            break
+        if line.lstrip().startswith("```"):
+            inside = not inside
+        if not (line.strip() or inside):
+            end = at
+        at += len(line)
+    return end
 
 
 def _reopened_fence(before: str) -> str:

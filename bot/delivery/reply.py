@@ -27,6 +27,8 @@ FIRST_WORDS = 0.3
 """Seconds that the first words of an answer wait for more of them, so that a quick answer is shown whole."""
 EDITS_REFUSED = 2
 """Refused edits after which a reply has no more drafts: each would be a message of its own."""
+ADDITION_INTERVAL = 6.0
+"""Seconds between two messages that an answer grows by where nothing can be changed: faster ones would be noise."""
 TYPING_DELAY = 0.5
 """Seconds before the first typing action: a first text that comes at once needs none."""
 TYPING_INTERVAL = 4.0
@@ -98,6 +100,8 @@ class Reply:
         """Words of the answer are known to be shown, not only that it is being worked on."""
         self.live: Live | None = None
         self.live_over = False
+        self.goes_on = ""
+        """What a message says that has to end before the answer does, which then goes on below it."""
         self.growing = GrowingText()
         self.view: tuple[OutboundMessage, View] | None = None
         """What `wanted` looks like, kept until either changes."""
@@ -270,6 +274,11 @@ class Reply:
         if self.wanted is not None and self.wanted.final:
             return (Priority.FINAL, self.final_since, self.retry_at)
         if self.dirty and self.wanted is not None and self._may_draft(self.wanted, caps):
+            if self.adds(caps) and not self.wanted.buttons:
+                if self.suspended:
+                    return None
+                due = max(self.retry_at, max(self.shown_at, self.opened_at) + max(interval, ADDITION_INTERVAL))
+                return (Priority.DRAFT, due, due)
             return self._draft_wish(self.wanted, interval, self.usual_interval(caps))
         if self.suspended:
             return None
@@ -282,6 +291,10 @@ class Reply:
             due = max(self.retry_at, self.typing_at + TYPING_INTERVAL)
             return (Priority.TYPING, due, due)
         return None
+
+    def adds(self, caps: Capabilities) -> bool:
+        """It grows by further messages: no stream begins (any more), and nothing can be changed."""
+        return caps.append_only_stream and not caps.edits and self.live is None and self.live_over
 
     def _may_draft(self, wanted: OutboundMessage, caps: Capabilities) -> bool:
         if wanted.buttons:

@@ -116,11 +116,18 @@ class Sender:
             message = redact_message(reply.wanted, self._redact)
             own = message.text
             if self._caps.append_only_stream and not (self._caps.edits and reply.live_over):
-                hold = 0 if message.final or message.buttons else self._redact.sign
-                message = replace(message, text=reply.growing.grow(message.text, hold))
+                message = self._grown(reply, message)
             parts = self._channel.layout(as_shown(message, self._caps, reply.no_buttons))
             reply.view = (reply.wanted, View(message, parts, message.text == own))
         return reply.view[1]
+
+    def _grown(self, reply: Reply, message: OutboundMessage) -> OutboundMessage:
+        """The message with as much of its text as may be shown, without what earlier messages keep."""
+        if message.final or message.buttons:
+            return replace(message, text=reply.growing.grow(message.text, 0))
+        if reply.adds(self._caps):
+            return replace(message, text=reply.growing.add(message.text, self._redact.sign), status="")
+        return replace(message, text=reply.growing.grow(message.text, self._redact.sign))
 
     async def _up_to_date(self, reply: Reply) -> None:
         shown = reply.wanted
@@ -272,8 +279,8 @@ class Sender:
     async def _sent(self, reply: Reply, state: PartState, message_id: str, shown: Part | None, rev: int) -> None:
         """A part is in the chat. Nothing else of this chat goes before that is recorded."""
         state.message_id, state.shown = message_id, shown
-        if shown is not None:
-            reply.growing.mark()
+        if shown is not None and (reply.view is None or shown == reply.view[1].parts[-1]):
+            reply.growing.mark()  # the last of its messages: only now all of the text is there
         state.settle()
         state.repeated = False
         reply.previewed = None

@@ -185,6 +185,7 @@ class Texts:
     memory_summary: Mapping[str, str]  # keys: harness.memory.model.SUMMARIES
     whoami: str  # {person} {conversation} {chat}
     whoami_group: str  # {chat}
+    goes_on_below: str
     button_expired: str
     button_run_now: str
     button_drop: str

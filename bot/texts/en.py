@@ -573,6 +573,7 @@ EN = Texts(
     },
     whoami="You are `{person}`\nThis conversation is `{conversation}`",
     whoami_group="\nThis chat is `{chat}` (for `access.groups.allow`)",
+    goes_on_below="Continues below",
     button_expired="This button is no longer valid.",
     button_run_now="Run now",
     button_drop="Drop",

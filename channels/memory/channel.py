@@ -189,7 +189,8 @@ class MemoryChannel:
     async def grow(self, address: Address, bubble: Bubble, message: OutboundMessage, method: str) -> None:
         """For MemoryStream: the stream shows the first part of `message`, which must extend what it shows."""
         fault = await self._begin(method, address)
-        parts = self.layout(replace(message, status=""))
+        ends_early = method == "finish" and not (message.final or self.mode.edits)
+        parts = self.layout(message if ends_early else replace(message, status=""))
         part = own(parts[0], MemoryPart) if parts else MemoryPart(0, "")
         if not (bubble.resumed or part.text.startswith(bubble.text)):
             raise Rejected(f"the stream shows {bubble.text!r} and cannot become {part.text!r}")

@@ -5,6 +5,7 @@ Source: "Template card types", button_interaction: main_title is required, sub_t
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -18,13 +19,15 @@ TEXT_CHARACTERS = 112
 """What a card shows as its text; a longer one goes above it as a message of its own."""
 _TITLE_CHARACTERS = 26
 ONLY_BUTTONS = "👇"
+PRESSED_KEY = "pressed"
+"""Of the button that was pressed: it says which it was, and means nothing any more."""
 _PRESSED = "✓"
 _REFUSED = "…"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Card:
-    """text: plain, at most TEXT_CHARACTERS. buttons: (label, key), at most BUTTONS_PER_CARD."""
+    """text: plain, at most TEXT_CHARACTERS. buttons: (label, data), at most BUTTONS_PER_CARD."""
 
     text: str
     buttons: tuple[tuple[str, str], ...]
@@ -37,16 +40,48 @@ class Card:
         card: dict[str, Any] = {
             "card_type": "button_interaction",
             "main_title": {"title": title},
-            "button_list": [{"text": label, "style": 1, "key": key} for label, key in self.buttons],
+            "button_list": [
+                {"text": label, "style": 1, "key": _key(data, label, self.text)} for label, data in self.buttons
+            ],
             "task_id": task_id,
         }
         return card | {"sub_title_text": below} if below else card
 
-    def pressed(self, key: str, note: str) -> Card:
-        """What stands there afterwards: the one button that was pressed, and the note (why nothing came of it)."""
-        label = next((label for label, known in self.buttons if known == key), _REFUSED)
-        text = f"{self.text}\n{note}".strip() if note else self.text
-        return Card(text=text or ONLY_BUTTONS, buttons=((f"{_PRESSED} {label}", key),))
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pressed:
+    """What a pressed button's key says: its data and label, and the text of its card.
+
+    All of it travels in the key, so that a card can be changed that an earlier process has sent.
+    """
+
+    data: str
+    label: str = _REFUSED
+    text: str = ""
+
+    @classmethod
+    def read(cls, key: str) -> Pressed:
+        """A key as `Card.to_json` wrote it; one of another form is the data itself."""
+        try:
+            found = json.loads(key)
+        except ValueError:
+            found = None
+        match found:
+            case [str(data), str(label), str(text)]:
+                return cls(data=data, label=label, text=text)
+        return cls(data=key)
+
+    def card(self, note: str) -> Card:
+        """What stands there afterwards: the one button that was pressed, and the note (what came of it)."""
+        text = "\n".join(line for line in (self.text, note) if line not in ("", ONLY_BUTTONS))
+        return Card(text=text or ONLY_BUTTONS, buttons=((f"{_PRESSED} {self.label}", PRESSED_KEY),))
+
+
+def _key(data: str, label: str, text: str) -> str:
+    """At most 1024 bytes: 64 of data, 64 characters of label, and the card's text."""
+    if data == PRESSED_KEY:
+        return data
+    return json.dumps([data, label, text], ensure_ascii=False, separators=(",", ":"))
 
 
 def cards(text: str, rows: tuple[tuple[Button, ...], ...]) -> tuple[Card, ...]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import secrets
-from collections import OrderedDict
 from typing import TYPE_CHECKING
 
 from channels.adapter import Adapter, own
@@ -13,7 +12,7 @@ from channels.errors import ChannelError, Fatal, OutcomeUnknown, Rejected
 from channels.wecom import ids, outbound
 from channels.wecom.answers import Answers
 from channels.wecom.api import WecomApi
-from channels.wecom.cards import Card
+from channels.wecom.cards import Pressed
 from channels.wecom.connection import Timing
 from channels.wecom.failures import Conflict, StreamOver
 from channels.wecom.link import Link
@@ -32,7 +31,6 @@ if TYPE_CHECKING:
 
 STREAM_SECONDS = 330.0
 """Ten minutes by today's documents, six by those of before: this is below both."""
-_REMEMBERED_CARDS = 1000
 
 
 class WecomChannel(Adapter):
@@ -48,7 +46,6 @@ class WecomChannel(Adapter):
         most = int(config.max_download_mb * 1024 * 1024)
         self._downloads = Downloads(network, most, plain=config.url.startswith("ws:"))
         self._answers = Answers()
-        self._cards: OrderedDict[str, Card] = OrderedDict()
 
     @property
     def capabilities(self) -> Capabilities:
@@ -121,7 +118,7 @@ class WecomChannel(Adapter):
         message_id = idem_key if shown.card is None else await self._push_card(address, shown, idem_key)
         if shown.card is None:
             await self._api.push(address, shown, message_id)
-        self._seen(message_id, shown)
+        self._seen()
         return message_id
 
     async def _push_card(self, address: Address, part: outbound.WecomPart, task_id: str) -> str:
@@ -152,15 +149,11 @@ class WecomChannel(Adapter):
                 raise
             # Over because the frame whose ack is missing was the last of it.
         self._answers.found(stream_id)
-        self._seen(stream_id, None)
+        self._seen()
 
-    def _seen(self, message_id: str, part: outbound.WecomPart | None) -> None:
-        """The platform took something; cards are remembered, as they are to change when they are pressed."""
+    def _seen(self) -> None:
+        """The platform took something."""
         self._health.last_outbound = self._ports.clock.monotonic()
-        if part is not None and part.card is not None:
-            self._cards[message_id] = part.card
-            if len(self._cards) > _REMEMBERED_CARDS:
-                self._cards.popitem(last=False)
 
     async def edit(self, address: Address, message_id: str, part: Part) -> None:
         raise Rejected("WeCom cannot change a message")
@@ -206,10 +199,9 @@ class WecomChannel(Adapter):
 
     async def acknowledge(self, press: ButtonPressed, text: str = "") -> None:
         """Show the presser which button it was, with a short text, in place of the buttons."""
-        card = self._cards.get(press.platform_message_id, Card(text="", buttons=()))
-        changed = card.pressed(press.data, text).to_json(press.platform_message_id)
-        user = ids.native_user(press.sender.id)
-        await self._politely("button", self._api.update_card(press.callback_id, changed, user))
+        req_id, key = ids.of_press(press.callback_id)
+        changed = Pressed.read(key).card(text).to_json(press.platform_message_id)
+        await self._politely("button", self._api.update_card(req_id, changed, ids.native_user(press.sender.id)))
 
     async def _politely(self, what: str, call: Awaitable[None]) -> None:
         """A call whose failure nobody needs to hear of."""
@@ -229,7 +221,7 @@ class WecomChannel(Adapter):
         self._answers.sent(req_id, idem_key)
         try:
             await self._api.stream(req_id, idem_key, "", finish=False)
-            self._seen(idem_key, None)
+            self._seen()
         except OutcomeUnknown as error:
             # No harm: the next snapshot begins the stream as well as this one.
             self._ports.log.info("%s: %s", self._account, error)
@@ -250,6 +242,4 @@ class WecomChannel(Adapter):
     def _stream(
         self, address: Address, req_id: str, stream_id: str, ended_before: Callable[[], bool] | None = None
     ) -> WecomStream:
-        return WecomStream(
-            self._api, address, req_id, stream_id, lambda part: self._seen(stream_id, part), ended_before
-        )
+        return WecomStream(self._api, address, req_id, stream_id, self._seen, ended_before)

@@ -14,6 +14,17 @@ def message_id(msgid: str, req_id: str) -> str:
     return f"{msgid}{_BETWEEN}{req_id}"
 
 
+def press_id(req_id: str, key: str) -> str:
+    """The callback_id of a press: its req_id, and the key of the button, which says what its card shows."""
+    return f"{req_id}{_BETWEEN}{key}"
+
+
+def of_press(callback_id: str) -> tuple[str, str]:
+    """(req_id, key) of a press."""
+    req_id, _, key = callback_id.partition(_BETWEEN)
+    return req_id, key
+
+
 def req_id_of(message: str | None) -> str | None:
     """The req_id in a message's id, None for an id that has none."""
     return None if message is None else message.partition(_BETWEEN)[2] or None

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from channels.message import Address, ButtonPressed, Message, Quote, Sender, Unparsed
 from channels.unreadable import unparsed
 from channels.wecom import frames, ids
+from channels.wecom.cards import PRESSED_KEY, Pressed
 from channels.wecom.media import attachment
 from channels.wecom.schema import RawContent, RawEventCallback, RawMessage
 
@@ -68,7 +69,7 @@ class Reader:
     def _press(self, callback: Callback, now: datetime) -> ButtonPressed | None:
         raw = RawEventCallback.model_validate(callback.body)
         card = raw.event.template_card_event
-        if card is None or not card.event_key:
+        if card is None or card.event_key in ("", PRESSED_KEY):
             return None
         return ButtonPressed(
             account=self._account,
@@ -78,8 +79,8 @@ class Reader:
             address=self._address(raw),
             platform_message_id=card.task_id,
             sender=_sender(raw),
-            data=card.event_key,
-            callback_id=callback.req_id,
+            data=Pressed.read(card.event_key).data,
+            callback_id=ids.press_id(callback.req_id, card.event_key),
         )
 
     def _address(self, raw: RawEnvelope) -> Address:

@@ -34,7 +34,7 @@ class WecomStream:
         address: Address,
         req_id: str,
         stream_id: str,
-        seen: Callable[[WecomPart | None], None],
+        seen: Callable[[], None],
         ended_before: Callable[[], bool] | None = None,
     ) -> None:
         self._api = api
@@ -55,7 +55,7 @@ class WecomStream:
     async def show(self, message: OutboundMessage) -> None:
         await self._api.stream(self._req_id, self._stream_id, stream_text(message), finish=False)
         self._ended_before = None
-        self._seen(None)
+        self._seen()
 
     async def finish(self, message: OutboundMessage) -> None:
         """End it. What it cannot hold of the first part (a card, a file) is sent below it, under the same id."""
@@ -84,7 +84,7 @@ class WecomStream:
                 raise
             # Over because the frame whose ack is missing has ended it, or the process that was killed.
         self._ended = True
-        self._seen(None)
+        self._seen()
 
     async def _send_below(self, part: WecomPart) -> None:
         if part.card is not None:
@@ -100,11 +100,13 @@ class WecomStream:
             if not self._below_unsure:
                 raise ButtonsRefused(str(error)) from error
             # The card whose ack is missing is there: its id is taken.
-        self._seen(part)
+        self._seen()
 
 
 def _last_words(message: OutboundMessage, first: WecomPart | None) -> str:
-    """The text to leave behind: without the status where there is any text, and never empty."""
+    """The text to leave behind, never empty: without the status where there is any text, unless more follows below."""
+    if not (message.final or message.buttons):
+        return stream_text(message) or _NO_WORDS
     text = stream_text(replace(message, status="", buttons=())) or stream_text(replace(message, buttons=()))
     if text:
         return text

@@ -77,6 +77,34 @@ async def test_a_stream_is_ended_before_the_platform_does_and_goes_on_below(tmp_
         assert not any(bubble.streaming for bubble in w.channel.chats["1"])
 
 
+PARAGRAPH = "The quick brown fox jumps over the lazy dog while the sender waits for the answer. " * 3 + "\n\n"
+ONE_STREAM = MemoryMode(edits=False, append_only=True, idempotent=False, findable=False, stream_ttl=60)
+
+
+async def test_an_answer_that_outlives_its_only_stream_says_so_and_goes_on_by_messages(tmp_path: Path) -> None:
+    """No bubble ends as if that was all, nothing is silent until the end, and nothing is said twice or lost."""
+    answer = (PARAGRAPH * 12).strip()
+    async with world(tmp_path, ONE_STREAM) as w:
+        reply = await w.delivery.open("r1", dm(), "q1")
+        reply.goes_on = "Continues below"
+        ended = w.clock.monotonic() + 54
+        for end in range(0, len(answer), 12):
+            if end == 12:  # there is one stream under each question
+                w.channel.fail("open_stream", *[Rejected("answered before")] * 9)
+            reply.show(OutboundMessage(text=answer[:end], status="reading"))
+            await w.clock.advance(0.5)
+        bubbles = w.channel.chats["1"]
+        assert bubbles[0].text.endswith("Continues below")
+        grown = [bubble.sent_at for bubble in bubbles[1:]]
+        assert len(grown) >= 3
+        assert all(6 <= later - sooner < 25 for sooner, later in pairwise([ended, *grown]))
+        await w.say(answer)
+        await w.drained()
+        shown = "".join(w.texts).replace("Continues below", "")
+        assert shown.replace("\n", "") == answer.replace("\n", "")
+        assert not any("reading" in text for text in w.texts)
+
+
 async def test_a_silent_stream_is_ended_in_time_too(tmp_path: Path) -> None:
     mode = MemoryMode(edits=True, append_only=True, idempotent=False, findable=False, stream_ttl=60)
     async with world(tmp_path, mode) as w:

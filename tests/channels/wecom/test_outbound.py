@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from channels.message import Button, OutboundFile, OutboundMessage
-from channels.wecom.cards import BUTTONS_PER_CARD, ONLY_BUTTONS, TEXT_CHARACTERS, Card
+from channels.wecom.cards import BUTTONS_PER_CARD, ONLY_BUTTONS, PRESSED_KEY, TEXT_CHARACTERS, Card, Pressed
 from channels.wecom.outbound import FILE_AFTER_PARTS, MESSAGE_BYTES, WecomPart, layout, stream_text
 
 BUTTONS = ((Button(label="Yes", data="p:0"), Button(label="No", data="p:1")),)
@@ -138,11 +138,29 @@ def test_a_card_in_the_platforms_form() -> None:
     assert part.card.to_json("t1") == {
         "card_type": "button_interaction",
         "main_title": {"title": "Go?"},
-        "button_list": [{"text": "Yes", "style": 1, "key": "p:0"}, {"text": "No", "style": 1, "key": "p:1"}],
+        "button_list": [
+            {"text": "Yes", "style": 1, "key": '["p:0","Yes","Go?"]'},
+            {"text": "No", "style": 1, "key": '["p:1","No","Go?"]'},
+        ],
         "task_id": "t1",
     }
-    assert part.card.pressed("p:1", "noted") == Card(text="Go?\nnoted", buttons=(("✓ No", "p:1"),))
-    assert part.card.pressed("p:9", "").buttons == (("✓ …", "p:9"),)
+
+
+def test_a_pressed_button_says_what_its_card_becomes() -> None:
+    pressed = Pressed.read('["p:1","No","Go?"]')
+    assert pressed.data == "p:1"
+    assert pressed.card("noted") == Card(text="Go?\nnoted", buttons=(("✓ No", PRESSED_KEY),))
+    assert Pressed.read("p:9").card("").buttons == (("✓ …", PRESSED_KEY),)
+    assert Pressed.read(f'["p:1","No","{ONLY_BUTTONS}"]').card("noted").text == "noted"
+
+
+@given(st.text(max_size=TEXT_CHARACTERS), st.text(max_size=64), st.text(max_size=16))
+def test_every_key_is_read_as_it_was_written_and_within_its_limit(text: str, label: str, data: str) -> None:
+    (part,) = layout(OutboundMessage(buttons=((Button(label=label, data=data),),)))
+    assert part.card is not None
+    (button,) = Card(text=text, buttons=part.card.buttons).to_json("t1")["button_list"]
+    assert len(button["key"].encode()) <= 1024
+    assert Pressed.read(button["key"]) == Pressed(data=data, label=part.card.buttons[0][0], text=text)
 
 
 @pytest.mark.parametrize(

@@ -126,6 +126,24 @@ async def test_a_pressed_button_is_acknowledged_on_its_card(bench: Bench) -> Non
         assert update.body["userids"] == ["bob"]
 
 
+async def test_a_card_of_an_earlier_process_is_changed_like_any_other(make_bench: Callable[..., Bench]) -> None:
+    before, after = make_bench(), make_bench()
+    async with before.running():
+        await asked(before)
+        await before.channel.send(address(), only(before, "Really?", buttons=BUTTONS), "k1")
+    await before.channel.close()
+    async with after.running():
+        await after.wecom.presses("No")
+        press = await after.gateway.event(0)
+        assert isinstance(press, ButtonPressed)
+        assert press.data == "p:1"
+        await after.channel.acknowledge(press, "Denied.")
+        (card,) = await after.wecom.bot_messages(ALICE)
+        assert (card.text, card.labels) == ("Really?\nDenied.", ["✓ No"])
+        await after.wecom.presses("✓ No")
+        await asked(after, "And now?", 1)  # it only says what was pressed
+
+
 async def test_an_acknowledgement_that_comes_too_late_harms_nobody(bench: Bench) -> None:
     async with bench.running():
         await asked(bench)

@@ -45,11 +45,23 @@ async def test_a_stream_shows_snapshots_with_the_status_and_ends_without_it(benc
         assert seen.state == "finished"
 
 
+async def test_a_stream_that_has_to_end_says_where_the_answer_goes_on(bench: Bench) -> None:
+    """And no line about a tool stays there as if it was still at work."""
+    async with bench.running():
+        for number, (text, shown) in enumerate([("Half", "Half\n\n> Continues below"), ("", "> Continues below")]):
+            question = await asked(bench, "Tell me", number)
+            stream = await bench.channel.open_stream(address(), f"k{number}", question)
+            await stream.show(OutboundMessage(text=text, status="reading a file"))
+            await stream.finish(OutboundMessage(text=text, status="Continues below"))
+            seen = (await bench.wecom.bot_messages(ALICE))[number]
+            assert (seen.state, seen.text) == ("finished", shown)
+
+
 async def test_a_question_has_one_stream_only(bench: Bench) -> None:
     async with bench.running():
         question = await asked(bench)
         stream = await bench.channel.open_stream(address(), "k1", question)
-        await stream.finish(OutboundMessage(text="So far", status="working"))
+        await stream.finish(OutboundMessage(text="So far"))
         assert await bench.wecom.texts(ALICE) == ["So far"]
         for unknown in (question, None, "m1"):
             with pytest.raises(Rejected):
