@@ -70,6 +70,8 @@ def console(settings: Settings, source: SettingsSource) -> int:
     """`antler console`: a terminal on the running gateway, else on one of its own with the same data and models."""
     try:
         asyncio.run(terminal.talk(settings.data_dir))
+    except KeyboardInterrupt:  # between the end of the input and the last answer
+        return OK
     except NotRunning as error:
         if str(error) == NO_CONSOLE:
             print(f"antler: {error}", file=sys.stderr)

@@ -32,6 +32,11 @@ def on_stop(stop: Callable[[], None]) -> None:
         loop.add_signal_handler(number, receive)
 
 
+def interrupt() -> None:
+    """A Ctrl-C that came as a key: counted like one that came as a signal."""
+    signal.raise_signal(signal.SIGINT)
+
+
 def end_after(seconds: float) -> None:
     """A stop takes no longer than this, whatever hangs (a name look-up, a dead connection): then the process just ends,
     which loses nothing either."""

@@ -8,7 +8,7 @@ import sys
 import uuid
 from typing import TYPE_CHECKING
 
-from bot import control
+from bot import control, signals
 from channels.console.link import link_pair
 from channels.console.socket_link import SocketConsoleLink, SocketTerminalLink
 from channels.console.terminal import Terminal
@@ -20,11 +20,18 @@ if TYPE_CHECKING:
     from channels.console.channel import ConsoleChannel
 
 
+STAYS = "antler goes on serving its other accounts; Ctrl-C stops it."
+
+
 def attach_own(channel: ConsoleChannel, *, owner: bool) -> asyncio.Task[None]:
-    """Attach this process's terminal; the task ends when the channel has closed it. owner: its end ends the process."""
+    """Attach this process's terminal; the task ends when the channel has closed it. owner: its end ends the process.
+
+    A Ctrl-C there is the process's own, as it would be without a prompt, and so is the closing of its window.
+    """
     gateway_end, terminal_end = link_pair()
     channel.attach(gateway_end, owner=owner)
-    return asyncio.create_task(Terminal(terminal_end).run(), name="terminal")
+    own = Terminal(terminal_end, signals.interrupt, "" if owner else STAYS)
+    return asyncio.create_task(own.run(), name="terminal")
 
 
 def take_over(channel: ConsoleChannel, idle: Callable[[], Awaitable[None]]) -> control.TakeOver:

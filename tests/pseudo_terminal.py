@@ -37,6 +37,22 @@ class PseudoTerminal:
         """What a person sees now, with all that was scrolled away."""
         return _drawn(self.output.decode(errors="replace"))
 
+    @property
+    def is_sane(self) -> bool:
+        """Lines, echo, and keys that are signals, as a shell expects to find it."""
+        flags = termios.tcgetattr(self._master)[3]
+        return all(flags & flag for flag in (termios.ICANON, termios.ECHO, termios.ISIG))
+
+    @property
+    def is_closed(self) -> bool:
+        return self._master == -1
+
+    def close(self) -> None:
+        """The person closes the window."""
+        asyncio.get_running_loop().remove_reader(self._master)
+        os.close(self._master)
+        self._master = -1
+
     def type(self, keys: bytes) -> None:
         os.write(self._master, keys)
 
@@ -73,7 +89,14 @@ async def at_a_terminal(
     master, slave = pty.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
     process = await asyncio.create_subprocess_exec(
-        *command, stdin=slave, stdout=slave, stderr=slave, cwd=cwd, env=env, start_new_session=True
+        *command,
+        stdin=slave,
+        stdout=slave,
+        stderr=slave,
+        cwd=cwd,
+        env=env,
+        start_new_session=True,
+        preexec_fn=_take_terminal,
     )
     os.close(slave)
     terminal = PseudoTerminal(master, process)
@@ -83,8 +106,13 @@ async def at_a_terminal(
         if process.returncode is None:
             process.kill()
             await process.wait()
-        asyncio.get_running_loop().remove_reader(master)
-        os.close(master)
+        if not terminal.is_closed:
+            terminal.close()
+
+
+def _take_terminal() -> None:
+    """As a shell's: keys become signals of the process, and it hears of a closed window."""
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
 
 def _drawn(output: str) -> str:
@@ -93,18 +121,18 @@ def _drawn(output: str) -> str:
     row = column = 0
     for piece in _PIECES.finditer(output):
         count = int(piece["number"]) if (piece["number"] or "").isdigit() else 1
-        match piece["action"] or piece[0]:
-            case "A":
+        match f"\x1b{piece['action']}" if piece["action"] else piece[0]:
+            case "\x1bA":
                 row = max(0, row - count)
-            case "B":
+            case "\x1bB":
                 row += count
-            case "C":
+            case "\x1bC":
                 column += count
-            case "D":
+            case "\x1bD":
                 column = max(0, column - count)
-            case "J":
+            case "\x1bJ":
                 del lines[row + 1 :], lines[row][column:]
-            case "K":
+            case "\x1bK":
                 del lines[row][column:]
             case "\r":
                 column = 0
@@ -112,7 +140,7 @@ def _drawn(output: str) -> str:
                 row += 1
             case "\b":
                 column = max(0, column - 1)
-            case char if piece["action"] is None and char.isprintable():
+            case char if char.isprintable():
                 line = lines[row]
                 line.extend(" " * (column + 1 - len(line)))
                 line[column] = char

@@ -7,7 +7,9 @@ while an answer comes, and the scroll-back holds each message once.
 from __future__ import annotations
 
 import asyncio
+import termios
 import time
+from enum import Enum
 from typing import TYPE_CHECKING
 
 from prompt_toolkit import PromptSession
@@ -20,6 +22,8 @@ from channels.console.transcript import Entry, Transcript
 from channels.text.sanitize import sanitize
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from prompt_toolkit.input import Input
     from prompt_toolkit.output import Output
 
@@ -36,11 +40,29 @@ class Interrupted(Exception):
     """Ctrl-C at the prompt."""
 
 
-class InteractiveTerminal:
-    """prompt_input and output: prompt_toolkit's, None for this process's terminal."""
+class Left(Enum):
+    """How a person left the prompt. GONE: the window was closed."""
 
-    def __init__(self, link: TerminalLink, prompt_input: Input | None = None, output: Output | None = None) -> None:
+    INTERRUPT = "interrupt"
+    END = "end"
+    GONE = "gone"
+
+
+class InteractiveTerminal:
+    """interrupt: ends what this terminal belongs to, None to end the link only. stays: said after a Ctrl-D that ends
+    neither. prompt_input and output: prompt_toolkit's, None for this process's terminal."""
+
+    def __init__(
+        self,
+        link: TerminalLink,
+        interrupt: Callable[[], None] | None = None,
+        stays: str = "",
+        prompt_input: Input | None = None,
+        output: Output | None = None,
+    ) -> None:
         self._link = link
+        self._interrupt_all = interrupt or link.close
+        self._stays = stays
         self._entry = Entry(link)
         self._transcript = Transcript()
         self._drawn: tuple[Shown, int, str] | None = None
@@ -55,27 +77,48 @@ class InteractiveTerminal:
         self._output = self._session.app.output
 
     async def run(self) -> None:
-        """Until the gateway closed the link."""
-        # Raw between two prompts as well: in cooked mode a Ctrl-C would be a signal, and a Ctrl-D be lost.
-        with self._session.app.input.raw_mode():
-            async with asyncio.TaskGroup() as group:
-                prompting = group.create_task(self._prompt(), name="console prompt")
+        """Until the gateway closed the link. The terminal is as it was from the moment at which the person leaves."""
+        async with asyncio.TaskGroup() as group:
+            prompting = group.create_task(self._prompt(), name="console prompt")
+            try:
                 await self._show()
-                prompting.cancel()
+            except OSError:
+                self._link.close()  # the window was closed
+            prompting.cancel()
 
     async def _prompt(self) -> None:
-        staying = True
-        while staying:
+        # Raw between two prompts as well: in cooked mode a Ctrl-C would be a signal, and a Ctrl-D be lost.
+        with self._session.app.input.raw_mode():
+            left = await self._prompts()
+        if left is not Left.END:
+            self._interrupt_all()
+            return
+        await self._link.send(End())
+        if self._stays:
+            self._print(f"{self._stays}\n")
+
+    async def _prompts(self) -> Left:
+        while True:
             try:
                 # The process's own handler of SIGINT stays: at the prompt Ctrl-C is a key, not a signal.
                 text = await self._session.prompt_async(self._message, handle_sigint=False)
             except Interrupted:
-                staying = await self._interrupt()
+                if not await self._interrupt():
+                    return Left.INTERRUPT
             except EOFError:
-                staying = False
+                return Left.GONE if self._is_gone() else Left.END
+            except OSError:
+                return Left.GONE
             else:
                 await self._enter(text)
-        await self._link.send(End())
+
+    def _is_gone(self) -> bool:
+        """Whether nobody sits there any more; a closed window ends the input too."""
+        try:
+            termios.tcgetattr(self._session.app.input.fileno())
+        except termios.error:
+            return True
+        return False
 
     async def _enter(self, text: str) -> None:
         if text.strip():

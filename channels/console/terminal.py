@@ -8,14 +8,25 @@ from typing import TYPE_CHECKING, TextIO
 from channels.console.plain import PlainTerminal
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from channels.console.link import TerminalLink
 
 
 class Terminal:
-    """One person's terminal on one link."""
+    """One person's terminal on one link. interrupt, stays: see InteractiveTerminal."""
 
-    def __init__(self, link: TerminalLink, stdin: TextIO | None = None, stdout: TextIO | None = None) -> None:
+    def __init__(
+        self,
+        link: TerminalLink,
+        interrupt: Callable[[], None] | None = None,
+        stays: str = "",
+        stdin: TextIO | None = None,
+        stdout: TextIO | None = None,
+    ) -> None:
         self._link = link
+        self._interrupt = interrupt
+        self._stays = stays
         self._stdin = stdin or sys.stdin
         self._stdout = stdout or sys.stdout
 
@@ -29,6 +40,6 @@ class Terminal:
             # Imported here because it costs a tenth of a second and is of no use in a pipe or a service.
             from channels.console.interactive import InteractiveTerminal
 
-            await InteractiveTerminal(self._link).run()
+            await InteractiveTerminal(self._link, self._interrupt, self._stays).run()
         else:
             await PlainTerminal(self._link, self._stdin.fileno(), self._stdout).run()

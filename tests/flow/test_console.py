@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import yaml
 
@@ -114,6 +114,39 @@ async def test_ctrl_c_stops_the_run_and_a_second_one_leaves(world: World) -> Non
         terminal.type(CTRL_C)
         assert await terminal.ends() == 0
         assert b"Traceback" not in terminal.output
+
+
+async def test_beside_other_accounts_ctrl_d_ends_the_input_and_ctrl_c_the_process(world: World) -> None:
+    world.config_file.write_text(yaml.safe_dump(with_console(world)))
+    async with sitting_at(world, "run") as terminal:
+        await terminal.see("›")
+        terminal.type(CTRL_D)
+        await terminal.see("Ctrl-C stops it")
+        assert terminal.is_sane
+        await world.telegram.user_says("still serving?")
+        await world.telegram.wait_for_text(ALICE, "You said: still serving?")
+        terminal.type(CTRL_C)
+        assert await terminal.ends() == 0
+        assert b"Traceback" not in terminal.output
+    async with sitting_at(world, "run") as terminal:
+        await terminal.see("›")
+        terminal.type(CTRL_C)
+        assert await terminal.ends() == 0
+        assert terminal.is_sane
+
+
+async def test_a_closed_window_leaves_no_process_behind(world: World) -> None:
+    world.config_file.write_text(yaml.safe_dump(with_console(world)))
+    async with sitting_at(world, "run") as terminal:
+        await terminal.see("›")
+        terminal.close()
+        assert await terminal.ends() == 0
+
+
+def with_console(world: World) -> dict[str, Any]:
+    """A gateway with a terminal beside its bot."""
+    config = world.config()
+    return {**config, "channels": {**config["channels"], "console": {}}}
 
 
 async def test_two_quick_ctrl_c_leave_and_the_run_goes_on_next_time(world: World) -> None:

@@ -115,3 +115,25 @@ async def test_ctrl_c_stops_the_run_and_again_leaves(screen: PseudoTerminal) -> 
     assert await asyncio.wait_for(screen.process.wait(), 10) == 0
     assert b"/stop" in screen.output
     assert b"Traceback" not in screen.output
+
+
+async def test_leaving_gives_the_terminal_back_at_once_and_a_second_ctrl_c_forces(tmp_path: Path) -> None:
+    async with at_a_terminal([*command(tmp_path), "stuck"], cwd=ROOT, env=ENVIRONMENT) as terminal:
+        await terminal.see("›")
+        assert not terminal.is_sane
+        terminal.type(b"\x03")
+        await terminal.see("stopping")
+        assert terminal.is_sane
+        terminal.type(b"\x03")
+        assert await terminal.ends() == 1
+        assert b"forced to stop" in terminal.output
+
+
+async def test_a_closed_window_ends_the_process_in_the_middle_of_an_answer(tmp_path: Path) -> None:
+    ignoring = ["/bin/sh", "-c", 'trap "" HUP; exec "$@"', "sh", *command(tmp_path)]  # as with a config to reload
+    async with at_a_terminal(ignoring, cwd=ROOT, env=ENVIRONMENT) as terminal:
+        await terminal.see("›")
+        terminal.type(b"hello\r")
+        await terminal.see("You said: ")
+        terminal.close()
+        assert await terminal.ends() == 0
