@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from channels.message import Attachment, AttachmentKind
-from channels.text import sanitize
+from channels.text import one_line, sanitize
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -50,6 +50,27 @@ class Content:
     text: str
     files: tuple[Attachment, ...] = ()
     named: bool = False
+
+
+UNREAD = {
+    "sticker": "sticker",
+    "share_chat": "shared group",
+    "share_user": "shared contact",
+    "todo": "task",
+    "vote": "poll",
+    "hongbao": "red packet",
+    "folder": "folder",
+    "calendar": "event",
+    "share_calendar_event": "event",
+    "general_calendar": "event",
+    "video_chat": "video call",
+}
+"""What people send that an agent cannot read: the type of the message, and what it is called."""
+
+
+def unread(kind: str) -> Content | None:
+    """A line that names what cannot be read, as its sender waits for an answer; None for service messages."""
+    return Content(f"[{UNREAD[kind]}: its content cannot be read here]") if kind in UNREAD else None
 
 
 def read_content(kind: str, raw: str, names: Names, message_id: str) -> Content | None:
@@ -198,7 +219,20 @@ def _media(fields: Mapping[str, Any], names: Names, message_id: str) -> Content:
     return Content("", _files(message_id, _string(fields, "file_key"), "video", _string(fields, "file_name")))
 
 
-_READERS = {"text": _text, "post": _post, "image": _image, "file": _file, "audio": _audio, "media": _media}
+def _location(fields: Mapping[str, Any], names: Names, message_id: str) -> Content:
+    parts = (one_line(str(fields.get(part, ""))) for part in ("name", "latitude", "longitude"))
+    return Content(f"[location: {', '.join(part for part in parts if part)}]")
+
+
+_READERS = {
+    "text": _text,
+    "post": _post,
+    "image": _image,
+    "file": _file,
+    "audio": _audio,
+    "media": _media,
+    "location": _location,
+}
 _MIME_TYPES: dict[AttachmentKind, str] = {"voice": "audio/ogg", "video": "video/mp4"}
 
 

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from channels.feishu.cards import read_value
-from channels.feishu.content import Content, Names, read_content
+from channels.feishu.content import Content, Names, read_content, unread
 from channels.feishu.ids import MessageId
 from channels.feishu.lookup import Chat, Context
 from channels.feishu.schema import RawEnvelope, RawMembership, RawPressed, RawReceived
@@ -92,6 +92,8 @@ class Reader:
         if not sender or sender == self.me.open_id:
             return None
         content = read_content(raw.message_type, raw.content, Names.of(raw.mentions, self.me.open_id), raw.message_id)
+        if content is None and raw.chat_type == "p2p":
+            content = unread(raw.message_type)
         if content is None:
             return None
         if raw.message_type == "merge_forward":

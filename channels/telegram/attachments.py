@@ -1,4 +1,4 @@
-"""The files of a message as references, and back to a file_id. Pure; called by inbound.py and channel.py.
+"""What a message holds besides its words: files as references (and back to a file_id), places and such as text. Pure.
 
 A reference holds the file_id and never a URL: the Bot API's file URLs contain the token.
 """
@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 
 from channels.errors import AttachmentFailed
 from channels.message import Attachment, AttachmentKind
+from channels.text import one_line
 
 if TYPE_CHECKING:
-    from channels.telegram.schema import RawFile, RawMessage
+    from channels.telegram.schema import RawFile, RawLocation, RawMessage
 
 
 def read_attachments(raw: RawMessage) -> tuple[Attachment, ...]:
@@ -31,6 +32,33 @@ def read_attachments(raw: RawMessage) -> tuple[Attachment, ...]:
         (raw.document, "file", None),
     )
     return tuple(_attachment(file, kind, mime_type) for file, kind, mime_type in kinds if file is not None)[:1]
+
+
+def described(raw: RawMessage) -> str:
+    """What is neither words nor a file, as a line for the agent; "" where there is nothing of the kind.
+
+    What cannot be read is named, for a person who sent it waits for an answer.
+    """
+    if raw.venue is not None:  # before location, which a venue also sets
+        name = ", ".join(one_line(part) for part in (raw.venue.title, raw.venue.address) if part)
+        return f"[place: {name} ({_point(raw.venue.location)})]"
+    if raw.location is not None:
+        return f"[location: {_point(raw.location)}]"
+    if raw.contact is not None:
+        name = one_line(f"{raw.contact.first_name} {raw.contact.last_name}")
+        return f"[contact: {name}, {one_line(raw.contact.phone_number)}]"
+    if raw.poll is not None:
+        options = " / ".join(one_line(option.text) for option in raw.poll.options)
+        return f"[poll: {one_line(raw.poll.question)} {options}]"
+    if raw.dice is not None:
+        return f"[{one_line(raw.dice.emoji)} shows {raw.dice.value}]"
+    kinds = ("story", "game", "invoice", "checklist", "giveaway", "paid_media")
+    unread = next((kind for kind in kinds if getattr(raw, kind) is not None), None)
+    return "" if unread is None else f"[{unread.replace('_', ' ')}: its content cannot be read here]"
+
+
+def _point(location: RawLocation) -> str:
+    return f"{location.latitude:.6g}, {location.longitude:.7g}"
 
 
 def file_id(attachment: Attachment) -> str:

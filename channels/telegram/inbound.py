@@ -21,7 +21,7 @@ from channels.message import (
     Unparsed,
 )
 from channels.telegram.addressed import listen
-from channels.telegram.attachments import read_attachments
+from channels.telegram.attachments import described, read_attachments
 from channels.telegram.schema import (
     RawCallback,
     RawChat,
@@ -118,6 +118,8 @@ class Reader:
         sender = _sender(raw)
         attachments = read_attachments(raw)
         written = raw.text if raw.text is not None else raw.caption
+        if written is None and not attachments and raw.edit_date is None:  # a live location moves all the time
+            written = described(raw) or None
         if sender is None or sender.id == str(self.me.id) or (written is None and not attachments):
             return None
         address = _address(self.account, raw.chat, raw.message_thread_id if raw.is_topic_message else None)

@@ -83,6 +83,37 @@ class RawMarker(Raw):
     """A service message's content, of which only the presence counts."""
 
 
+class RawLocation(Raw):
+    latitude: float
+    longitude: float
+
+
+class RawVenue(Raw):
+    location: RawLocation
+    title: Text = ""
+    address: Text = ""
+
+
+class RawContact(Raw):
+    phone_number: Text = ""
+    first_name: Text = ""
+    last_name: Text = ""
+
+
+class RawOption(Raw):
+    text: Text = ""
+
+
+class RawPoll(Raw):
+    question: Text = ""
+    options: tuple[RawOption, ...] = ()
+
+
+class RawDice(Raw):
+    emoji: Text = ""
+    value: StrictInt
+
+
 class RawMessage(Raw):
     message_id: StrictInt
     date: StrictInt
@@ -111,6 +142,17 @@ class RawMessage(Raw):
     video_note: RawFile | None = None
     animation: RawFile | None = None
     sticker: RawFile | None = None
+    location: RawLocation | None = None
+    venue: RawVenue | None = None
+    contact: RawContact | None = None
+    poll: RawPoll | None = None
+    dice: RawDice | None = None
+    story: RawMarker | None = None
+    game: RawMarker | None = None
+    invoice: RawMarker | None = None
+    checklist: RawMarker | None = None
+    giveaway: RawMarker | None = None
+    paid_media: RawMarker | None = None
 
 
 class RawCallbackMessage(Raw):

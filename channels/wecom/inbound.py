@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from channels.message import Address, ButtonPressed, Message, Quote, Sender, Unparsed
+from channels.text import one_line
 from channels.unreadable import unparsed
 from channels.wecom import frames, ids
 from channels.wecom.cards import PRESSED_KEY, Pressed
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from channels.wecom.schema import RawEnvelope, RawMedia
 
 _FIRST_MENTION = re.compile(r"\s*@[^\s@]+(?:\s+|$)")
+_KINDS = frozenset({"text", "image", "mixed", "voice", "file", "video"})
 
 
 class Reader:
@@ -49,6 +51,8 @@ class Reader:
         parts = (raw,) if quote is None else (raw, quote)
         text = "\n".join(_texts(raw))
         attachments = tuple(found for part in parts for found in _attachments(part))
+        if raw.msgtype not in _KINDS:  # its sender waits for an answer
+            text = f"[{one_line(raw.msgtype)}: its content cannot be read here]"
         if not text and not attachments and quote is None:
             raise ValueError(f"nothing to read in a message of type {raw.msgtype}")
         return Message(

@@ -144,11 +144,22 @@ class TestMessages:
             await bench.feishu.forwards([said.message_id for said in told])
             assert (await message(bench)).text == "[forwarded messages]\nBob: first\nBob: second"
 
-    async def test_stickers_shared_cards_and_strange_events_are_acknowledged_and_ignored(self, bench: Bench) -> None:
+    async def test_what_cannot_be_read_is_named_where_somebody_waits_for_an_answer(self, bench: Bench) -> None:
+        async with bench.running():
+            await bench.feishu.sends_raw("sticker", {"file_key": "x"}, chat=TEAM)
+            await bench.feishu.sends_raw("sticker", {"file_key": "x"})
+            place = {"name": "Cafe", "latitude": "52.5", "longitude": "13.4"}
+            await bench.feishu.sends_raw("location", place)
+            said = [await message(bench, number) for number in range(2)]
+            assert [each.text for each in said] == [
+                "[sticker: its content cannot be read here]",
+                "[location: Cafe, 52.5, 13.4]",
+            ]
+            assert all(each.address == bench.dm for each in said)
+
+    async def test_strange_events_are_acknowledged_and_ignored(self, bench: Bench) -> None:
         async with bench.running():
             events = [
-                (await bench.feishu.sends_raw("sticker", {"file_key": "x"})).event_id,
-                (await bench.feishu.sends_raw("share_chat", {"chat_id": "oc_x"})).event_id,
                 await bench.feishu.inject("im.message.message_read_v1", {"reader": {}, "message_id_list": []}),
                 await bench.feishu.inject("im.message.reaction.created_v1", {"message_id": "om_x"}),
             ]
