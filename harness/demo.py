@@ -51,17 +51,19 @@ LONG = "\n\n".join(
     f"Paragraph {number}. " + "The demo model has little to say, but says it at length. " * 6 for number in range(1, 25)
 )
 
+TRY = (
+    f"{I_AM} Try `markdown`, `long`, `run ls`, `write a file`, `delegate run ls; hello` "
+    f"or `remind me in 1 minute to stretch`. {HOW_TO}"
+)
+
 ANSWERS: tuple[tuple[str, str], ...] = (
     (r"hello|hi|hey|hallo|moin|hola|bonjour|你好|您好", f"Hello! {I_AM} {HOW_TO}"),
-    (
-        r"who are you|what are you|help|\?",
-        f"{I_AM} Try `markdown`, `long`, `run ls`, `write a file`, `delegate run ls; hello` "
-        f"or `remind me in 1 minute to stretch`. {HOW_TO}",
-    ),
+    (r"who are you|what are you|what can you do|help|你是谁|你会什么|你能做什么|帮助", TRY),
     (r"thanks|thank you|danke|谢谢", f"You are welcome. {I_AM}"),
     (r"markdown", MARKDOWN),
     (r"long", f"{I_AM} {HOW_TO}\n\n{LONG}"),
 )
+"""Words -> what is said to them, the first that is found. To any other question it says what to try."""
 
 
 class DemoModel(BaseChatModel):
@@ -124,6 +126,8 @@ def answer_to(messages: list[BaseMessage]) -> str:
     for pattern, answer in ANSWERS:
         if re.search(rf"(?<!\w)(?:{pattern})(?!\w)", said[:200].lower()):
             return answer
+    if said.endswith(("?", "？")):
+        return TRY
     heard = said if len(said) <= 200 else said[:199] + "…"
     return f"You wrote: “{heard}”. {I_AM} {HOW_TO}" if heard else f"{I_AM} {HOW_TO}"
 

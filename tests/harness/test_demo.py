@@ -29,6 +29,16 @@ async def test_it_says_what_it_is_and_how_to_get_a_real_one(bench: Bench, text: 
     assert sum(e.type == "text_delta" for e in events) > 10
 
 
+@pytest.mark.parametrize(
+    "text", ["What can you do?", "what can you do", "Can you read files?", "?", "你会什么？", "help"]
+)
+async def test_asked_what_it_can_do_it_lists_it(bench: Bench, text: str) -> None:
+    async with bench.open(DEMO) as harness:
+        end = finished(await collect(harness, context("r1", model="demo"), said(text, "m1")))
+    assert all(word in end.text for word in ("`markdown`", "`run ls`", "`write a file`", "`remind me in 1 minute"))
+    assert "You wrote" not in end.text
+
+
 async def test_it_repeats_what_it_heard_and_not_the_context_around_it(bench: Bench) -> None:
     async with bench.open(DEMO) as harness:
         end = finished(await collect(harness, context("r1", model="demo"), said("the moon is round", "m1")))
