@@ -63,7 +63,7 @@ ANSWERS: tuple[tuple[str, str], ...] = (
     (r"markdown", MARKDOWN),
     (r"long", f"{I_AM} {HOW_TO}\n\n{LONG}"),
 )
-"""Words -> what is said to them, the first that is found. To any other question it says what to try."""
+"""Words -> what is said to them, the first that is found."""
 
 
 class DemoModel(BaseChatModel):
@@ -126,7 +126,7 @@ def answer_to(messages: list[BaseMessage]) -> str:
     for pattern, answer in ANSWERS:
         if re.search(rf"(?<!\w)(?:{pattern})(?!\w)", said[:200].lower()):
             return answer
-    if said.endswith(("?", "？")):
+    if said in ("?", "？"):
         return TRY
     heard = said if len(said) <= 200 else said[:199] + "…"
     return f"You wrote: “{heard}”. {I_AM} {HOW_TO}" if heard else f"{I_AM} {HOW_TO}"

@@ -112,17 +112,29 @@ class FeishuChannel(Adapter):
 
     async def send(self, address: Address, part: Part, idem_key: str, reply_to: str | None = None) -> str:
         """Send one part. Repeated within the hour with the same key it is the same message (the platform's uuid)."""
-        message_id = await self._messenger.send(address, own(part, outbound.FeishuPart), idem_key, reply_to)
+        shown, worked_on = own(part, outbound.FeishuPart), self._anchors.newest(address)
+        if reply_to is not None:
+            worked_on = MessageId.parse(reply_to).native
+        message_id = await self._messenger.send(address, shown, idem_key, reply_to)
         self._health.last_outbound = self._ports.clock.monotonic()
         self._lookup.learn_chat(address.chat, direct=address.kind == "dm")
         self._lookup.learn_topic(MessageId.parse(message_id).native, address.topic)
-        if self._config.receipt:
-            await self._receipts.clear(address)
+        if self._config.receipt and shown.growing and not shown.text:
+            await self._receipts.show(address, worked_on)  # no word of the answer is there yet
+        else:
+            await self._answers(address, shown)
         return message_id
 
+    async def _answers(self, address: Address, part: outbound.FeishuPart) -> None:
+        """A part was shown; with the first words of an answer its receipt goes. A notice about another one has none."""
+        if self._config.receipt and (part.text or part.file is not None):
+            await self._receipts.clear(address)
+
     async def edit(self, address: Address, message_id: str, part: Part) -> None:
-        await self._messenger.edit(address, message_id, own(part, outbound.FeishuPart))
+        shown = own(part, outbound.FeishuPart)
+        await self._messenger.edit(address, message_id, shown)
         self._health.last_outbound = self._ports.clock.monotonic()
+        await self._answers(address, shown)
 
     async def preview(self, address: Address, part: Part, idem_key: str) -> None:
         raise Rejected("Feishu shows no previews")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from channels.errors import ChannelError
+from channels.feishu.failures import MissingScope
 from channels.feishu.places import message_path
 
 if TYPE_CHECKING:
@@ -31,12 +32,14 @@ class Receipts:
         self._emoji = emoji
         self._log = log
         self._account = account
+        self._refused = False
+        """The right to react is missing: that is said once, and not tried again by this process."""
         self._shown: OrderedDict[Address, tuple[str, str]] = OrderedDict()
 
-    async def show(self, address: Address) -> None:
-        """On the newest message there, once."""
-        message_id = self._anchors.newest(address)
-        if message_id is None or self._shown.get(address, ("", ""))[0] == message_id:
+    async def show(self, address: Address, message_id: str | None = None) -> None:
+        """On a message, once; None: on the newest one there."""
+        message_id = message_id or self._anchors.newest(address)
+        if self._refused or message_id is None or self._shown.get(address, ("", ""))[0] == message_id:
             return
         await self.clear(address)
         self._shown[address] = message_id, ""
@@ -45,6 +48,10 @@ class Receipts:
         try:
             body = {"reaction_type": {"emoji_type": self._emoji}}
             answer = await self._api.call("POST", message_path(message_id, "/reactions"), json=body)
+        except MissingScope as error:
+            self._refused = True
+            self._log.warning("%s: no `receipt` is shown: %s; %s", self._account, error, error.hint)
+            return
         except ChannelError as error:
             self._log.debug("%s: %s", self._account, error)
             return

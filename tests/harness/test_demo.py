@@ -29,9 +29,7 @@ async def test_it_says_what_it_is_and_how_to_get_a_real_one(bench: Bench, text: 
     assert sum(e.type == "text_delta" for e in events) > 10
 
 
-@pytest.mark.parametrize(
-    "text", ["What can you do?", "what can you do", "Can you read files?", "?", "你会什么？", "help"]
-)
+@pytest.mark.parametrize("text", ["What can you do?", "what can you do", "?", "你会什么？", "help"])
 async def test_asked_what_it_can_do_it_lists_it(bench: Bench, text: str) -> None:
     async with bench.open(DEMO) as harness:
         end = finished(await collect(harness, context("r1", model="demo"), said(text, "m1")))

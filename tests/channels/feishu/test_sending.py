@@ -179,3 +179,34 @@ async def test_a_receipt_is_shown_until_the_answer_is_there(make_bench: Callable
         await bench.channel.send(bench.dm, bench.part("Hello"), "k1")
         seen = {message.message_id: message.reactions for message in await bench.feishu.messages(ALICE)}
         assert seen[said.message_id] == []
+
+
+async def test_a_receipt_stands_while_there_is_only_a_status(make_bench: Callable[..., Bench]) -> None:
+    """It does not need a typing action: the first status comes before that."""
+    bench = make_bench(receipt="OnIt")
+    async with bench.running():
+        said = await bench.feishu.user_says("hello")
+        await bench.gateway.event()
+        sent = await bench.channel.send(bench.dm, bench.part("", status="Working…", final=False), "k1")
+        assert await _reactions(bench, said.message_id) == [[bench.feishu.app_id, "OnIt"]]
+        await bench.channel.edit(bench.dm, sent, bench.part("", status="reading", final=False))
+        assert await _reactions(bench, said.message_id) == [[bench.feishu.app_id, "OnIt"]]
+        await bench.channel.edit(bench.dm, sent, bench.part("Hel", final=False))
+        assert await _reactions(bench, said.message_id) == []
+
+
+async def test_a_receipt_without_its_scope_is_told_once(make_bench: Callable[..., Bench], caplog: Any) -> None:
+    bench = make_bench(receipt="OnIt")
+    await bench.feishu.fail("im.reaction.create", faults.missing_scope("im:message.reactions:write_only"), times=9)
+    async with bench.running():
+        for number in range(2):
+            await bench.feishu.user_says("hello")
+            await bench.gateway.event(number)
+            await bench.channel.send(bench.dm, bench.part("", status="Working…", final=False), f"k{number}")
+    assert len(await bench.feishu.records("im.reaction.create")) == 1
+    assert caplog.text.count("im:message.reactions:write_only") >= 1
+    assert caplog.text.count("no `receipt` is shown") == 1
+
+
+async def _reactions(bench: Bench, message_id: str) -> list[Any]:
+    return next(each.reactions for each in await bench.feishu.messages(ALICE) if each.message_id == message_id)
