@@ -37,7 +37,6 @@ class PseudoTerminal:
         """What a person sees now, with all that was scrolled away."""
         return _drawn(self.output.decode(errors="replace"))
 
-    @property
     def is_sane(self) -> bool:
         """Lines, echo, and keys that are signals, as a shell expects to find it."""
         flags = termios.tcgetattr(self._master)[3]

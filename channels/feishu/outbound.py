@@ -35,12 +35,16 @@ Keyboard: TypeAlias = tuple[tuple[tuple[str, str], ...], ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeishuPart(Part):
-    """One message. text: Markdown of the platform, "" for a file. growing: more of it follows, so it streams."""
+    """One message. text: Markdown of the platform, "" for a file. growing: more of it follows, so it streams.
+
+    awaited: an answer will grow here, once its buttons are gone.
+    """
 
     text: str = ""
     status: str = ""
     keyboard: Keyboard = ()
     growing: bool = False
+    awaited: bool = False
     file: FeishuFile | None = None
 
 
@@ -103,6 +107,7 @@ def layout(message: OutboundMessage) -> tuple[FeishuPart, ...]:
             status=status if index == last else "",
             keyboard=keyboard if index == last else (),
             growing=open_end and index == last and not keyboard,
+            awaited=open_end and index == last and bool(keyboard),
         )
         for index, text in enumerate(texts)
     ]

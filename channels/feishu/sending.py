@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import OrderedDict
+from dataclasses import replace
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any
 
@@ -65,7 +66,7 @@ class Forms:
 
     def of(self, chat: str, part: FeishuPart) -> list[Form]:
         """The forms to try, one after the other."""
-        best = max(self._known(chat), self._known(""), Form.GROWING_CARD if part.growing else Form.CARD)
+        best = max(self._known(chat), self._known(""), Form.GROWING_CARD if part.growing or part.awaited else Form.CARD)
         return [form for form in Form if form >= best]
 
     def _known(self, chat: str) -> Form:
@@ -184,8 +185,9 @@ class Messenger:
     async def _entity(self, address: Address, part: FeishuPart, idem_key: str) -> tuple[str, float]:
         """An entity that shows `part`, and when it was made."""
         if idem_key not in self._begun:
-            card_id, made = await self._growing.create(address, part)
-            self._begun[idem_key] = card_id, made, part
+            begun = replace(part, keyboard=(), growing=True)  # buttons name the entity, which has to be there before
+            card_id, made = await self._growing.create(address, begun)
+            self._begun[idem_key] = card_id, made, begun
             if len(self._begun) > _REMEMBERED:
                 self._begun.popitem(last=False)
         card_id, made, shown = self._begun[idem_key]

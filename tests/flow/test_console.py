@@ -122,7 +122,7 @@ async def test_beside_other_accounts_ctrl_d_ends_the_input_and_ctrl_c_the_proces
         await terminal.see("›")
         terminal.type(CTRL_D)
         await terminal.see("Ctrl-C stops it")
-        assert terminal.is_sane
+        assert terminal.is_sane()
         await world.telegram.user_says("still serving?")
         await world.telegram.wait_for_text(ALICE, "You said: still serving?")
         terminal.type(CTRL_C)
@@ -132,7 +132,7 @@ async def test_beside_other_accounts_ctrl_d_ends_the_input_and_ctrl_c_the_proces
         await terminal.see("›")
         terminal.type(CTRL_C)
         assert await terminal.ends() == 0
-        assert terminal.is_sane
+        assert terminal.is_sane()
 
 
 async def test_a_closed_window_leaves_no_process_behind(world: World) -> None:

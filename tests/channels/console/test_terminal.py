@@ -120,10 +120,10 @@ async def test_ctrl_c_stops_the_run_and_again_leaves(screen: PseudoTerminal) -> 
 async def test_leaving_gives_the_terminal_back_at_once_and_a_second_ctrl_c_forces(tmp_path: Path) -> None:
     async with at_a_terminal([*command(tmp_path), "stuck"], cwd=ROOT, env=ENVIRONMENT) as terminal:
         await terminal.see("›")
-        assert not terminal.is_sane
+        assert not terminal.is_sane()
         terminal.type(b"\x03")
         await terminal.see("stopping")
-        assert terminal.is_sane
+        assert terminal.is_sane()
         terminal.type(b"\x03")
         assert await terminal.ends() == 1
         assert b"forced to stop" in terminal.output

@@ -40,6 +40,19 @@ class TestGrowing:
             "cardkit.card.settings",
         ]
 
+    async def test_an_answer_streams_in_the_notice_that_said_it_was_queued(self, bench: Bench) -> None:
+        queued = bench.part("", final=False, status="Queued, next in line", buttons=BUTTONS)
+        message_id = await bench.channel.send(bench.dm, queued, "k1")
+        (notice,) = await bench.feishu.bot_messages(ALICE)
+        assert (notice.labels, notice.streaming) == (["Yes", "No"], False)
+        assert message_id == f"{notice.message_id}/{notice.card_id}"
+        assert notice.buttons[0]["value"]["card"] == notice.card_id
+        for text in ("Hel", "Hello"):
+            await bench.channel.edit(bench.dm, message_id, bench.part(text, final=False))
+        (draft,) = await bench.feishu.bot_messages(ALICE)
+        assert (draft.text.split("\n")[0], draft.labels, draft.streaming) == ("Hello", [], True)
+        assert len(await bench.feishu.records("cardkit.element.content")) == 1
+
     async def test_only_what_changed_is_streamed(self, bench: Bench) -> None:
         message_id = await bench.channel.send(bench.dm, bench.part("Hel", final=False), "k1")
         for text, status in (("Hello", ""), ("Hello", "Reading"), ("Hello", ""), ("Hello", "")):
