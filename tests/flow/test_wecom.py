@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 from typing import TYPE_CHECKING
 
 import pytest
@@ -103,6 +104,17 @@ async def test_a_waiting_message_has_buttons_that_work(gateway: WecomWorld, alic
     await wecom.wait_finished(alice, WHOLE)
     await wecom.wait_idle(alice)
     assert not any("You said" in text for text in await wecom.texts(alice))
+
+
+async def test_a_chosen_option_stands_on_its_card_with_what_comes_of_it(gateway: WecomWorld, alice: Person) -> None:
+    wecom = gateway.wecom
+    asked = {"question": "Which year?", "options": ["2024", "2025"]}
+    await wecom.says(f"!tool ask_clarification {json.dumps(asked)}", alice)
+    await wecom.wait_for_message(alice, lambda message: list(message.labels) == ["2024", "2025"])
+    await wecom.presses("2025", alice)
+    pressed = await wecom.wait_for_message(alice, lambda message: list(message.labels) == ["✓ 2025"])
+    assert "Working" in pressed.text
+    await wecom.wait_for_text(alice, "You said: 2025")
 
 
 async def test_a_message_that_waited_is_answered_in_its_own_stream(gateway: WecomWorld, alice: Person) -> None:
