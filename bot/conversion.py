@@ -12,6 +12,7 @@ import shlex
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from harness.slots import FairSlots
 from sandbox.base import UPLOADS, Ending, Problem, SandboxError
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ KINDS = frozenset({".pdf", ".docx", ".pptx", ".xlsx", ".xls", ".html", ".htm", "
 NOT_READ = frozenset({".doc", ".ppt", ".odt", ".ods", ".odp", ".rtf", ".pages", ".numbers", ".key", ".mobi"})
 """Documents that markitdown does not read."""
 SECONDS = 20.0
-"""For which a message waits for one document at most, the wait for a slot and for the sandbox's start included."""
+"""For which one file is worked on at most, the sandbox's start included, once its turn has come."""
 AT_ONCE = 2
 MOST_BYTES = 20_000_000
 """Of the text; what is longer is cut."""
@@ -38,7 +39,6 @@ python3 -m markitdown {document} -o "$text" >/dev/null && test -s "$text" && hea
 """
 
 _ENDINGS = {
-    Ending.TIMED_OUT: f"it took longer than {SECONDS:g} seconds",
     Ending.OUT_OF_MEMORY: "it takes more memory than a sandbox has",
     Ending.OUT_OF_SPACE: "it takes more room than the thread has left",
 }
@@ -46,28 +46,29 @@ _KILLED = "it took too long, or more memory than a sandbox has"
 
 
 class Converter:
-    """One for the process. wanted: the settings ask for it."""
+    """One for the process. wanted: the settings ask for it. seconds: see SECONDS."""
 
-    def __init__(self, sandboxes: Sandboxes, *, wanted: bool) -> None:
+    def __init__(self, sandboxes: Sandboxes, *, wanted: bool, seconds: float = SECONDS) -> None:
         self._sandboxes = sandboxes
         self._wanted = wanted
-        self._slots = asyncio.Semaphore(AT_ONCE)
+        self._seconds = seconds
+        self._slots = FairSlots(AT_ONCE)
 
-    async def __call__(self, thread_id: str, file: InputFile) -> InputFile:
+    async def __call__(self, thread_id: str, file: InputFile, person: str) -> InputFile:
         """The file with the path of its text, or with a note for the model that says why there is none; as it is where
-        nothing was to be done."""
+        nothing was to be done. person: who sent it, whose slow documents hold up nobody else's."""
         suffix = file.path.suffix.lower()
         converts = self._wanted and self._sandboxes.has_runtime
         is_document = converts and suffix in KINDS
         try:
-            async with asyncio.timeout(SECONDS):
-                if self._sandboxes.elsewhere:
-                    await self._hand_over(thread_id, file)
-                if is_document:
-                    async with self._slots:
+            if is_document or self._sandboxes.elsewhere:
+                async with self._slots.slot(person), asyncio.timeout(self._seconds):
+                    if self._sandboxes.elsewhere:
+                        await self._hand_over(thread_id, file)
+                    if is_document:
                         return await self._converted(thread_id, file)
         except TimeoutError:
-            reason = f"it took longer than {SECONDS:g} seconds"
+            reason = self._too_slow
         except SandboxError as error:
             log.warning("a file was not handed to the sandbox, or not converted: %s %s", error, error.hint)
             reason = str(error)
@@ -91,27 +92,32 @@ class Converter:
         command = _COMMAND.format(
             document=shlex.quote(f"{UPLOADS}/{file.path.name}"),
             result=shlex.quote(f"{UPLOADS}/{text.name}"),
-            seconds=round(SECONDS),
+            seconds=round(self._seconds),
             most=MOST_BYTES,
         )
         async with self._sandboxes.borrow(thread_id) as sandbox:
-            result = await sandbox.execute_command(command, timeout=SECONDS)
-        return replace(file, text_path=text) if result.exit_code == 0 else _without_text(file, _reason(result))
+            result = await sandbox.execute_command(command, timeout=self._seconds)
+        return replace(file, text_path=text) if result.exit_code == 0 else _without_text(file, self._reason(result))
+
+    @property
+    def _too_slow(self) -> str:
+        return f"it took longer than {self._seconds:g} seconds"
+
+    def _reason(self, result: CommandResult) -> str:
+        """Why a conversion failed, as far as the converter says. Its words may be the document's."""
+        if result.ending is Ending.TIMED_OUT:
+            return self._too_slow
+        if result.ending is not Ending.EXITED:
+            return _ENDINGS[result.ending]
+        if result.exit_code is not None and result.exit_code > 128:
+            return _KILLED
+        return result.output.strip().rpartition("\n")[2] or "it has none"
 
 
 def _without_text(file: InputFile, reason: str) -> InputFile:
     reason = without_folders(reason)[:LONGEST_REASON]
     log.warning("a document was not converted: %s", reason)
     return replace(file, note=f"its text could not be extracted: {reason}")
-
-
-def _reason(result: CommandResult) -> str:
-    """Why a conversion failed, as far as the converter says. Its words may be the document's."""
-    if result.ending is not Ending.EXITED:
-        return _ENDINGS[result.ending]
-    if result.exit_code is not None and result.exit_code > 128:
-        return _KILLED
-    return result.output.strip().rpartition("\n")[2] or "it has none"
 
 
 def without_folders(text: str) -> str:

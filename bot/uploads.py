@@ -8,7 +8,9 @@ import logging
 import os
 import re
 import secrets
+from collections import defaultdict
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeVar
 
@@ -18,6 +20,7 @@ from bot.quotas import Allowance, PersonBook, UploadLimits
 from bot.store import runs
 from channels.errors import AttachmentFailed, ChannelError, Temporary
 from harness.context import RUN_INPUT, InputFile, Voice
+from harness.slots import FairSlots
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,6 +35,8 @@ log = logging.getLogger(__name__)
 
 TRIES = 3
 AT_ONCE = 4
+"""Downloads of one account; half of them of one person."""
+AT_ONCE_IN_ALL = 16
 MEGABYTE = 1_000_000
 NAME_BYTES = 160
 """File systems take 255 bytes; the random prefix needs a few."""
@@ -53,15 +58,18 @@ class Refused:
 
 
 class Uploads:
-    """One for the process: at most AT_ONCE downloads run at a time. owner: of the files, where commands run as another
-    user than this process."""
+    """One for the process. owner: of the files, where commands run as another user than this process.
+
+    Neither a person who sends many files nor a platform whose file server hangs holds up the downloads of others.
+    """
 
     def __init__(self, limits: UploadLimits, clock: Clock, owner: Owner | None = None) -> None:
         self._limits = limits
         self._clock = clock
         self._owner = owner
         self._book = PersonBook(clock)
-        self._slots = asyncio.Semaphore(AT_ONCE)
+        self._slots = FairSlots(AT_ONCE_IN_ALL, share=AT_ONCE)
+        self._of_account: defaultdict[str, FairSlots] = defaultdict(partial(FairSlots, AT_ONCE))
 
     async def recall(self, store: Store) -> None:
         """Count what people brought before this process began, as far as it became part of a run. Raises StoreError."""
@@ -82,7 +90,8 @@ class Uploads:
     ) -> InputFile | Refused:
         """Store one attachment in `folder` (created, 0700). What is refused or cancelled leaves no file behind."""
         name = display_name(attachment)
-        async with self._slots:
+        account = channel.account
+        async with self._of_account[account].slot(allowance.person), self._slots.slot(account):
             sink = _FileSink(folder, f"{secrets.token_hex(4)}-{name}", allowance, self._owner)
             kept = False
             try:

@@ -37,10 +37,10 @@ if TYPE_CHECKING:
     from harness.model_pool import ModelPool
     from harness.models import BuiltModel
     from harness.parts import Parts
+    from harness.slots import FairSlots
     from harness.souls import AgentDefinition
     from harness.subagents.config import SubagentsSettings
     from harness.subagents.kinds import Kind
-    from harness.subagents.queue import FairSlots
     from harness.tools.skill_managing import SkillManaging
 
 

@@ -14,8 +14,8 @@ from harness.memory.updater import Updater
 from harness.model_pool import ModelPool
 from harness.models import DEMO
 from harness.parts import parts_of
+from harness.slots import FairSlots
 from harness.souls import DEFAULT, AgentDefinition
-from harness.subagents.queue import FairSlots
 from harness.titles import make_title
 
 if TYPE_CHECKING:

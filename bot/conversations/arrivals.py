@@ -77,7 +77,7 @@ class Arrivals:
                     continue
                 result = await self._ports.uploads.fetch(channel, attachment, folder, allowance)
                 if isinstance(result, InputFile):
-                    taken.append(converting.create_task(_of(self._ports.with_text(thread_id, result))))
+                    taken.append(converting.create_task(_of(self._ports.with_text(thread_id, result, turn.person))))
                 else:
                     turn.refused.append(result)
         turn.files = [task.result() for task in taken]

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ConversationPorts:
-    """limits: as they are now. with_text: given a thread's id and a file that came, the file with its text, where it
-    has one. timezone: of conversations that have chosen none.
+    """limits: as they are now. with_text: given a thread's id, a file that came and the person who sent it, the file
+    with its text, where it has one. timezone: of conversations that have chosen none.
     """
 
     store: PatientStore
@@ -37,7 +37,7 @@ class ConversationPorts:
     responder: Responder
     delivery: Delivery
     uploads: Uploads
-    with_text: Callable[[str, InputFile], Awaitable[InputFile]]
+    with_text: Callable[[str, InputFile, str], Awaitable[InputFile]]
     background: Background
     clock: Clock
     tasks: Tasks

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from bot.delivery import Reply
     from bot.patience import PatientStore
     from bot.runs.active import ActiveRun
+    from bot.store.rows import RunRow
     from bot.texts.catalogue import Texts
     from bot.voice.listener import Hearing
     from harness.context import InputFile, RunInput
@@ -59,7 +60,7 @@ class Ears:
             reply.show(active.view.draft(active.texts))
         row = active.row
         async with asyncio.TaskGroup() as listening:
-            tasks = [listening.create_task(self._file(row.thread_id, file)) for file in run_input.files]
+            tasks = [listening.create_task(self._file(row, file)) for file in run_input.files]
         run_input = replace(run_input, files=tuple(task.result() for task in tasks))
         stored = to_json(RUN_INPUT, run_input)
         await self._store.write(lambda tx: runs.set_input(tx, row.run_id, stored))
@@ -68,8 +69,8 @@ class Ears:
         reply.show(active.view.draft(active.texts))
         return run_input
 
-    async def _file(self, thread_id: str, file: InputFile) -> InputFile:
-        return await self._hearing.hear(thread_id, file) if _is_new(file) else file
+    async def _file(self, row: RunRow, file: InputFile) -> InputFile:
+        return await self._hearing.hear(row.thread_id, file, row.speaker) if _is_new(file) else file
 
     def _sentences(self, run_input: RunInput, texts: Texts) -> Iterator[str]:
         """One for each reason."""

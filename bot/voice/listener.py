@@ -15,6 +15,7 @@ from bot.voice.errors import NotHeardError
 from channels.errors import Rejected
 from channels.files import open_regular
 from harness.context import Voice
+from harness.slots import FairSlots
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -60,8 +61,9 @@ class Hearing(Protocol):
     def works(self) -> bool:
         """Whether there is any use in handing it something."""
 
-    async def hear(self, thread_id: str, file: InputFile) -> InputFile:
-        """The file with its transcript, or with the reason why it has none. Raises nothing but cancellation."""
+    async def hear(self, thread_id: str, file: InputFile, speaker: str) -> InputFile:
+        """The file with its transcript, or with the reason why it has none. speaker: the person who sent it, whose many
+        do not hold up those of others. Raises nothing but cancellation."""
 
     def limit(self, reason: str) -> str:
         """The number of minutes or megabytes that a reason is about; "" for most."""
@@ -82,7 +84,7 @@ class Deaf:
 
     works = False
 
-    async def hear(self, thread_id: str, file: InputFile) -> InputFile:
+    async def hear(self, thread_id: str, file: InputFile, speaker: str) -> InputFile:
         return unheard(file, "off")
 
     def limit(self, reason: str) -> str:
@@ -103,10 +105,10 @@ class Listener:
         self._recoder = recoder
         self._clock = clock
         self._most = int(settings.max_mb * MEGABYTE)
-        self._slots = asyncio.Semaphore(AT_ONCE)
+        self._slots = FairSlots(AT_ONCE)
 
-    async def hear(self, thread_id: str, file: InputFile) -> InputFile:
-        async with self._slots:
+    async def hear(self, thread_id: str, file: InputFile, speaker: str) -> InputFile:
+        async with self._slots.slot(speaker):
             try:
                 async with asyncio.timeout(self._settings.timeout):
                     return await self._heard(thread_id, file)

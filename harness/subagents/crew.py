@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from harness.agent import Graph
     from harness.ports import Clock
     from harness.signals import Told
+    from harness.slots import FairSlots
     from harness.subagents.kinds import Kind
-    from harness.subagents.queue import FairSlots
 
 log = logging.getLogger(__name__)
 

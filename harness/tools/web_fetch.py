@@ -39,16 +39,12 @@ def fetch_tool(fetcher: Fetcher, reader: Reader, settings: FetchSettings) -> Bas
         """Read a page of the web as text, at most 16 000 characters at a time. No logins, no scripts, no files."""
         if start < 0:
             return failed(runtime, WEB_FETCH, "start counts from 0.")
-        most_bytes = int(settings.max_mb * MEGABYTE)
+        most_bytes, whose = int(settings.max_mb * MEGABYTE), scope_of(runtime).ctx.speaker.id
         try:
             fetched = await fetcher.get(
-                url.strip(),
-                most_bytes=most_bytes,
-                seconds=settings.timeout,
-                wanted=is_readable,
-                whose=scope_of(runtime).ctx.speaker.id,
+                url.strip(), most_bytes=most_bytes, seconds=settings.timeout, wanted=is_readable, whose=whose
             )
-            page = await reader.page(fetched)
+            page = await reader.page(fetched, whose)
         except WebError as error:
             return failed(runtime, WEB_FETCH, f"This page was not read. {error}")
         if start and start >= len(page.text):

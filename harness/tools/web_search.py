@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 from langchain_core.tools import tool
 
 from harness.middleware.effects import IDEMPOTENT
+from harness.signals import scope_of
 from harness.tools.results import Answer, Runtime, done, failed
 from harness.tools.web_results import found
 from harness.web.errors import Refused, WebError
@@ -34,7 +35,7 @@ def search_tool(provider: SearchProvider, rules: Rules, most: int) -> BaseTool:
         if not words or len(words) > LONGEST_QUERY:
             return failed(runtime, WEB_SEARCH, f"Search for a few words, at most {LONGEST_QUERY} characters.")
         try:
-            listed = await provider.search(words, most)
+            listed = await provider.search(words, most, scope_of(runtime).ctx.speaker.id)
         except WebError as error:
             return failed(runtime, WEB_SEARCH, str(error))
         usable = [each for each in listed if _is_usable(each, rules)]

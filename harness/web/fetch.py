@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import httpx
 
-from harness.subagents.queue import FairSlots
+from harness.slots import FairSlots
 from harness.web.decoding import ACCEPTED, BadEncoding, Body
 from harness.web.errors import Refused, WebError
 
@@ -71,7 +71,7 @@ class Fetcher:
         self._room = FairSlots(AT_ONCE)
 
     async def get(
-        self, url: str, *, most_bytes: int, seconds: float, wanted: Callable[[str], bool], whose: str = ""
+        self, url: str, *, most_bytes: int, seconds: float, wanted: Callable[[str], bool], whose: str
     ) -> Fetched:
         """seconds: for all of it, once its turn has come. wanted: whether a media type is worth reading. whose: the
         person's for whom it is: nobody's slow pages hold up those of others. Raises WebError."""

@@ -8,16 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from harness.helpers import HelperFailed, Helpers
 from harness.web.errors import WebError
-from harness.web.worker import HelperFailed, Helpers
 
 if TYPE_CHECKING:
     from harness.web.fetch import Fetched
 
 HELPER = Path(__file__).with_name("readable_helper.py")
 PAGE_SECONDS = 10.0
-WAIT_SECONDS = 60.0
-"""Of them all; pages of others may come first."""
 SNIFFED = 1024
 PIECE = 64 * 1024
 
@@ -50,26 +48,27 @@ class Page:
 
 
 class Reader:
-    """Makes pages of what was fetched. page_seconds: that the making of one may take. close: gives processes back."""
+    """Makes pages of what was fetched. page_seconds: that the making of one may take, once its turn has come. close:
+    gives processes back."""
 
     def __init__(self, *, page_seconds: float = PAGE_SECONDS) -> None:
         self._page_seconds = page_seconds
         self._helpers = Helpers(HELPER)
 
-    async def page(self, fetched: Fetched) -> Page:
-        """Raises WebError for what is no text, or cannot be made readable."""
+    async def page(self, fetched: Fetched, whose: str) -> Page:
+        """whose: the person's for whom it is, so that nobody's slow pages hold up those of others. Raises WebError for
+        what is no text, or cannot be made readable."""
         body = fetched.body
         if body is None or (not fetched.kind and b"\0" in body[:SNIFFED]):
             raise WebError(unreadable(fetched.kind, fetched.size))
         if fetched.kind in _HTML or (not fetched.kind and _looks_like_html(body)):
-            return await self._html(fetched, body)
+            return await self._html(fetched, body, whose)
         return Page(url=fetched.url, title="", text=await _decoded(body, fetched.charset), cut=fetched.cut)
 
-    async def _html(self, fetched: Fetched, body: bytes) -> Page:
+    async def _html(self, fetched: Fetched, body: bytes, whose: str) -> Page:
         question = {"charset": fetched.charset, "url": fetched.url}
         try:
-            async with asyncio.timeout(WAIT_SECONDS):
-                answer = await self._helpers.call(question, body, seconds=self._page_seconds)
+            answer = await self._helpers.call(question, body, seconds=self._page_seconds, whose=whose)
         except (TimeoutError, HelperFailed):
             raise WebError("The page is made in a way that takes too long to read. Use another source.") from None
         text = str(answer["text"])

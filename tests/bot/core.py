@@ -215,7 +215,7 @@ class ThreadFiles:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-async def as_it_is(thread_id: str, file: InputFile) -> InputFile:
+async def as_it_is(thread_id: str, file: InputFile, person: str) -> InputFile:
     """No document is converted here."""
     return file
 

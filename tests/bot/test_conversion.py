@@ -1,10 +1,92 @@
-"""What is told of a document that was not converted: no folder of this machine."""
+"""Documents of many people: whose turn it is, for how long, and what is told of one that was not converted."""
 
 from __future__ import annotations
 
+import asyncio
+import os
+import shutil
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
 import pytest
 
-from bot.conversion import without_folders
+from bot.conversion import Converter, without_folders
+from bot.identity import thread_folder
+from bot.sandboxes import Sandboxes
+from harness.context import InputFile
+from sandbox.config import SandboxSettings
+from sandbox.runtime import STAMP
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+ANN, BOB, EVE = "telegram:1", "telegram:2", "slack:U3"
+MARKITDOWN = """#!/bin/sh
+# python3 -m markitdown DOCUMENT -o TEXT
+case "$3" in
+    *hang*) exec sleep 600 ;;
+    *slow*) sleep 2 ;;
+esac
+echo "# The text" > "$5"
+"""
+bubblewrap = pytest.mark.skipif(
+    shutil.which("bwrap", path="/usr/bin:/bin") is None and not os.environ.get("CI"), reason="bubblewrap is missing"
+)
+
+
+@asynccontextmanager
+async def sandboxes(folder: Path) -> AsyncIterator[Sandboxes]:
+    """Commands find a markitdown that the document's name tells how long to work."""
+    runtime = folder / "runtime"
+    (runtime / "bin").mkdir(parents=True)
+    (runtime / STAMP).write_text("built")
+    (runtime / "bin" / "python3").write_text(MARKITDOWN)
+    (runtime / "bin" / "python3").chmod(0o755)
+    settings = SandboxSettings.model_validate({"use": "bubblewrap", "runtime": str(runtime)})
+    made = Sandboxes(settings, folder / "data")
+    await made.start()
+    try:
+        yield made
+    finally:
+        await made.shutdown(10)
+
+
+async def document(folder: Path, of: Sandboxes, thread: str, name: str) -> tuple[str, InputFile]:
+    thread_id = thread * 32
+    async with of.borrow(thread_id):
+        """The folders are there, and belong to who commands run as."""
+    path = thread_folder(folder / "data", thread_id) / "uploads" / f"{name}.pdf"
+    path.write_bytes(b"%PDF")
+    return thread_id, InputFile(path=path, name=path.name, mime_type="application/pdf", size=4)
+
+
+@bubblewrap
+async def test_documents_that_hang_hold_up_neither_another_person_nor_another_account(tmp_path: Path) -> None:
+    async with sandboxes(tmp_path) as of:
+        convert = Converter(of, wanted=True)
+        bad = await document(tmp_path, of, "a", "hang")
+        good = [(*(await document(tmp_path, of, str(number), "good")), who) for number, who in enumerate((BOB, EVE))]
+        hanging = [asyncio.create_task(convert(*bad, ANN)) for _ in range(5)]
+        await asyncio.sleep(0)
+        async with asyncio.timeout(15):
+            for each in good:
+                assert (await convert(*each)).text_path is not None
+        assert not any(task.done() for task in hanging)
+        for task in hanging:
+            task.cancel()
+        await asyncio.wait(hanging)
+
+
+@bubblewrap
+async def test_the_time_of_a_document_counts_from_its_turn(tmp_path: Path) -> None:
+    async with sandboxes(tmp_path) as of:
+        convert = Converter(of, wanted=True, seconds=5)
+        slow = await document(tmp_path, of, "a", "slow")
+        found = await asyncio.gather(*(convert(*slow, ANN) for _ in range(3)))
+        assert [each.note for each in found] == [""] * 3
+        hanging = await convert(*(await document(tmp_path, of, "b", "hang")), ANN)
+        assert hanging.note == "its text could not be extracted: it took longer than 5 seconds"
 
 
 @pytest.mark.parametrize(

@@ -39,7 +39,7 @@ class Hearing:
     heard: list[str] = field(default_factory=list)
     works: bool = True
 
-    async def hear(self, thread_id: str, file: InputFile) -> InputFile:
+    async def hear(self, thread_id: str, file: InputFile, speaker: str) -> InputFile:
         self.heard.append(file.name)
         if self.gate is not None:
             await self.gate.wait()

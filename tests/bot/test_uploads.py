@@ -20,7 +20,7 @@ from bot.quotas import UploadLimits
 from bot.store import runs
 from bot.store.encoding import to_json
 from bot.store.inbox import ADD_EVENTS
-from bot.uploads import NAME_BYTES, Refused, Uploads, display_name
+from bot.uploads import AT_ONCE, AT_ONCE_IN_ALL, NAME_BYTES, Refused, Uploads, display_name
 from channels.base import ChannelPorts, Route
 from channels.errors import AttachmentFailed, ChannelError, Temporary
 from channels.memory import MemoryChannel
@@ -323,3 +323,40 @@ def test_any_name_fits_and_stays_in_its_folder(declared: str) -> None:
 def test_a_long_name_keeps_its_ending() -> None:
     assert display_name(attachment("漢" * 255 + ".tar.gz")).endswith("漢.gz")
     assert len(display_name(attachment("漢" * 255 + ".png")).encode()) <= NAME_BYTES
+
+
+class Hanging(Wire):
+    """A platform whose file server answers to `good` and hangs for everything else until the gate opens."""
+
+    def __init__(self, account: str) -> None:
+        super().__init__(b"whole")
+        self.account = account
+        self.gate, self.full = asyncio.Event(), asyncio.Event()
+        self.hanging = self.most = 0
+
+    async def fetch(self, attachment: Attachment, sink: Sink) -> None:
+        if attachment.name != "good":
+            self.hanging += 1
+            self.most = max(self.most, self.hanging)
+            if self.hanging == AT_ONCE:
+                self.full.set()
+            await self.gate.wait()
+            self.hanging -= 1
+        await super().fetch(attachment, sink)
+
+
+async def test_downloads_that_hang_hold_up_neither_another_person_nor_another_account(tmp_path: Path) -> None:
+    files, telegram, slack = uploads(), Hanging("telegram"), Hanging("slack")
+
+    async def fetch(wire: Hanging, person: str, name: str) -> InputFile | Refused:
+        return await files.fetch(wire, attachment(name), tmp_path, files.allowance(f"{wire.account}:{person}"))
+
+    async with asyncio.timeout(20), asyncio.TaskGroup() as group:
+        tasks = [group.create_task(fetch(telegram, "ann", "bad")) for _ in range(3 * AT_ONCE)]
+        assert isinstance(await fetch(telegram, "bob", "good"), InputFile)
+        tasks += [group.create_task(fetch(telegram, str(who), "bad")) for who in range(3 * AT_ONCE_IN_ALL)]
+        assert isinstance(await fetch(slack, "eve", "good"), InputFile), "of a platform with nothing but hanging files"
+        await telegram.full.wait()
+        telegram.gate.set()
+    assert telegram.most == AT_ONCE
+    assert all(isinstance(task.result(), InputFile) for task in tasks)

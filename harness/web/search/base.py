@@ -23,8 +23,9 @@ class Found:
 class SearchProvider(Protocol):
     """One of the providers, ready to be asked."""
 
-    async def search(self, query: str, most: int) -> list[Found]:
-        """At most so many results, the best first. Raises WebError, whose text is for the model."""
+    async def search(self, query: str, most: int, whose: str) -> list[Found]:
+        """At most so many results, the best first. whose: the person's for whom it is, so that nobody's many searches
+        hold up those of others. Raises WebError, whose text is for the model."""
         ...
 
     async def close(self) -> None:

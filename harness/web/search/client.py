@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import httpcore
 import httpx
 
+from harness.slots import FairSlots
 from harness.web.errors import WebError
 from harness.web.pools import PoolTransport
 from harness.web.search.base import BUSY, DOWN, LONGEST_ANSWER
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from harness.web.guard import Route
 
 log = logging.getLogger(__name__)
+
+AT_ONCE = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,11 +33,12 @@ class Answer:
 
 
 class ApiClient:
-    """One server. seconds: for a whole request."""
+    """One server. seconds: for a whole request, once its turn has come."""
 
     def __init__(self, route: Route, seconds: float) -> None:
         proxy, ca_file = route
         self._seconds = seconds
+        self._room = FairSlots(AT_ONCE)
         self._client = httpx.AsyncClient(
             transport=PoolTransport(proxy, ca_file, httpcore.AnyIOBackend()),
             trust_env=False,
@@ -43,10 +47,10 @@ class ApiClient:
             headers={"User-Agent": "Antler", "Accept": "application/json", "Accept-Encoding": "identity"},
         )
 
-    async def ask(self, request: httpx.Request) -> Answer:
+    async def ask(self, request: httpx.Request, whose: str) -> Answer:
         """429 and failures are told as WebError; other statuses are for the caller to name."""
         try:
-            async with asyncio.timeout(self._seconds):
+            async with self._room.slot(whose), asyncio.timeout(self._seconds):
                 return await self._asked(request)
         except (TimeoutError, httpx.TransportError) as error:
             log.warning("a search failed: %s", type(error).__name__)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from harness.helpers import HelperFailed, Helpers
 from harness.web.errors import WebError
 from harness.web.search.base import BUSY, DOWN, Found, results
-from harness.web.worker import HelperFailed, Helpers
 
 if TYPE_CHECKING:
     from harness.web.config import SearchSettings
@@ -35,12 +34,10 @@ class DuckDuckGo:
         }
         self._helpers = Helpers(HELPER)
 
-    async def search(self, query: str, most: int) -> list[Found]:
+    async def search(self, query: str, most: int, whose: str) -> list[Found]:
+        question = {**self._question, "query": query}
         try:
-            # The second half: others may be asking.
-            async with asyncio.timeout(2 * (self._seconds + GRACE)):
-                question = {**self._question, "query": query}
-                answer = await self._helpers.call(question, b"", seconds=self._seconds + GRACE)
+            answer = await self._helpers.call(question, b"", seconds=self._seconds + GRACE, whose=whose)
         except (TimeoutError, HelperFailed):
             raise WebError(DOWN) from None
         if answer.get("status") in REFUSALS:

@@ -27,11 +27,11 @@ class Searxng:
         self._language = settings.region
         self._api = ApiClient(route, settings.timeout)
 
-    async def search(self, query: str, most: int) -> list[Found]:
+    async def search(self, query: str, most: int, whose: str) -> list[Found]:
         asked = {"q": query, "format": "json", "categories": "general", "safesearch": "1"}
         if self._language:
             asked["language"] = self._language
-        answer = await self._api.ask(self._api.build("GET", self._url, params=asked))
+        answer = await self._api.ask(self._api.build("GET", self._url, params=asked), whose)
         match answer.status:
             case 200:
                 return results(answer.data, snippet="content")[:most]

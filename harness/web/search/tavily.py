@@ -29,12 +29,12 @@ class Tavily:
         self._country = settings.region.lower()
         self._api = ApiClient(route, settings.timeout)
 
-    async def search(self, query: str, most: int) -> list[Found]:
+    async def search(self, query: str, most: int, whose: str) -> list[Found]:
         asked: dict[str, object] = {"query": query[:MOST_QUERY], "max_results": most, "search_depth": "basic"}
         if self._country:
             asked["country"] = self._country
         headers = {"Authorization": f"Bearer {self._key}"}
-        answer = await self._api.ask(self._api.build("POST", self._url, json=asked, headers=headers))
+        answer = await self._api.ask(self._api.build("POST", self._url, json=asked, headers=headers), whose)
         match answer.status:
             case 200:
                 return results(answer.data, snippet="content")[:most]

@@ -6,7 +6,7 @@ import asyncio
 import os
 import shutil
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, get_args
 
 import pytest
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from bot.voice.audio import Kind
 
 THREAD = "0" * 32
+ANN, BOB, EVE = "telegram:1", "telegram:2", "slack:U3"
 bubblewrap = pytest.mark.skipif(
     shutil.which("bwrap", path="/usr/bin:/bin") is None and not os.environ.get("CI"), reason="bubblewrap is missing"
 )
@@ -44,11 +45,12 @@ while [ "$1" != -i ]; do shift; done
 
 @dataclass
 class Service:
-    """A twin of the service: hears what speech.py hid, as long as the suffix is in `takes`. gate: waited for; full:
-    as many ask as may at a time."""
+    """A twin of the service: hears what speech.py hid, as long as the suffix is in `takes`. gate: waited for, with
+    these words only where some are given; full: as many ask as may at a time."""
 
     takes: tuple[str, ...] = ("ogg", "wav", "m4a")
     gate: asyncio.Event | None = None
+    words: str = ""
     asked: list[str] = field(default_factory=list)
     full: asyncio.Event = field(default_factory=asyncio.Event)
     at_once: int = 0
@@ -62,7 +64,7 @@ class Service:
         if self.at_once == AT_ONCE:
             self.full.set()
         try:
-            if self.gate is not None:
+            if self.gate is not None and self.words in speech.heard(content):
                 await self.gate.wait()
             if kind.suffix not in self.takes:
                 raise NotHeardError("format", "status 400")
@@ -112,7 +114,7 @@ async def heard(
         if ffmpeg is not None:
             async with of.borrow(THREAD):
                 """The folders are there, and belong to who commands run as."""
-        file = await listener(service, of, **settings).hear(THREAD, voice(folder, recording))
+        file = await listener(service, of, **settings).hear(THREAD, voice(folder, recording), ANN)
         assert file.voice is not None
         assert len(list(file.path.parent.iterdir())) == 1, "nothing is left beside the recording"
         return file.voice
@@ -184,7 +186,7 @@ async def test_a_link_in_the_place_of_the_recording_leads_nowhere(tmp_path: Path
         file = voice(tmp_path, b"")
         file.path.unlink()
         os.symlink(secret, file.path)
-        found = (await listener(Service(), of).hear(THREAD, file)).voice
+        found = (await listener(Service(), of).hear(THREAD, file, ANN)).voice
     assert found is not None
     assert found.problem == "gone"
 
@@ -194,7 +196,7 @@ async def test_only_so_many_are_listened_to_at_a_time(tmp_path: Path) -> None:
     async with sandboxes(tmp_path, None) as of:
         made, file = listener(service, of), voice(tmp_path, speech.ogg("hello"))
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(made.hear(THREAD, file)) for _ in range(3 * AT_ONCE)]
+            tasks = [group.create_task(made.hear(THREAD, file, who)) for who in 3 * AT_ONCE // 2 * (ANN, BOB)]
             async with asyncio.timeout(20):
                 await service.full.wait()
             assert service.gate is not None
@@ -205,8 +207,23 @@ async def test_only_so_many_are_listened_to_at_a_time(tmp_path: Path) -> None:
     assert service.closed
 
 
+async def test_recordings_that_hang_hold_up_neither_another_person_nor_another_account(tmp_path: Path) -> None:
+    service = Service(gate=asyncio.Event(), words="long story")
+    async with sandboxes(tmp_path, None) as of, asyncio.timeout(20), asyncio.TaskGroup() as group:
+        made, story = listener(service, of), voice(tmp_path, speech.ogg("a long story"))
+        hanging = [group.create_task(made.hear(THREAD, story, ANN)) for _ in range(3 * AT_ONCE)]
+        await asyncio.sleep(0)  # all of them have asked for a turn
+        other = replace(story, path=story.path.with_name("other"))
+        other.path.write_bytes(speech.ogg("hello"))
+        for who in (BOB, EVE):
+            assert (await made.hear(THREAD, other, who)).voice == Voice(transcript="hello")
+        assert not any(task.done() for task in hanging)
+        assert service.gate is not None
+        service.gate.set()
+
+
 async def test_nobody_listens_without_the_section(tmp_path: Path) -> None:
-    file = await Deaf().hear(THREAD, voice(tmp_path, speech.ogg("hello")))
+    file = await Deaf().hear(THREAD, voice(tmp_path, speech.ogg("hello")), ANN)
     assert file.voice == Voice(problem="off", note=CLAUSES["off"])
 
 

@@ -41,7 +41,9 @@ class Guarded:
     transport: GuardedTransport
 
     async def get(self, url: str, *, most_bytes: int = 1_000_000, seconds: float = 20) -> Fetched:
-        return await self.fetcher.get(url, most_bytes=most_bytes, seconds=seconds, wanted=lambda kind: True)
+        return await self.fetcher.get(
+            url, most_bytes=most_bytes, seconds=seconds, wanted=lambda kind: True, whose="ann"
+        )
 
 
 @dataclass

@@ -81,7 +81,7 @@ async def test_nobody_listens(guards: Guards, site: Site) -> None:
 
 async def test_nothing_is_read_of_what_is_not_wanted(guarded: Guarded, site: Site) -> None:
     fetched = await guarded.fetcher.get(
-        site.url("/huge"), most_bytes=MEGABYTE, seconds=20, wanted=lambda kind: kind != "text/plain"
+        site.url("/huge"), most_bytes=MEGABYTE, seconds=20, wanted=lambda kind: kind != "text/plain", whose="ann"
     )
     assert (fetched.body, fetched.size, fetched.kind) == (None, 10 << 30, "text/plain")
 

@@ -192,10 +192,12 @@ async def test_the_system_is_asked_for_names(site: Site) -> None:
     fetcher = Fetcher(rules, transport)
     try:
         fetched = await fetcher.get(
-            site.url("/text", "localhost"), most_bytes=100, seconds=20, wanted=lambda kind: True
+            site.url("/text", "localhost"), most_bytes=100, seconds=20, wanted=lambda kind: True, whose="ann"
         )
         assert fetched.body == b"plain words"
         with pytest.raises(Refused, match="no address"):
-            await fetcher.get("http://no-such-name.invalid/", most_bytes=100, seconds=20, wanted=lambda kind: True)
+            await fetcher.get(
+                "http://no-such-name.invalid/", most_bytes=100, seconds=20, wanted=lambda kind: True, whose="ann"
+            )
     finally:
         await transport.aclose()

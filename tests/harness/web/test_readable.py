@@ -14,5 +14,5 @@ async def test_it_is_decoded_in_pieces(charset: str, text: str) -> None:
     body = b"x" + text.encode(charset, errors="replace") + b"\x81"
     assert len(body) > PIECE or text == "plain"
     fetched = Fetched(url="http://x/", kind="text/plain", charset=charset, body=body, size=None, cut=False)
-    page = await Reader().page(fetched)
+    page = await Reader().page(fetched, "ann")
     assert page.text == body.decode(charset, errors="replace")

@@ -163,25 +163,25 @@ async def test_hard_work_is_given_up_and_freezes_nobody() -> None:
 
     ticking = asyncio.create_task(tick())
     with pytest.raises(WebError, match="takes too long to read"):
-        await hasty.page(fetched(pages.HARD_WORK.encode()))
+        await hasty.page(fetched(pages.HARD_WORK.encode()), "ann")
     ticking.cancel()
     assert ticks > 5
-    page = await reader.page(fetched(pages.ARTICLE.encode()))
+    page = await reader.page(fetched(pages.ARTICLE.encode()), "ann")
     assert page.title == "The lighthouse"
     await hasty.close()
     await reader.close()
 
 
 async def test_many_pages_at_once_and_a_helper_that_dies(reader: Reader) -> None:
-    found = await asyncio.gather(*(reader.page(fetched(pages.ARTICLE.encode())) for _ in range(8)))
+    found = await asyncio.gather(*(reader.page(fetched(pages.ARTICLE.encode()), "ann") for _ in range(8)))
     assert all(pages.FACT in page.text for page in found)
     nested = b"<html><body>" + b"<div>" * 100_000 + b"deep"
     for body in (b"", nested, b"<html>" + bytes(range(256)) * 100, b"\xff\xfe<\0h\0t\0m\0l\0"):
         try:
-            await reader.page(fetched(body))
+            await reader.page(fetched(body), "ann")
         except WebError:
             continue
-    assert pages.FACT in (await reader.page(fetched(pages.ARTICLE.encode()))).text
+    assert pages.FACT in (await reader.page(fetched(pages.ARTICLE.encode()), "ann")).text
 
 
 @pytest.mark.parametrize(
@@ -193,14 +193,14 @@ async def test_many_pages_at_once_and_a_helper_that_dies(reader: Reader) -> None
     ],
 )
 async def test_pages_of_other_encodings(reader: Reader, body: bytes, charset: str) -> None:
-    assert "中文内容测试文章" in (await reader.page(fetched(body, charset=charset))).text
+    assert "中文内容测试文章" in (await reader.page(fetched(body, charset=charset), "ann")).text
 
 
 @pytest.mark.parametrize(
     "charset", ["", "utf-8", "UTF8", "latin-1", "shift_jis", "punycode", "idna", "hex", "\0", "x" * 99]
 )
 async def test_texts_of_any_encoding(reader: Reader, charset: str) -> None:
-    page = await reader.page(fetched(b"plain words \xff", "text/plain", charset))
+    page = await reader.page(fetched(b"plain words \xff", "text/plain", charset), "ann")
     assert page.text.startswith("plain words")
 
 

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from tests.harness.support import Bench, Script
 
 DIRECT = (None, None)
+ANN = "telegram:1"
 
 
 @asynccontextmanager
@@ -77,7 +78,7 @@ async def duckduckgo(folder: Path, **settings: Any) -> AsyncIterator[tuple[Searc
 
 async def test_searxng_is_asked_as_its_api_says() -> None:
     async with searxng(region="de") as (provider, engine):
-        found = await provider.search("green lighthouse", 2)
+        found = await provider.search("green lighthouse", 2, ANN)
         assert [(each.title, each.url, each.snippet) for each in found] == HITS[:2]
         assert engine.queries == [
             {
@@ -90,42 +91,42 @@ async def test_searxng_is_asked_as_its_api_says() -> None:
         ]
         engine.formats = frozenset({"html"})
         with pytest.raises(WebError, match=r"web\.search\.base_url: the server needs json"):
-            await provider.search("x", 2)
+            await provider.search("x", 2, ANN)
 
 
 async def test_tavily_is_asked_as_its_api_says() -> None:
     async with tavily(region="Germany") as (provider, engine):
-        found = await provider.search("green lighthouse", 2)
+        found = await provider.search("green lighthouse", 2, ANN)
         assert [(each.title, each.url, each.snippet) for each in found] == HITS[:2]
         assert engine.queries == [
             {"query": "green lighthouse", "max_results": 2, "search_depth": "basic", "country": "germany"}
         ]
         engine.status = 432
         with pytest.raises(WebError, match="too many requests"):
-            await provider.search("x", 2)
+            await provider.search("x", 2, ANN)
     async with tavily(key="tvly-wrong") as (provider, _):
         with pytest.raises(WebError, match=r"web\.search\.api_key") as refused:
-            await provider.search("x", 2)
+            await provider.search("x", 2, ANN)
         assert "tvly-wrong" not in str(refused.value)
 
 
 async def test_duckduckgo_is_asked_by_its_package(tmp_path: Path) -> None:
     async with duckduckgo(tmp_path, region="de-de") as (provider, engine):
-        found = await provider.search("green lighthouse", 2)
+        found = await provider.search("green lighthouse", 2, ANN)
         assert [(each.title, each.url, each.snippet) for each in found] == HITS[:2]
         assert engine.queries == [{"q": "green lighthouse", "l": "de-de"}]
         engine.hits = []
-        assert await provider.search("nothing of the kind", 2) == []
+        assert await provider.search("nothing of the kind", 2, ANN) == []
         for status in (202, 403, 429):
             engine.status = status
             with pytest.raises(WebError, match="too many requests"):
-                await provider.search("x", 2)
+                await provider.search("x", 2, ANN)
         engine.status, engine.suspicious = 200, True
         with pytest.raises(WebError, match="too many requests"):
-            await provider.search("x", 2)
+            await provider.search("x", 2, ANN)
         engine.status, engine.suspicious = 500, False
         with pytest.raises(WebError, match="cannot be reached"):
-            await provider.search("x", 2)
+            await provider.search("x", 2, ANN)
 
 
 @pytest.mark.parametrize("raw", [b"", b"{", b"[]", b"null", b'{"results": 3}', b"[" * 100_000, b"\xff\xfe"])
@@ -133,17 +134,17 @@ async def test_answers_that_mean_nothing(raw: bytes) -> None:
     async with searxng() as (provider, engine):
         engine.raw = raw
         with pytest.raises(WebError, match="cannot be understood"):
-            await provider.search("x", 2)
+            await provider.search("x", 2, ANN)
 
 
 async def test_answers_that_are_partly_wrong_or_too_long() -> None:
     async with searxng() as (provider, engine):
         engine.raw = b'{"results": [3, {"title": 4, "url": "https://a.example/"}, {}]}'
-        found = await provider.search("x", 5)
+        found = await provider.search("x", 5, ANN)
         assert [(each.title, each.url) for each in found] == [("", "https://a.example/"), ("", "")]
         engine.raw = b'{"results": [' + b" " * 3_000_000 + b"]}"
         with pytest.raises(WebError, match="too long"):
-            await provider.search("x", 5)
+            await provider.search("x", 5, ANN)
 
 
 @pytest.mark.parametrize("status", [429, 500, 502, 302])
@@ -152,19 +153,19 @@ async def test_trouble_is_told(status: int) -> None:
         engine.status = its.status = status
         for each in (provider, other):
             with pytest.raises(WebError, match="say that you could not search"):
-                await each.search("x", 2)
+                await each.search("x", 2, ANN)
 
 
 async def test_a_server_that_is_not_there_or_says_nothing() -> None:
     settings = SearchSettings(provider="searxng", base_url="http://127.0.0.1:9", timeout=0.3)
     gone = Searxng(settings, DIRECT)
     with pytest.raises(WebError, match="cannot be reached"):
-        await gone.search("x", 2)
+        await gone.search("x", 2, ANN)
     await gone.close()
     async with Site().serve() as site:
         silent = Searxng(settings.model_copy(update={"base_url": site.url("/silent")}), DIRECT)
         with pytest.raises(WebError, match="cannot be reached"):
-            await silent.search("x", 2)
+            await silent.search("x", 2, ANN)
         await silent.close()
 
 

@@ -1,4 +1,4 @@
-"""Helper processes for work on foreign bytes that may take any time and any memory; for readable.py and the searches.
+"""Helper processes for work on foreign bytes that may take any time and any memory.
 
 A thread could not be ended, and a regular expression in it would hold up the whole process. A helper is a script that
 imports nothing of ours, knows no secret (its environment is empty), and is killed when it takes too long. It reads a
@@ -13,6 +13,8 @@ import json
 import logging
 import sys
 from typing import TYPE_CHECKING, Any
+
+from harness.slots import FairSlots
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -31,18 +33,20 @@ class HelperFailed(Exception):
 
 
 class Helpers:
-    """At most AT_ONCE processes of one script: started when needed, ended when idle. Calls beyond that wait."""
+    """At most `at_once` processes of one script: started when needed, ended when idle. Calls beyond that wait, and
+    nobody's many hold back those of others."""
 
-    def __init__(self, script: Path) -> None:
+    def __init__(self, script: Path, *, at_once: int = AT_ONCE) -> None:
         self._script = script
-        self._room = asyncio.Semaphore(AT_ONCE)
+        self._room = FairSlots(at_once)
         self._idle: list[asyncio.subprocess.Process] = []
         self._ending: asyncio.TimerHandle | None = None
         self._ended: set[asyncio.Task[None]] = set()
 
-    async def call(self, question: Mapping[str, Any], body: bytes, *, seconds: float) -> dict[str, Any]:
-        """seconds: for the work, once it is its turn. Raises TimeoutError and HelperFailed; the helper is gone then."""
-        async with self._room:
+    async def call(self, question: Mapping[str, Any], body: bytes, *, seconds: float, whose: str) -> dict[str, Any]:
+        """seconds: for the work, once its turn has come. whose: the person's for whom it is. Raises TimeoutError and
+        HelperFailed; the helper is gone then."""
+        async with self._room.slot(whose):
             helper = self._rested() or await self._started()
             kept = False
             try:
@@ -107,7 +111,7 @@ async def _asked(helper: asyncio.subprocess.Process, question: Mapping[str, Any]
         line = await helper.stdout.readline()
         answer = json.loads(line)
     except (OSError, ValueError) as error:
-        log.warning("a helper process of the web tools failed: %s", type(error).__name__)
+        log.warning("a helper process failed: %s", type(error).__name__)
         raise HelperFailed from error
     if not isinstance(answer, dict):
         raise HelperFailed

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.subagents.queue import FairSlots
+from harness.slots import FairSlots
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -1,5 +1,4 @@
-"""FairSlots: how many of a kind work at once in a process, and whose turn it is: subagents (crew.py), pages that are
-fetched (web/fetch.py)."""
+"""FairSlots: how many of a kind work at once in a process, and whose turn it is."""
 
 from __future__ import annotations
 
@@ -14,15 +13,16 @@ if TYPE_CHECKING:
 
 
 class FairSlots:
-    """`most` at once, and nobody holds more than half of them: so there is room for others, however long the work is.
+    """`most` at once, and nobody holds more than `share` of them, or half: so there is room for others, however long
+    the work is.
 
     A free slot goes to who holds the fewest; of those to who was not served for the longest time. Waiting costs
-    nothing, and as many wait as the runs of the process have subagents.
+    nothing, so that as many may wait as like.
     """
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, most: int, share: int | None = None) -> None:
         self._free = most
-        self._share = (most + 1) // 2
+        self._share = (most + 1) // 2 if share is None else share
         self._held: Counter[str] = Counter()
         self._waiting: dict[str, deque[asyncio.Future[None]]] = {}
         self._turns = itertools.count(1)
