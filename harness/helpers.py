@@ -34,10 +34,11 @@ class HelperFailed(Exception):
 
 class Helpers:
     """At most `at_once` processes of one script: started when needed, ended when idle. Calls beyond that wait, and
-    nobody's many hold back those of others."""
+    nobody's many hold back those of others. idle_seconds: 0 where each answers once."""
 
-    def __init__(self, script: Path, *, at_once: int = AT_ONCE) -> None:
+    def __init__(self, script: Path, *, at_once: int = AT_ONCE, idle_seconds: float = IDLE_SECONDS) -> None:
         self._script = script
+        self._idle_seconds = idle_seconds
         self._room = FairSlots(at_once)
         self._idle: list[asyncio.subprocess.Process] = []
         self._ending: asyncio.TimerHandle | None = None
@@ -52,7 +53,7 @@ class Helpers:
             try:
                 async with asyncio.timeout(seconds):
                     answer = await _asked(helper, question, body)
-                kept = True
+                kept = self._idle_seconds > 0
             finally:
                 if kept:
                     self._keep(helper)
@@ -88,7 +89,7 @@ class Helpers:
         self._idle.append(helper)
         if self._ending is not None:
             self._ending.cancel()
-        self._ending = asyncio.get_running_loop().call_later(IDLE_SECONDS, self._end_idle)
+        self._ending = asyncio.get_running_loop().call_later(self._idle_seconds, self._end_idle)
 
     def _end_idle(self) -> None:
         while self._idle:

@@ -6,7 +6,6 @@ user's text: so the whole earlier conversation is an identical prefix, which pro
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING, Any, NamedTuple
 from zoneinfo import ZoneInfo
 
@@ -14,6 +13,7 @@ from langchain_core.messages import HumanMessage
 
 from harness.cleaned import clean_text
 from harness.frames import CONTEXT, FILES, MEMORY, OUTSIDE, QUOTED, SAID_BY_OTHERS, framed, neutral
+from harness.images import UnreadableImage, upload_data_url
 from harness.messages import CHOSEN_SKILL, TEXT_LENGTH
 from sandbox.base import OUTPUTS, UPLOADS, WORKSPACE
 
@@ -230,7 +230,7 @@ async def user_turn(
     images: list[str] = []
     unseen = False
     for file in run_input.files:
-        line, image = await _attached(file, sees_images=sees_images, has_sandbox=has_sandbox)
+        line, image = await _attached(file, ctx.speaker.id, sees_images=sees_images, has_sandbox=has_sandbox)
         lines.append(line)
         images += [image] if image is not None else []
         unseen = unseen or (_is_image(file) and not sees_images)
@@ -275,7 +275,7 @@ def _date(now: datetime, timezone: str) -> str:
     return f"{there:%Y-%m-%d %H:%M} {name} ({there:%A})"
 
 
-async def _attached(file: InputFile, *, sees_images: bool, has_sandbox: bool) -> tuple[str, str | None]:
+async def _attached(file: InputFile, whose: str, *, sees_images: bool, has_sandbox: bool) -> tuple[str, str | None]:
     """A line about the file, and its data URL when the model can look at it."""
     name = as_data(file.name, limit=MAX_NAME)
     if file.voice is not None:
@@ -288,11 +288,8 @@ async def _attached(file: InputFile, *, sees_images: bool, has_sandbox: bool) ->
     place = _places(file) if has_sandbox else ""
     if not sees_images:
         return f"[image {name} was attached{place}; this model cannot see images]", None
-    # Here, not at the top: with it comes Pillow, 2 MB, which a gateway that gets no pictures does not need.
-    from harness.images import UnreadableImage, upload_data_url
-
     try:
-        return f"[image {name} is shown below{place}]", await asyncio.to_thread(upload_data_url, file.path)
+        return f"[image {name} is shown below{place}]", await upload_data_url(file.path, whose)
     except UnreadableImage as error:
         return f"[image {name} was attached{place}, but cannot be shown: {error}]", None
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import io
 import json
 import logging
 import re
@@ -87,12 +86,13 @@ class McpTool(BaseTool):
 
     async def _shown(self, call_id: str, attachments: Sequence[Attachment], saved: Sequence[str]) -> str:
         """The path of the first picture, if the model is shown it; ViewImage does that."""
-        sandbox = _scope().sandbox
+        scope = _scope()
+        sandbox, whose = scope.sandbox, scope.ctx.speaker.id
         for attachment, path in zip(attachments, saved, strict=True):
             if sandbox is None or not (self.sees_images and attachment.is_image and path):
                 continue
             try:
-                url = await asyncio.to_thread(image_data_url, io.BytesIO(attachment.data))
+                url = await image_data_url(attachment.data, whose)
             except UnreadableImage:
                 continue
             sandbox.images[call_id] = url

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from harness.tools.files import file_tools
 from harness.tools.looking import looking_tools
+from harness.tools.pictures import view_tool
 from harness.tools.presenting import present_tool
 from harness.tools.shell import bash_tool
 
@@ -24,13 +25,6 @@ def sandbox_tools(setup: SandboxSetup, *, spool: Spool | None, sees_images: bool
         *([bash_tool(setup, clock)] if setup.report.bash else []),
         *looking_tools(),
         *file_tools(),
-        *(_view_tools() if sees_images else []),
+        *([view_tool()] if sees_images else []),
         *([present_tool(spool)] if spool is not None else []),
     ]
-
-
-def _view_tools() -> list[BaseTool]:
-    # Here, not at the top: with it comes Pillow, 2 MB, which only models that see need.
-    from harness.tools.pictures import view_tool
-
-    return [view_tool()]

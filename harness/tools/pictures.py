@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import io
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,6 +9,7 @@ from langchain_core.tools import tool
 
 from harness.images import UnreadableImage, image_data_url
 from harness.middleware.effects import IDEMPOTENT
+from harness.signals import scope_of
 from harness.tools.results import IMAGE, Answer, Runtime, canonical, done, explained, failed, sandbox_of, short
 from sandbox.base import Problem
 
@@ -60,6 +60,6 @@ async def _picture(runtime: Runtime, path: str) -> str:
     if isinstance(found, Problem):
         raise CannotBeShown(explained(found))
     try:
-        return await asyncio.to_thread(image_data_url, content)
+        return await image_data_url(content.getvalue(), scope_of(runtime).ctx.speaker.id)
     except UnreadableImage as error:
         raise CannotBeShown(f"{short(path)} cannot be shown: {error}.") from error

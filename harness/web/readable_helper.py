@@ -1,4 +1,4 @@
-"""The helper process that makes Markdown of a page's HTML; see worker.py. Imports nothing of ours."""
+"""The helper process that makes Markdown of a page's HTML; see helpers.py. Imports nothing of ours."""
 
 from __future__ import annotations
 
