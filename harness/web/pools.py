@@ -13,6 +13,8 @@ from urllib.parse import unquote
 import httpcore
 import httpx
 
+from harness.web.wire import PacedBackend, paced
+
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
     from pathlib import Path
@@ -40,7 +42,7 @@ class PoolTransport(httpx.AsyncBaseTransport):
             "ssl_context": trust(ca_file),
             "max_connections": CONNECTIONS,
             "keepalive_expiry": KEPT_SECONDS,
-            "network_backend": backend,
+            "network_backend": PacedBackend(backend),
         }
         self._pool = httpcore.AsyncConnectionPool(**common) if proxy is None else _proxied(proxy, ca_file, common)
 
@@ -69,7 +71,7 @@ class _Body(httpx.AsyncByteStream):
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         with _translated():
-            async for part in self._answer.aiter_stream():
+            async for part in paced(self._answer):
                 yield part
 
     async def aclose(self) -> None:

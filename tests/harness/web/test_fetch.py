@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import resource
+import time
 from typing import TYPE_CHECKING
 
 import httpx
@@ -16,9 +17,10 @@ from tests.simulators.web.site import page, write
 
 if TYPE_CHECKING:
     from tests.harness.web.conftest import Guarded, Guards
-    from tests.simulators.web.site import Asked, Site
+    from tests.simulators.web.site import Answer, Asked, Site
 
 MEGABYTE = 1 << 20
+NO_HTTP = "The connection broke, or what came was no HTTP. Use another source, or try once more later."
 
 
 @pytest.mark.parametrize("path", ["/gzip", "/deflate", "/article"])
@@ -71,6 +73,58 @@ async def test_what_is_too_slow_is_given_up(guarded: Guarded, site: Site, path: 
 async def test_failures_are_told_so_that_a_model_can_go_on(guarded: Guarded, site: Site, path: str, told: str) -> None:
     with pytest.raises(WebError, match=told):
         await guarded.get(site.url(path))
+
+
+def chunks(count: int, chunk: bytes) -> Answer:
+    async def answer(asked: Asked, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nTransfer-Encoding: chunked\r\n\r\n")
+        writer.write(chunk * count + b"0\r\n\r\n")
+
+    return answer
+
+
+async def informational(asked: Asked, writer: asyncio.StreamWriter) -> None:
+    writer.write(b"HTTP/1.1 100 \r\n\r\n" * 200_000 + b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+
+
+async def longest_turn() -> float:
+    """Seconds of the processor for which the loop served others in one turn, once that is cancelled."""
+    longest, last = 0.0, time.thread_time()
+    try:
+        while True:
+            await asyncio.sleep(0)
+            now = time.thread_time()
+            longest, last = max(longest, now - last), now
+    except asyncio.CancelledError:
+        return longest
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        pytest.param(chunks(200_000, b"1\r\nx\r\n"), id="a chunk for each byte"),
+        pytest.param(chunks(2_000, b"1;" + b"x" * 2000 + b"\r\nx\r\n"), id="chunks with long extensions"),
+        pytest.param(informational, id="many answers 1xx"),
+    ],
+)
+async def test_an_answer_that_is_mostly_packaging_is_given_up_and_freezes_nobody(
+    guarded: Guarded, site: Site, answer: Answer
+) -> None:
+    site.own["/packaging"] = answer
+    async with asyncio.timeout(60):
+        watching = asyncio.create_task(longest_turn())
+        reading = [guarded.get(site.url("/packaging"), seconds=60) for _ in range(AT_ONCE)]
+        told = await asyncio.gather(*reading, return_exceptions=True)
+        watching.cancel()
+    assert {str(each) for each in told} == {NO_HTTP}
+    assert await watching < 0.5
+
+
+async def test_a_page_in_small_pieces_is_read(guarded: Guarded, site: Site) -> None:
+    site.own["/lines"] = chunks(10_000, b"40\r\n" + b"x" * 64 + b"\r\n")
+    site.own["/letters"] = chunks(4_000, b"1\r\nx\r\n")
+    for path, size in (("/lines", 640_000), ("/letters", 4_000)):
+        assert len((await guarded.get(site.url(path))).body or b"") == size
 
 
 async def test_nobody_listens(guards: Guards, site: Site) -> None:
