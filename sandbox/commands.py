@@ -82,7 +82,7 @@ class Commands:
                 running.stop(Stop.CLOSED)
             watching.append(asyncio.create_task(self._disk.watch(running), name="disk of a command"))
             if self._proxy is not None:
-                watching.append(asyncio.create_task(_serve(self._proxy, running), name="network of a command"))
+                watching.append(asyncio.create_task(_serve(self._proxy, running, self), name="network of a command"))
 
         try:
             return await run(self._starter, self._cage.spec(order), timeout=timeout, on_output=on_output, watch=watch)
@@ -102,9 +102,9 @@ class Commands:
             self._branch.close()
 
 
-async def _serve(proxy: EgressProxy, running: Running) -> None:
+async def _serve(proxy: EgressProxy, running: Running, whose: Commands) -> None:
     """The command's way out, until this is cancelled."""
-    async with proxy.serve(await running.listener()):
+    async with proxy.serve(await running.listener(), whose):
         await asyncio.Event().wait()
 
 

@@ -7,55 +7,77 @@ resolved once, here; every address must be public, and only those addresses are 
 from __future__ import annotations
 
 import asyncio
-import re
+from collections import Counter
+from collections.abc import Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
 from sandbox.egress.guard import is_host_name, is_listed, is_public
 from sandbox.egress.names import Names
+from sandbox.egress.requests import (
+    CHUNK,
+    LONGEST_HEAD,
+    UNRECOGNIZED_NAME,
+    Refused,
+    Request,
+    forward_body,
+    greeting,
+    parsed,
+)
 
 if TYPE_CHECKING:
     import socket
-    from collections.abc import AsyncIterator, Awaitable, Callable
+    from collections.abc import AsyncIterator
 
 PORTS = frozenset({80, 443})
-_LONGEST_HEAD = 32 * 1024
-_CHUNK = 64 * 1024
 _HEAD_SECONDS = 30.0
 _CONNECT_SECONDS = 20.0
+IDLE_SECONDS = 120.0
+"""Without a byte in either direction."""
 _CONNECTIONS = 32
-"""Of one command at a time, each with two sockets. More wait in its own listening socket, not among the gateway's."""
-_ALL_CONNECTIONS = 128
+"""Of one thread's commands at a time, each with two sockets. More wait in their own listening sockets, not among the
+gateway's."""
+_OWN_CONNECTIONS = 4
+"""That a thread has however many others have."""
+_SHARED_CONNECTIONS = 128
+"""Beyond these, of all threads together."""
 _REST_SECONDS = 0.2
 """A connection keeps its place so much longer: making another costs a command nothing and the gateway time."""
-_REQUEST_LINE = re.compile(r"([A-Z]{3,20}) (\S+) HTTP/1\.[01]")
-_PORT = re.compile(r"[0-9]{1,5}")
-_OWN_HEADERS = ("proxy-", "connection:", "host:", "keep-alive:")
+Send = Callable[[bytes], Awaitable[None]]
 
 
-class _Refused(Exception):
-    """status: of the answer. The text is for the command."""
+class _Places:
+    """Connections: each thread has a few of its own, whatever others hold, and up to _CONNECTIONS as long as there are
+    any of those that all share."""
 
-    def __init__(self, status: str, text: str) -> None:
-        super().__init__(text)
-        self.status = status
+    def __init__(self) -> None:
+        self._held: Counter[object] = Counter()
+        self._left = asyncio.Event()
 
+    async def take(self, whose: object) -> None:
+        while not self._is_free(whose):
+            self._left.clear()
+            await self._left.wait()
+        self._held[whose] += 1
 
-@dataclass(frozen=True, slots=True)
-class _Request:
-    """forward: what goes to the host first; empty for a tunnel."""
+    def leave(self, whose: object) -> None:
+        self._held[whose] -= 1
+        if not self._held[whose]:
+            del self._held[whose]
+        self._left.set()
 
-    host: str
-    port: int
-    forward: bytes
+    def _is_free(self, whose: object) -> bool:
+        shared = sum(max(0, held - _OWN_CONNECTIONS) for held in self._held.values())
+        held = self._held[whose]
+        return held < _OWN_CONNECTIONS or (held < _CONNECTIONS and shared < _SHARED_CONNECTIONS)
 
 
 class EgressProxy:
     """allow: host names, lower case; `*.example.org` is every host below.
 
-    resolve, public: how a name becomes addresses, and which of these may be connected to. `close` it after use.
+    resolve, public: how a name becomes addresses, and which of these may be connected to. idle_seconds: see
+    IDLE_SECONDS. `close` it after use.
     """
 
     def __init__(
@@ -65,53 +87,52 @@ class EgressProxy:
         ports: frozenset[int] = PORTS,
         resolve: Callable[[str, int], Awaitable[list[str]]] | None = None,
         public: Callable[[str], bool] = is_public,
+        idle_seconds: float = IDLE_SECONDS,
     ) -> None:
         self._allow = allow
         self._ports = ports
         self._names = Names()
         self._resolve = resolve or self._names.resolve
         self._public = public
-        self._room = asyncio.Semaphore(_ALL_CONNECTIONS)
+        self._places = _Places()
+        self._idle_seconds = idle_seconds
 
     def close(self) -> None:
         """When nothing is served any more. Idempotent."""
         self._names.close()
 
     @asynccontextmanager
-    async def serve(self, listener: socket.socket) -> AsyncIterator[None]:
-        """Answer at a listening socket, which this closes at the end, with all connections."""
+    async def serve(self, listener: socket.socket, whose: object) -> AsyncIterator[None]:
+        """Answer at a listening socket, which this closes at the end, with all connections. whose: the thread's, by
+        which connections are counted."""
         listener.setblocking(False)
         connections: set[asyncio.Task[None]] = set()
-        accepting = asyncio.create_task(self._accept(listener, connections), name="egress listener")
+        accepting = asyncio.create_task(self._accept(listener, whose, connections), name="egress listener")
         try:
             yield
         finally:
-            ending = [accepting, *connections]
+            accepting.cancel()
+            await asyncio.wait({accepting})  # what it accepted last has begun by then, and so closes its socket
+            listener.close()
+            ending = set(connections)
             for task in ending:
                 task.cancel()
             await asyncio.gather(*ending, return_exceptions=True)
-            listener.close()
 
-    async def _accept(self, listener: socket.socket, connections: set[asyncio.Task[None]]) -> None:
+    async def _accept(self, listener: socket.socket, whose: object, connections: set[asyncio.Task[None]]) -> None:
         """One by one, and only where there is room: what is not accepted is no descriptor of the gateway's."""
-        room = asyncio.Semaphore(_CONNECTIONS)
-
-        def leave() -> None:
-            room.release()
-            self._room.release()
 
         def ended(task: asyncio.Task[None]) -> None:
             connections.discard(task)
-            leave()
+            self._places.leave(whose)
 
         while True:
-            await room.acquire()
             await _readable(listener)
-            await self._room.acquire()
+            await self._places.take(whose)
             try:
                 connection, _ = listener.accept()
             except OSError:  # It has gone, or there are no descriptors left.
-                leave()
+                self._places.leave(whose)
                 await asyncio.sleep(_REST_SECONDS)
                 continue
             task = asyncio.create_task(self._answer(connection), name="egress connection")
@@ -119,10 +140,10 @@ class EgressProxy:
             task.add_done_callback(ended)
 
     async def _answer(self, connection: socket.socket) -> None:
-        reader, writer = await asyncio.open_connection(sock=connection, limit=_LONGEST_HEAD)
+        reader, writer = await asyncio.open_connection(sock=connection, limit=LONGEST_HEAD)
         try:
             await self._forward(reader, writer)
-        except _Refused as refused:
+        except Refused as refused:
             body = f"{refused}\n".encode()
             head = f"HTTP/1.1 {refused.status}\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n"
             writer.write(head.encode() + body)
@@ -135,34 +156,43 @@ class EgressProxy:
     async def _forward(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         async with asyncio.timeout(_HEAD_SECONDS):
             head = await reader.readuntil(b"\r\n\r\n")
-        request = _parsed(head)
+        request = parsed(head)
         upstream_reader, upstream = await self._connect(request)
         try:
-            if request.forward:
-                upstream.write(request.forward)
-            else:
+            if request.is_tunnel:
                 writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
-            async with asyncio.TaskGroup() as both:
-                both.create_task(_pump(reader, upstream))
-                both.create_task(_pump(upstream_reader, writer))
-        except* OSError:
-            pass
+                async with asyncio.timeout(_HEAD_SECONDS):
+                    first, name = await greeting(reader)
+                if name != request.host:
+                    writer.write(UNRECOGNIZED_NAME)
+                    return
+            else:
+                first = request.forward
+            upstream.write(first)
+            async with asyncio.timeout(self._idle_seconds) as idle, asyncio.TaskGroup() as both:
+                touch = partial(_touch, idle, self._idle_seconds)
+                to_host = partial(_send, target=upstream, touch=touch)
+                to_command = partial(_send, target=writer, touch=touch)
+                both.create_task(_ask(request, reader, upstream, to_host))
+                both.create_task(_answered(upstream_reader, writer, to_command))
+        except* (OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
+            pass  # TimeoutError among them: nothing came from either side
         finally:
             upstream.close()
 
-    async def _connect(self, request: _Request) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    async def _connect(self, request: Request) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         if not is_host_name(request.host) or not is_listed(request.host, self._allow):
-            raise _Refused("403 Forbidden", f"{request.host!r} is not among the hosts that commands may reach")
+            raise Refused("403 Forbidden", f"{request.host!r} is not among the hosts that commands may reach")
         if request.port not in self._ports:
-            raise _Refused("403 Forbidden", f"port {request.port} may not be reached")
+            raise Refused("403 Forbidden", f"port {request.port} may not be reached")
         try:
             async with asyncio.timeout(_CONNECT_SECONDS):
                 addresses = await self._resolve(request.host, request.port)
                 if not addresses or not all(map(self._public, addresses)):
-                    raise _Refused("403 Forbidden", f"{request.host} has an address that is not public")
+                    raise Refused("403 Forbidden", f"{request.host} has an address that is not public")
                 return await _connected(addresses, request.port)
         except (OSError, TimeoutError) as error:
-            raise _Refused("502 Bad Gateway", f"{request.host} cannot be reached") from error
+            raise Refused("502 Bad Gateway", f"{request.host} cannot be reached") from error
 
 
 async def _readable(listener: socket.socket) -> None:
@@ -185,35 +215,38 @@ async def _connected(addresses: list[str], port: int) -> tuple[asyncio.StreamRea
     return await asyncio.open_connection(addresses[-1], port)
 
 
-async def _pump(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
-    while data := await source.read(_CHUNK):
-        target.write(data)
-        await target.drain()
+def _touch(idle: asyncio.Timeout, seconds: float) -> None:
+    """The connection is in use."""
+    idle.reschedule(asyncio.get_running_loop().time() + seconds)
+
+
+async def _send(data: bytes, target: asyncio.StreamWriter, touch: Callable[[], None]) -> None:
+    target.write(data)
+    await target.drain()
+    touch()
+
+
+async def _all(source: asyncio.StreamReader, send: Send) -> None:
+    while data := await source.read(CHUNK):
+        await send(data)
+
+
+async def _ask(request: Request, source: asyncio.StreamReader, target: asyncio.StreamWriter, send: Send) -> None:
+    """What the command says, to the host: all that comes through a tunnel, else one request."""
+    if request.is_tunnel:
+        await _all(source, send)
+    else:
+        await forward_body(request.length, source, send)
+        if await source.read(1):
+            return  # of another request, which is not passed on
+    _end(target)
+
+
+async def _answered(source: asyncio.StreamReader, target: asyncio.StreamWriter, send: Send) -> None:
+    await _all(source, send)
+    _end(target)
+
+
+def _end(target: asyncio.StreamWriter) -> None:
     if target.can_write_eof():
         target.write_eof()
-
-
-def _parsed(head: bytes) -> _Request:
-    lines = head.decode("latin-1").split("\r\n")
-    if any(sign in line for line in lines for sign in "\r\n"):
-        raise _Refused("400 Bad Request", "lines end with CR LF")
-    found = _REQUEST_LINE.fullmatch(lines[0])
-    if found is None:
-        raise _Refused("400 Bad Request", "this is an HTTP proxy")
-    method, target = found.groups()
-    if method == "CONNECT":
-        host, _, port = target.rpartition(":")
-        if not _PORT.fullmatch(port):
-            raise _Refused("400 Bad Request", "CONNECT needs host:port")
-        return _Request(host.lower(), int(port), b"")
-    try:
-        url = urlsplit(target)
-        port_number = url.port or 80
-    except ValueError as error:
-        raise _Refused("400 Bad Request", "this is no URL") from error
-    if url.scheme != "http" or url.hostname is None or "@" in url.netloc:
-        raise _Refused("400 Bad Request", "only http:// URLs and CONNECT are understood")
-    path = (url.path or "/") + (f"?{url.query}" if url.query else "")
-    kept = [line for line in lines[1:-2] if not line.lower().startswith(_OWN_HEADERS)]
-    first = [f"{method} {path} HTTP/1.1", f"Host: {url.netloc}", *kept, "Connection: close", "", ""]
-    return _Request(url.hostname, port_number, "\r\n".join(first).encode("latin-1"))

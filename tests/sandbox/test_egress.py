@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import socket
+import ssl
 import threading
 import uuid
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING
 
 import pytest
@@ -16,7 +18,8 @@ from sandbox.bubblewrap.provider import BubblewrapProvider
 from sandbox.config import SandboxSettings
 from sandbox.egress.guard import is_host_name, is_listed, is_public
 from sandbox.egress.names import THREADS, Names
-from sandbox.egress.proxy import EgressProxy
+from sandbox.egress.proxy import IDLE_SECONDS, EgressProxy
+from sandbox.egress.requests import UNRECOGNIZED_NAME
 from sandbox.workspace import Workspaces
 from tests.sandbox.conftest import private_folder
 from tests.sandbox.escapes.world import World
@@ -78,16 +81,27 @@ def test_the_list_means_what_it_says() -> None:
 
 
 class Origin:
-    """A host of the internet, on this machine: it answers every connection and keeps what it heard."""
+    """A host of the internet, on this machine: it answers every connection and keeps what it heard. patience: seconds
+    for which it goes on listening before it answers."""
 
-    def __init__(self) -> None:
+    def __init__(self, patience: float = 0) -> None:
         self.port = 0
         self.heard: list[bytes] = []
+        self._patience = patience
 
     @asynccontextmanager
     async def serve(self) -> AsyncIterator[None]:
         async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            self.heard.append(await reader.readuntil(b"\r\n\r\n"))
+            try:
+                head = await reader.readuntil(b"\r\n\r\n")
+            except asyncio.IncompleteReadError:  # the proxy had nothing for it
+                return writer.close()
+            more = bytearray()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(self._patience):
+                    while data := await reader.read(1000):
+                        more += data
+            self.heard.append(head + more)
             writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: close\r\n\r\nhello")
             await writer.drain()
             writer.close()
@@ -105,7 +119,13 @@ async def origin() -> AsyncIterator[Origin]:
         yield made
 
 
-def proxy_to(origin: Origin, *, addresses: tuple[str, ...] = ("127.0.0.1",), public: bool = True) -> EgressProxy:
+def proxy_to(
+    origin: Origin,
+    *,
+    addresses: tuple[str, ...] = ("127.0.0.1",),
+    public: bool = True,
+    idle_seconds: float = IDLE_SECONDS,
+) -> EgressProxy:
     """A proxy for which ok.example.org is at these addresses of this machine, public ones if so said."""
 
     async def resolve(host: str, port: int) -> list[str]:
@@ -113,13 +133,25 @@ def proxy_to(origin: Origin, *, addresses: tuple[str, ...] = ("127.0.0.1",), pub
         return list(addresses)
 
     judge = (lambda address: True) if public else is_public
-    return EgressProxy(("ok.example.org",), ports=frozenset({origin.port}), resolve=resolve, public=judge)
+    ports = frozenset({origin.port})
+    return EgressProxy(("ok.example.org",), ports=ports, resolve=resolve, public=judge, idle_seconds=idle_seconds)
+
+
+def greeting(name: str | None, newest: ssl.TLSVersion = ssl.TLSVersion.TLSv1_3) -> str:
+    """What a client of TLS says first."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.maximum_version = newest
+    said = ssl.MemoryBIO()
+    with contextlib.suppress(ssl.SSLWantReadError):
+        context.wrap_bio(ssl.MemoryBIO(), said, server_hostname=name).do_handshake()
+    return said.read().decode("latin-1")
 
 
 async def asked(proxy: EgressProxy, request: str) -> str:
     listener = socket.create_server(("127.0.0.1", 0))
     address = listener.getsockname()
-    async with asyncio.timeout(LONG), proxy.serve(listener):
+    async with asyncio.timeout(LONG), proxy.serve(listener, "thread"):
         reader, writer = await asyncio.open_connection(*address)
         writer.write(request.encode("latin-1"))
         answer = (await reader.read()).decode()
@@ -138,11 +170,83 @@ async def test_a_plain_request_goes_to_its_host_only(origin: Origin) -> None:
     assert origin.heard == [f"GET /path?q=1 HTTP/1.1\r\n{host}\r\nA: b\r\nConnection: close\r\n\r\n".encode()]
 
 
-async def test_a_tunnel(origin: Origin) -> None:
-    target = f"ok.example.org:{origin.port}"
-    answer = await asked(proxy_to(origin), f"CONNECT {target} HTTP/1.1\r\n\r\nGET / HTTP/1.1\r\n\r\n")
+@pytest.mark.parametrize("newest", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+async def test_a_tunnel(origin: Origin, newest: ssl.TLSVersion) -> None:
+    target, said = f"OK.example.org:{origin.port}", greeting("ok.example.org", newest) + "\r\n\r\n"
+    answer = await asked(proxy_to(origin), f"CONNECT {target} HTTP/1.1\r\n\r\n{said}")
     assert answer.startswith("HTTP/1.1 200 Connection established\r\n\r\n")
     assert answer.endswith("hello")
+    assert origin.heard == [said.encode("latin-1")], "as it came"
+
+
+@pytest.mark.parametrize(
+    "said",
+    [greeting("other.net"), greeting(None), "GET / HTTP/1.1\r\nHost: other.net\r\n\r\n", "\x16\x03\x01" + 9 * "x"],
+)
+async def test_a_tunnel_is_for_tls_to_the_host_that_it_was_asked_for(origin: Origin, said: str) -> None:
+    answer = await asked(proxy_to(origin), f"CONNECT ok.example.org:{origin.port} HTTP/1.1\r\n\r\n{said}")
+    assert answer == "HTTP/1.1 200 Connection established\r\n\r\n" + UNRECOGNIZED_NAME.decode("latin-1")
+    assert origin.heard == []
+
+
+@pytest.mark.parametrize(
+    ("headers", "body", "passed"),
+    [
+        ("", "", ""),
+        ("Content-Length: 3\r\n", "abc", "abc"),
+        ("Transfer-Encoding: chunked\r\n", "3;x=y\r\nabc\r\n0\r\nA: b\r\n\r\n", "3\r\nabc\r\n0\r\n\r\n"),
+    ],
+)
+async def test_one_request_a_connection(headers: str, body: str, passed: str) -> None:
+    origin = Origin(patience=0.5)
+    async with origin.serve():
+        url = f"http://ok.example.org:{origin.port}/"
+        further = "GET / HTTP/1.1\r\nHost: other.net\r\n\r\n"
+        answer = await asked(proxy_to(origin), f"POST {url} HTTP/1.1\r\n{headers}\r\n{body}{further}")
+    assert answer.endswith("hello")
+    (heard,) = origin.heard
+    assert heard.decode().partition("\r\n\r\n")[2] == passed
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        "A: b\r\n Host: other.net",
+        "A: b\r\n\tHost: other.net",
+        "Host : other.net",
+        "nothing",
+        "Content-Length: 1\r\nContent-Length: 2",
+        "Content-Length: +1",
+        "Content-Length: 1\r\nTransfer-Encoding: chunked",
+        "Transfer-Encoding: gzip, chunked",
+    ],
+)
+async def test_headers_that_servers_read_differently_are_refused(origin: Origin, headers: str) -> None:
+    answer = await asked(proxy_to(origin), f"GET http://ok.example.org:{origin.port}/ HTTP/1.1\r\n{headers}\r\n\r\n")
+    assert answer.startswith("HTTP/1.1 400 ")
+    assert origin.heard == []
+
+
+async def test_who_says_nothing_is_let_go() -> None:
+    origin = Origin(patience=LONG)
+    async with origin.serve():
+        proxy = proxy_to(origin, idle_seconds=0.2)
+        assert await asked(proxy, f"GET http://ok.example.org:{origin.port}/ HTTP/1.1\r\n\r\n") == ""
+
+
+async def test_threads_that_hold_all_connections_leave_some_for_another(origin: Origin) -> None:
+    proxy = proxy_to(origin)
+    async with AsyncExitStack() as stack:
+        await stack.enter_async_context(asyncio.timeout(LONG))
+        for thread in range(8):
+            listener = socket.create_server(("127.0.0.1", 0), backlog=64)
+            await stack.enter_async_context(proxy.serve(listener, thread))
+            for _ in range(40):
+                stack.enter_context(contextlib.closing(socket.create_connection(listener.getsockname())))
+        for _ in range(1000):
+            await asyncio.sleep(0)
+        answer = await asked(proxy, f"GET http://ok.example.org:{origin.port}/ HTTP/1.1\r\n\r\n")
+        assert answer.endswith("hello")
 
 
 @pytest.mark.parametrize(
@@ -224,7 +328,7 @@ async def test_the_proxy_ends_its_lookups_with_the_provider(tmp_path: Path) -> N
 async def test_a_flood_of_connections_takes_few_descriptors_and_little_time(origin: Origin) -> None:
     listener = socket.create_server(("127.0.0.1", 0), backlog=128)
     address = listener.getsockname()
-    async with asyncio.timeout(LONG), proxy_to(origin).serve(listener):
+    async with asyncio.timeout(LONG), proxy_to(origin).serve(listener, "thread"):
         clients = [socket.create_connection(address) for _ in range(100)]
         before = len(os.listdir("/proc/self/fd"))
         more = 0
