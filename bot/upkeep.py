@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import logging
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from bot.store import decisions, deletions, inbox, outbox, prompts, runs, schedules
-from bot.store.errors import StoreError
+from bot.tasks import attempted, every
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -19,8 +18,6 @@ if TYPE_CHECKING:
     from bot.store import Store
     from channels.base import Clock
 
-log = logging.getLogger(__name__)
-
 INTERVAL_SECONDS = 3600.0
 KEPT = timedelta(days=7)
 """Longer than any platform's redelivery: keys of events must outlive it."""
@@ -30,20 +27,23 @@ FENCE_SECONDS = 2.0
 async def prune(
     store: Store, clock: Clock, keep_runs: timedelta, presented: Presented, *further: Callable[[], Awaitable[object]]
 ) -> None:
-    """Once an hour, for ever. keep_runs: how long runs, their events and effects are kept. further: done behind it."""
-    while True:
+    """Once an hour until cancelled. keep_runs: how long runs, their events and effects are kept. further: done behind
+    it. What fails keeps nothing else from being done."""
+
+    async def old_rows() -> None:
         now = clock.now()
-        try:
-            for table in (inbox.prune, outbox.prune, decisions.prune, prompts.prune):
-                await _in_portions(store, table, now - KEPT)
-            for table in (runs.prune, schedules.prune, deletions.prune):
-                await _in_portions(store, table, now - keep_runs)
-            await presented.clear_left(store)
-            for work in further:
-                await work()
-        except StoreError as error:
-            log.warning("old rows were not removed: %s", error)
-        await clock.sleep(INTERVAL_SECONDS)
+        for table in (inbox.prune, outbox.prune, decisions.prune, prompts.prune):
+            await _in_portions(store, table, now - KEPT)
+        for table in (runs.prune, schedules.prune, deletions.prune):
+            await _in_portions(store, table, now - keep_runs)
+
+    async def everything() -> None:
+        await attempted("removing old rows", old_rows)
+        await attempted("removing delivered files", lambda: presented.clear_left(store))
+        for work in further:
+            await attempted("upkeep", work)
+
+    await every(INTERVAL_SECONDS, clock, "upkeep", everything)
 
 
 async def _in_portions(store: Store, forget: Callable[[Connection, datetime], int], before: datetime) -> None:

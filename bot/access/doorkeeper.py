@@ -13,6 +13,7 @@ from bot.access.changes import clean_name, code_reply
 from bot.access.pairing import Tries
 from bot.admission import Budget, FloodGate, OncePer, Verdict
 from bot.identity import chat_id, person_id
+from bot.tasks import every
 from bot.texts import language_of, texts_for
 from channels.message import MembershipChanged, Message, OutboundMessage
 
@@ -262,11 +263,13 @@ class Doorkeeper:
 
     async def tidy(self) -> None:
         """For ever: codes that ran out are forgotten, and their messages say so."""
-        while True:
-            await self._clock.sleep(TIDY_SECONDS)
-            for change in self._desk.over():
-                await self._store.write(change.write)
-                change.committed()
+        await self._clock.sleep(TIDY_SECONDS)
+        await every(TIDY_SECONDS, self._clock, "ending what is over at the door", self._end_over)
+
+    async def _end_over(self) -> None:
+        for change in self._desk.over():
+            await self._store.write(change.write)
+            change.committed()
 
     def _language(self, message: Message) -> str:
         return language_of(self._book.policy(message.account).locale, message.sender.locale, message.text)

@@ -12,8 +12,8 @@ from bot.memory.service import MemoryService
 from bot.memory.tool import MemoryTool
 from bot.runs.endings import NO_AFTERMATH
 from bot.store import memory_owners, memory_queue
-from bot.store.errors import StoreError
-from harness.memory.port import MemoryUnavailable, Remembering
+from bot.tasks import every
+from harness.memory.port import Remembering
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -76,12 +76,7 @@ class MemoryParts:
 
     async def tidy(self) -> None:
         """Once an hour, for ever: forget what nothing needs any more."""
-        while True:
-            try:
-                await self._prune()
-            except (StoreError, MemoryUnavailable) as error:
-                log.warning("old memories were not removed: %s", error)
-            await self._clock.sleep(TIDY_SECONDS)
+        await every(TIDY_SECONDS, self._clock, "removing old memories", self._prune)
 
     async def _prune(self) -> None:
         before = self._clock.now() - KEPT

@@ -19,6 +19,7 @@ from bot.budgets import Payer
 from bot.identity import folder_name
 from bot.store import memory_queue
 from bot.store.errors import StoreError
+from bot.tasks import every
 from bot.texts import DEFAULT, texts_for
 from harness.events import Usage
 from harness.memory.exchange import EXCHANGE
@@ -55,6 +56,8 @@ FIRST_DELAY, LONGEST_DELAY = timedelta(minutes=1), timedelta(hours=1)
 WITHOUT_BUDGET = timedelta(hours=1)
 LONGEST_SLEEP = 60.0
 """Seconds until the clock on the wall is looked at again: it may be set."""
+AGAIN_SECONDS = 10.0
+"""After an error that nobody foresaw."""
 
 
 class MemoryService:
@@ -93,6 +96,9 @@ class MemoryService:
 
     async def serve(self) -> None:
         """For ever."""
+        await every(AGAIN_SECONDS, self._clock, "beginning updates of memories", self._serve)
+
+    async def _serve(self) -> None:
         while True:
             self._changed.clear()
             await self._sleep_until(await self._begin_due())

@@ -7,6 +7,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from bot.store import schedules
+from bot.tasks import every
 from channels.message import ScheduleDue, Sender
 from harness.when import BadTime, When
 
@@ -29,6 +30,10 @@ LONGEST_SLEEP = 60.0
 costs no query."""
 
 
+AGAIN_SECONDS = 10.0
+"""After an error that nobody foresaw."""
+
+
 class Timer:
     """originate: `MessageBus.originate`. accounts: the configured ones; what others have waits for their return."""
 
@@ -45,6 +50,9 @@ class Timer:
 
     async def serve(self) -> None:
         """For ever. What was missed while no process ran is made up for once per schedule, at the start."""
+        await every(AGAIN_SECONDS, self._clock, "firing what is due", self._serve)
+
+    async def _serve(self) -> None:
         while True:
             self._changed.clear()
             await self._sleep_until(await self._fire_due())
