@@ -6,8 +6,11 @@ under its answer. What was spent is what the store's usage says, so that a resta
 
 from __future__ import annotations
 
+import asyncio
+from collections import defaultdict
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 from bot.store import usage
@@ -17,9 +20,7 @@ from harness.ports import Overdraft
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from datetime import date
-
-    from sqlalchemy import Connection
+    from datetime import date, datetime
 
     from bot.days import Days
     from bot.meter import Meter
@@ -34,6 +35,7 @@ WARN_SHARE = 0.8
 """Of a budget, from which on people are told."""
 SMALL_SHARE = 1.2
 """Of a budget, up to which a last call may sum up; it costs about what the call before it did."""
+NOTHING_SPENT = Spent()
 REMEMBERED = 10_000
 """Warnings of a day that are remembered."""
 
@@ -81,6 +83,47 @@ class Purse:
         return self.spent / self.limit
 
 
+class Today:
+    """What was spent today, by whom and where: a running figure, so that each call in the store is read once."""
+
+    def __init__(self, store: PatientStore, days: Days) -> None:
+        self._store = store
+        self._days = days
+        self._one = asyncio.Lock()
+        self._spent: defaultdict[tuple[Scope, str | None], Spent] = defaultdict(Spent)
+        self._version = 0
+        self._known: tuple[datetime, int] | None = None
+        self._last = 0
+
+    def start_over(self) -> None:
+        """Whose the day's calls are has changed in the store: sum them up again."""
+        self._version += 1
+
+    async def catch_up(self) -> None:
+        """With what is in the store by now. Sums up the whole day only once, and at its beginning."""
+        async with self._one:
+            while True:
+                since, version = self._days.starts(self._days.today), self._version
+                known, last = self._known == (since, version), self._last
+                read = (
+                    partial(usage.since_then, since=since, last=last) if known else partial(usage.of_day, since=since)
+                )
+                newest, calls = await self._store.read(read)
+                if version == self._version:
+                    break
+            if not known:
+                self._spent.clear()
+            self._known, self._last = (since, version), newest
+            for call in calls:
+                self._spent[Scope.GATEWAY, ""] += call.spent
+                self._spent[Scope.CONVERSATION, call.conversation] += call.spent
+                self._spent[Scope.SPEAKER, call.speaker] += call.spent
+
+    def spent(self, scope: Scope, payer: Payer) -> Spent:
+        """As of the last time."""
+        return self._spent.get((scope, payer.subject(scope)), NOTHING_SPENT)
+
+
 class Budgets:
     """harness.ports.Budget for all runs. currency: of the money; None where no model has a price."""
 
@@ -90,6 +133,7 @@ class Budgets:
         self._store = store
         self._meter = meter
         self._days = days
+        self._today = Today(store, days)
         self.adopt(limits, currency)
         self._warned: set[tuple[str, str, date]] = set()
 
@@ -138,22 +182,21 @@ class Budgets:
             return []
         await self._meter.write(payer.run_id)
 
-        def query(tx: Connection) -> list[Spent]:
-            return [self._spent(tx, scope, payer) for scope in limited]
+        if set(limited) - {Scope.RUN}:
+            await self._today.catch_up()
+        return [purse for scope in limited for purse in self._purses(scope, await self._spent(scope, payer))]
 
-        found = await self._store.read(query)
-        return [purse for scope, spent in zip(limited, found, strict=True) for purse in self._purses(scope, spent)]
+    def start_over(self) -> None:
+        """The day's calls belong to other conversations than they did: a chat has moved."""
+        self._today.start_over()
 
     def _limited(self, scope: Scope) -> bool:
         return self._limits[scope].tokens is not None or self._limits[scope].money is not None
 
-    def _spent(self, tx: Connection, scope: Scope, payer: Payer) -> Spent:
-        if scope is Scope.RUN:
-            return usage.spent(tx, run_id=payer.run_id, thread_id=payer.thread_id)
-        since = self._days.starts(self._days.today)
-        conversation = payer.conversation if scope is Scope.CONVERSATION else None
-        speaker = payer.speaker if scope is Scope.SPEAKER else None
-        return usage.spent(tx, conversation=conversation, speaker=speaker, since=since)
+    async def _spent(self, scope: Scope, payer: Payer) -> Spent:
+        if scope is not Scope.RUN:
+            return self._today.spent(scope, payer)
+        return await self._store.read(lambda tx: usage.spent(tx, run_id=payer.run_id, thread_id=payer.thread_id))
 
     def _purses(self, scope: Scope, spent: Spent) -> list[Purse]:
         limit, purses = self._limits[scope], []

@@ -89,6 +89,7 @@ class RunManager:
         self._suspending = False
         self._waiting = 0
         self.active: dict[str, ActiveRun] = {}
+        self.budgets = budgets
         self.ears = Ears(store, hearing, budgets)
         self.approvals = ApprovalDesk(store, delivery, clock, self.active)
         self._driver = Driver(store, harness, clock, self._seconds, presented, budgets, self.approvals, on_dead_letter)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -61,6 +62,10 @@ class Spent:
     def tokens(self) -> int:
         return self.totals.input + self.totals.output
 
+    def __add__(self, other: Spent) -> Spent:
+        totals = Totals(*(mine + its for mine, its in zip(self.totals, other.totals, strict=True)))
+        return Spent(totals, Counter(self.costs) + Counter(other.costs))
+
 
 def add(tx: Connection, rows: Sequence[UsageRow]) -> None:
     """Record model calls; one that is recorded already counts once."""
@@ -72,6 +77,40 @@ def add(tx: Connection, rows: Sequence[UsageRow]) -> None:
 def thread_totals(tx: Connection, thread_id: str) -> Totals:
     """What a thread has cost so far."""
     return spent(tx, thread_id=thread_id).totals
+
+
+class Call(NamedTuple):
+    """Of one model call, or of several that are the same in all but what they took."""
+
+    conversation: str | None
+    speaker: str | None
+    spent: Spent
+
+
+def of_day(tx: Connection, since: datetime) -> tuple[int, list[Call]]:
+    """What was recorded at `since` or later, summed up by conversation and person; and the newest call's id."""
+    newest: int = tx.execute(select(func.coalesce(func.max(usage.c.id), 0))).scalar_one()
+    sums = [func.sum(usage.c[name]) for name in ("input_tokens", "output_tokens", "cached_tokens")]
+    keys = (usage.c.conversation, usage.c.speaker, usage.c.currency)
+    query = select(*keys, *sums, func.count(), func.coalesce(func.sum(usage.c.cost), 0)).group_by(*keys)
+    return newest, [_call(*row) for row in tx.execute(query.where(usage.c.at >= since, usage.c.id <= newest))]
+
+
+def since_then(tx: Connection, since: datetime, last: int) -> tuple[int, list[Call]]:
+    """As `of_day`, of the calls behind that id only."""
+    tokens = (usage.c.input_tokens, usage.c.output_tokens, usage.c.cached_tokens)
+    query = select(
+        usage.c.id, usage.c.at, usage.c.conversation, usage.c.speaker, usage.c.currency, *tokens, usage.c.cost
+    )
+    found = tx.execute(query.where(usage.c.id > last).order_by(usage.c.id)).all()
+    # Not a condition of the query: with an index of their own these times would lead through the whole day.
+    calls = [_call(*rest[:-1], 1, rest[-1] or 0) for _, at, *rest in found if at >= since]
+    return (found[-1].id if found else last), calls
+
+
+def _call(conversation: str | None, speaker: str | None, currency: str | None, *counts: int) -> Call:
+    *totals, cost = map(int, counts)
+    return Call(conversation, speaker, Spent(Totals(*totals), {} if currency is None else {currency: cost}))
 
 
 def spent(

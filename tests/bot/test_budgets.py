@@ -6,10 +6,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from sqlalchemy import select
 
 from bot.budgets import Payer, Scope
 from bot.store import runs
 from bot.store.rows import RunState
+from bot.store.tables import usage
 from bot.texts.en import EN
 from harness.config import PriceSettings
 from harness.events import FailureKind, Finished, Outcome, TextDelta, Usage
@@ -220,3 +222,45 @@ async def test_a_summary_that_somebody_asks_for_is_paid_too(tmp_path: Path) -> N
         assert [purse.spent for purse in await c.spending.budgets.purses(payer)] == [100]
         assert refused("conversation_day") in await asked(c, text="/compact")
         assert len(c.harness.compacted) == 1
+
+
+def of(tokens: int) -> Usage:
+    return Usage(run_id="", seq=0, model="sim", input_tokens=tokens, output_tokens=0)
+
+
+async def test_a_days_calls_are_summed_up_once(tmp_path: Path) -> None:
+    limits = {
+        "conversation_day": {"tokens": 10_000},
+        "speaker_day": {"tokens": 10_000},
+        "gateway_day": {"tokens": 10_000},
+    }
+    payer = Payer(f"memory:{BOB}", f"memory:{BOB}")
+
+    async def spent(c: Core) -> list[int]:
+        return [purse.spent for purse in await c.spending.budgets.purses(payer)]
+
+    async with core(tmp_path, budgets=limits) as c:
+        await c.spending.meter.charge(of(100), payer)
+        assert await spent(c) == [100, 100, 100]
+        await c.store.write(lambda tx: tx.execute(usage.update().values(input_tokens=7)))
+        await c.spending.meter.charge(of(10), replace(payer, conversation="memory:g"))
+        assert await spent(c) == [100, 110, 110], "what was counted is not read again"
+        await c.restart()
+        assert await spent(c) == [7, 17, 17]
+        await c.clock.advance(24 * 3600)
+        assert await spent(c) == [0, 0, 0]
+        late = select(usage).order_by(usage.c.id.desc()).limit(1)
+        row = (await c.store.read(lambda tx: tx.execute(late).one()))._mapping
+        await c.store.write(lambda tx: tx.execute(usage.insert().values({**row, "id": None, "call": "late"})))
+        assert await spent(c) == [0, 0, 0], "yesterday's, written today"
+
+
+async def test_a_chat_that_moves_takes_along_what_it_has_spent(tmp_path: Path) -> None:
+    async with core(tmp_path, budgets={"conversation_day": {"tokens": 100}}) as c:
+        payer = Payer("memory:g", f"memory:{BOB}")
+        answers(c, 70)
+        assert await asked(c, BOB, chat="g") == "done"
+        (before,) = await c.spending.budgets.purses(payer)
+        await c.manager.migrate("memory", "g", "s")
+        (after,) = await c.spending.budgets.purses(replace(payer, conversation="memory:s"))
+        assert before.spent == after.spent == 70
