@@ -14,6 +14,7 @@ SINGLE = (
     "chats-50-default-rate",
     "platforms-4x25",
     "subagents-50x3",
+    "fairness",
     "start",
     "thread-300",
     "memory",

@@ -8,6 +8,7 @@ from tests.bench.chains import chain_cost
 from tests.bench.chats import Load, chats_at_once, default_rate
 from tests.bench.delegation import Runs, delegation
 from tests.bench.everywhere import Size, four_platforms
+from tests.bench.fairness import fairness
 from tests.bench.floors import floors
 from tests.bench.mcp import many_tools
 from tests.bench.remembering import memory_cost
@@ -43,6 +44,7 @@ SCENARIOS: dict[str, Callable[[bool], Awaitable[Outcome]]] = {
     "thread-300": lambda quick: long_thread(100 if quick else 300),
     "subagents-50x3": lambda quick: delegation(Runs(50, 1 if quick else 4)),
     "sandboxes": lambda quick: sandboxes(QUICK if quick else FULL),
+    "fairness": lambda quick: fairness(5 if quick else 30),
     "mcp-200": lambda quick: many_tools(200, 5 if quick else 20),
     "memory": lambda quick: memory_cost(10 if quick else 50),
     "chain": lambda quick: chain_cost(50 if quick else 300),
