@@ -173,7 +173,7 @@ class Gateway:
         self._tasks.spawn("migrate", self._parts.manager.migrate(account, old_chat, new_chat))
 
     def _dead_letter(self, row: RunRow) -> None:
-        log.error("dead letter: run %s in %s made no progress in three starts", row.run_id, row.conversation)
+        log.error("dead letter: run %s in %s brought the process down three times", row.run_id, row.conversation)
         self._tasks.spawn("dead letter", self._tell_admins(row))
 
     async def _tell_admins(self, row: RunRow) -> None:

@@ -25,14 +25,10 @@ if TYPE_CHECKING:
     from bot.runs.active import ActiveRun
     from bot.runs.endings import Ending
     from bot.runs.presented import Presented
-    from bot.store.rows import RunRow
     from channels.base import Clock
     from harness.ports import AnyRunEvent, Harness
 
 log = logging.getLogger(__name__)
-
-ATTEMPTS = 3
-"""Starts without progress after which a run is a dead letter."""
 
 
 class Driver:
@@ -48,7 +44,6 @@ class Driver:
         presented: Presented,
         budgets: Budgets,
         approvals: ApprovalDesk,
-        on_dead_letter: Callable[[RunRow], None],
     ) -> None:
         self._store = store
         self._harness = harness
@@ -57,7 +52,6 @@ class Driver:
         self._presented = presented
         self._budgets = budgets
         self._approvals = approvals
-        self._on_dead_letter = on_dead_letter
 
     async def drive(self, active: ActiveRun) -> Ending | None:
         """Start the run, or go on with it, as soon as there is an agent. None: it waits for a person, and that is
@@ -97,9 +91,6 @@ class Driver:
         now = self._clock.now()
         active.row = await self._store.write(lambda tx: runs.start(tx, active.row.run_id, head, now, self._store.epoch))
         active.context = RUN_CONTEXT.validate_json(active.row.context)  # its chat may have moved
-        if active.row.attempt > ATTEMPTS:
-            self._on_dead_letter(active.row)
-            return endings.gave_up(ATTEMPTS, active.view, active.texts)
         seq = await self._store.read(lambda tx: 1 + (run_events.last_seq(tx, active.row.run_id) or 0))
         if active.view.read_before:  # the agent may tell the same message once more
             active.record.add(TextReset(run_id=active.row.run_id, seq=seq, message_id=active.view.message_id))

@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from bot.store.rows import RunState
+from bot.store.runs import DEAD_LETTER
 from channels.message import OutboundMessage
 from harness.events import Failed, FailureKind, Finished, Outcome
 
@@ -94,9 +95,10 @@ def timed_out(seconds: float, view: RunView, texts: Texts) -> Ending:
     return Ending(RunState.TIMEOUT, view.ended(sentence, texts), "run_seconds", retry=True)
 
 
-def gave_up(attempts: int, view: RunView, texts: Texts) -> Ending:
-    """The ending of a dead letter."""
-    return Ending(RunState.ERROR, view.ended(texts.gave_up.format(attempts=attempts), texts), "dead letter")
+def gave_up(deaths: int, view: RunView, texts: Texts) -> Ending:
+    """The ending of a dead letter. deaths: of processes, while they worked on it."""
+    sentence = texts.gave_up.format(deaths=deaths)
+    return Ending(RunState.ERROR, view.ended(sentence, texts), DEAD_LETTER, retry=True)
 
 
 def refused(budget: str, sentence: str) -> Ending:

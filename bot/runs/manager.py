@@ -20,6 +20,7 @@ from bot.runs.hearing import Ears
 from bot.runs.record import EventRecord
 from bot.runs.render import RunView
 from bot.runs.slots import Slots
+from bot.runs.suspects import Suspects
 from bot.store import prompts, run_events, runs
 from bot.store.errors import StoreError
 from bot.store.rows import RunState
@@ -86,13 +87,15 @@ class RunManager:
         self._owners = owners or ThreadOwners()
         self._meter = meter
         self._slots = Slots(limits.concurrent)
+        self._suspects = Suspects(store, clock)
+        self._on_dead_letter = on_dead_letter
         self._suspending = False
         self._waiting = 0
         self.active: dict[str, ActiveRun] = {}
         self.budgets = budgets
         self.ears = Ears(store, hearing, budgets)
         self.approvals = ApprovalDesk(store, delivery, clock, self.active)
-        self._driver = Driver(store, harness, clock, self._seconds, presented, budgets, self.approvals, on_dead_letter)
+        self._driver = Driver(store, harness, clock, self._seconds, presented, budgets, self.approvals)
 
     def limit(self, limits: RunLimits) -> None:
         """From now on; runs that work go on, also more of them than there may be."""
@@ -241,37 +244,46 @@ class RunManager:
         try:
             await self.ears.listen(active, reply)
             while True:
-                await self._take_slot(active, reply)
-                try:
-                    ending = await self._driver.drive(active)
-                finally:
-                    self._slots.give_back()
+                ending = await self._drive(active, reply)
                 if ending is not None or (ending := await self._wait(active, reply)) is not None:
                     return ending
         finally:
             showing.cancel()
 
+    async def _drive(self, active: ActiveRun, reply: Reply) -> Ending | None:
+        """Let the agent work on it in its turn, unless it is known to kill; None: it waits for a person."""
+        async with self._suspects.turn(active.row, lambda: self._say(active, reply, active.texts.held)):
+            if await self._suspects.is_poison(active.row):
+                self._on_dead_letter(active.row)
+                return endings.gave_up(len(active.row.deaths), active.view, active.texts)
+            await self._take_slot(active, reply)
+            try:
+                return await self._driver.drive(active)
+            finally:
+                self._slots.give_back()
+
+    def _say(self, active: ActiveRun, reply: Reply, status: str) -> None:
+        active.view.status = status
+        reply.show(active.view.draft(active.texts))
+
     async def _wait(self, active: ActiveRun, reply: Reply) -> Ending | None:
         """Until persons have decided what the run asked; the ending, when that went wrong."""
-        active.view.status = active.texts.waiting_for_decision
-        reply.show(active.view.draft(active.texts))
+        self._say(active, reply, active.texts.waiting_for_decision)
         ending = await self._driver.decided(active)
-        active.view.status = ""
-        reply.show(active.view.draft(active.texts))
+        self._say(active, reply, "")
         return ending
 
     async def _take_slot(self, active: ActiveRun, reply: Reply) -> None:
         """Wait for a slot, saying so when there is none."""
         if self._slots.free:
             return await self._slots.take()
-        active.view.status = active.texts.no_slot.format(limit=self._slots.limit)
+        self._say(active, reply, active.texts.no_slot.format(limit=self._slots.limit))
         self._waiting += 1
         try:
             await self._slots.take()
         finally:
             self._waiting -= 1
-        active.view.status = ""
-        reply.show(active.view.draft(active.texts))
+        self._say(active, reply, "")
 
     async def _show(self, active: ActiveRun, reply: Reply) -> None:
         """Render is the first reader of the run's stream; what it missed does not matter, it shows the state."""

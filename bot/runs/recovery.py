@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 
 async def left_runs(store: PatientStore, manager: RunManager, delivery: Delivery) -> dict[str, tuple[RunRow, ...]]:
     """The runs to go on with, each conversation's in their order. The rest is closed with an honest sentence."""
-    unended = await store.read(runs.unended)
+    unended = await _with_deaths(store)
     await _close_lost_drafts(delivery, {row.reply_key for row in unended})
     left: dict[str, tuple[RunRow, ...]] = {}
     for row in unended:
@@ -35,6 +35,16 @@ async def left_runs(store: PatientStore, manager: RunManager, delivery: Delivery
     if left:
         log.info("%d run(s) of the last process go on", sum(map(len, left.values())))
     return {conversation: tuple(sorted(rows, key=runs.in_turn)) for conversation, rows in left.items()}
+
+
+async def _with_deaths(store: PatientStore) -> list[RunRow]:
+    """All runs that have not ended. Those that were at work when the last process died know it from now on."""
+    found = await store.read(runs.unended)
+    died = sum(map(runs.died_at_work, found))
+    if not died:
+        return found
+    log.warning("the last process died while %d run(s) were at work", died)
+    return await store.write(lambda tx: runs.record_deaths(tx, found))
 
 
 async def _close_lost_drafts(delivery: Delivery, wanted: set[str]) -> None:

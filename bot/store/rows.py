@@ -83,6 +83,7 @@ class RunRow:
     inbox_ids: the messages that it answers. reply_key: its reply in the outbox. head: the newest checkpoint when the
     run was last started; attempt counts starts without a new checkpoint. epoch: of the process that runs it.
     stop: why it is being ended, as soon as somebody wants that. ahead: the greatest of those that wait goes first.
+    deaths: the epochs of the processes that died while it was at work.
     """
 
     run_id: str
@@ -106,6 +107,7 @@ class RunRow:
     ended_at: datetime | None = None
     stop: str | None = None
     ahead: int | None = None
+    deaths: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import and_, bindparam, delete, or_, select, update
@@ -53,6 +53,8 @@ END_MESSAGES = (
 )
 TOUCH = update(threads).where(threads.c.thread_id == bindparam("thread")).values(touched_at=bindparam("now"))
 COUNT_CALL = update(runs).where(THIS_RUN).values(model_calls=runs.c.model_calls + 1).returning(runs.c.model_calls)
+DEAD_LETTER = "dead letter"
+"""The detail of a run that was given up, because the process died again and again while it was at work."""
 NEVER_WANTED = "dropped"
 """The detail of a run that somebody dropped before it started."""
 JOINED = "joined"
@@ -102,10 +104,10 @@ def start(tx: Connection, run_id: str, head: str | None, now: datetime, epoch: i
 
 
 def wait(tx: Connection, run_id: str) -> bool:
-    """It is not worked on until a person has decided; it stays its conversation's only active run. False when it was
-    not running."""
+    """It is not worked on until a person has decided; it stays its conversation's only active run, and no death of a
+    process is held against it any more. False when it was not running."""
     running = (runs.c.run_id == run_id) & (runs.c.state == RunState.RUNNING)
-    return tx.execute(update(runs).where(running).values(state=RunState.WAITING)).rowcount > 0
+    return tx.execute(update(runs).where(running).values(state=RunState.WAITING, deaths=())).rowcount > 0
 
 
 def suspend(tx: Connection, run_id: str) -> None:
@@ -179,6 +181,43 @@ def load(tx: Connection, run_id: str) -> RunRow | None:
 def unended(tx: Connection) -> list[RunRow]:
     """Every run that a start of the program has to care for, oldest first; `in_turn` orders a conversation's."""
     return _rows(tx, RUNS.where(runs.c.state.in_(OPEN_STATES)).order_by(runs.c.seq))
+
+
+def died_at_work(row: RunRow) -> bool:
+    """Whether a run that was found by a new process was at work when the last one died, and that is not noted yet.
+
+    What tells it is written when a run is started, suspended, ended or begins to wait, so that nothing needs to be
+    written while it works; one that was not started again since the last death was not at work at a later one.
+    """
+    return row.state is RunState.RUNNING and row.epoch not in row.deaths
+
+
+def record_deaths(tx: Connection, rows: Iterable[RunRow]) -> list[RunRow]:
+    """Note in each run that `died_at_work` that it did; returns all of them as they are now."""
+    return [_with_death(tx, row) if died_at_work(row) else row for row in rows]
+
+
+def _with_death(tx: Connection, row: RunRow) -> RunRow:
+    deaths = (*row.deaths, row.epoch)
+    tx.execute(update(runs).where(runs.c.run_id == row.run_id).values(deaths=deaths))
+    return replace(row, deaths=deaths)
+
+
+def deaths_against(tx: Connection, row: RunRow) -> int:
+    """How many of its deaths count against a run: those at which it was alone at work, or all others that were have
+    lived since."""
+    kept = runs.c.ended_at.is_(None) | (runs.c.ended_at >= row.created_at)  # for the index
+    others = select(runs.c.state, runs.c.detail, runs.c.deaths).where(
+        kept, runs.c.deaths != (), runs.c.run_id != row.run_id
+    )
+    doubtful = {death for other in tx.execute(others) if not _lived(other) for death in other.deaths}
+    return sum(death not in doubtful for death in row.deaths)
+
+
+def _lived(other: Row[*tuple[Any, ...]]) -> bool:
+    """Whether it came to an end of its own without a further death. One that was stopped might have killed again."""
+    state = RunState(other.state)
+    return state.ended and state is not RunState.INTERRUPTED and other.detail != DEAD_LETTER
 
 
 def in_turn(row: RunRow) -> tuple[bool, bool, int]:

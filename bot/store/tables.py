@@ -167,6 +167,13 @@ runs = Table(
     _time("ended_at", "null while it is pending, running or waiting", null=True),
     _text("stop", "why it is being ended (StopReason), recorded before its work is stopped", null=True),
     Column("ahead", Integer, nullable=True, doc="of those that wait the greatest goes first; null: in its turn"),
+    Column(
+        "deaths",
+        Ids,
+        nullable=False,
+        server_default="[]",
+        doc="the instances that died while it was at work, JSON list",
+    ),
     UniqueConstraint("run_id"),
     Index(None, "conversation", "seq"),
     Index(None, "state"),

@@ -25,6 +25,7 @@ class Texts:
     thinking: str  # {line}
     resumed: str
     paused: str
+    held: str
     no_slot: str  # {limit}
 
     # A message that waits: status lines.
@@ -41,7 +42,7 @@ class Texts:
     not_forgotten: str
     dropped_by: Mapping[str, str]  # keys: author, admin
     timed_out: str  # {duration}
-    gave_up: str  # {attempts}
+    gave_up: str  # {deaths}
     gave_up_admin: str  # {conversation} {run}
     lost_draft: str
     failures: Mapping[FailureKind, str]  # {model} {wait}

@@ -24,6 +24,7 @@ EN = Texts(
     thinking="💭 {line}",
     resumed="Resumed after a restart…",
     paused="Paused for a restart; I continue right after it…",
+    held="Antler stopped unexpectedly while working on this, twice or more; I go on once it has run undisturbed for a while…",
     no_slot="Waiting for a free slot: {limit} answers are being made, the most at one time…",
     queued_next="Queued, next in line",
     queued="Queued, {place} in line",
@@ -50,10 +51,10 @@ EN = Texts(
     },
     timed_out="⌛ Stopped after {duration}, the longest one answer may take. Ask for a smaller step, or ask again.",
     gave_up=(
-        "⚠️ I could not answer this message: Antler stopped unexpectedly {attempts} times while working on it. "
-        "The administrators can see why in the log. Please ask again in other words."
+        "⚠️ I could not answer this message: Antler stopped unexpectedly {deaths} times while working on it. "
+        "The administrators can see why in the log. Try again, or ask in other words."
     ),
-    gave_up_admin="⚠️ Given up: run `{run}` in `{conversation}` brought Antler down three times in a row. The log says why.",
+    gave_up_admin="⚠️ Given up: run `{run}` in `{conversation}` brought Antler down three times. The log says why.",
     lost_draft="⚠️ This answer was interrupted and cannot be continued. Please ask again.",
     failures={
         FailureKind.AUTH: "⚠️ The provider of the model {model} refused the API key. An administrator needs to correct `api_key` in the config.",

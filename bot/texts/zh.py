@@ -24,6 +24,7 @@ ZH = Texts(
     thinking="💭 {line}",
     resumed="重启后继续…",
     paused="因重启暂停，重启后马上继续…",
+    held="处理这条消息时 Antler 不止一次意外停止；等它平稳运行一段时间后，我会继续…",
     no_slot="正在等待空位：同时最多生成 {limit} 个回答…",
     queued_next="已排队，下一个就是它",
     queued="已排队，排在{place}",
@@ -49,8 +50,8 @@ ZH = Texts(
         "admin": "⏹ 未回答：已被管理员丢弃。",
     },
     timed_out="⌛ 已达到单次回答的时间上限（{duration}），回答已停止。请缩小问题范围，或再问一次。",
-    gave_up="⚠️ 我没能回答这条消息：处理时 Antler 意外停止了 {attempts} 次。管理员可以在日志中查看原因。请换个说法再问。",
-    gave_up_admin="⚠️ 已放弃：`{conversation}` 中的运行 `{run}` 连续三次导致 Antler 意外停止。原因见日志。",
+    gave_up="⚠️ 我没能回答这条消息：处理时 Antler 意外停止了 {deaths} 次。管理员可以在日志中查看原因。请重试，或换个说法再问。",
+    gave_up_admin="⚠️ 已放弃：`{conversation}` 中的运行 `{run}` 三次导致 Antler 意外停止。原因见日志。",
     lost_draft="⚠️ 这个回答中断了，无法继续。请再问一次。",
     failures={
         FailureKind.AUTH: "⚠️ 模型 {model} 的服务商拒绝了 API 密钥。需要管理员修改配置中的 `api_key`。",

@@ -260,7 +260,8 @@ class Policies(Mapping[str, AccountPolicy]):
 
 @dataclass
 class Core:
-    """One gateway; `channel` and `harness` are the outside world and outlive a crash."""
+    """One gateway; `channel` and `harness` are the outside world and outlive a crash. warm_up: seconds from a start
+    until there is an agent."""
 
     folder: Path
     policy: AccountPolicy
@@ -291,6 +292,7 @@ class Core:
     kept: InMemoryStore = field(default_factory=InMemoryStore)
     memory_settings: MemorySettings = field(default_factory=lambda: MemorySettings(enabled=False))
     keep_threads_days: int | None = None
+    warm_up: float = 0.0
     store: FlakyStore = field(init=False)
 
     def __post_init__(self) -> None:
@@ -299,6 +301,7 @@ class Core:
     async def start(self) -> None:
         """What the composition root does at a start."""
         self.agents.models = MODELS
+        self.warm_at = self.clock.monotonic() + self.warm_up
         store = await FlakyStore.open(f"sqlite:///{self.folder}/antler.db", clock=self.clock)
         assert isinstance(store, FlakyStore)
         self.store = store
@@ -449,6 +452,8 @@ class Core:
         )
 
     async def _harness(self) -> ScriptedHarness:
+        if (wait := self.warm_at - self.clock.monotonic()) > 0:
+            await self.clock.sleep(wait)
         return self.harness
 
     async def stop(self, grace: float = 10) -> None:

@@ -209,23 +209,6 @@ async def test_a_crash_before_anybody_decided_loses_nothing(tmp_path: Path) -> N
         assert c.texts() == [f"echo: m{number}" for number in range(5)]
 
 
-async def test_three_starts_without_progress_make_a_dead_letter(tmp_path: Path) -> None:
-    async with core(tmp_path) as c:
-        c.harness.hold("poison")
-        await c.say("poison")
-        (thread,) = c.harness.heads
-        for _ in range(4):
-            c.harness.heads[thread] = 1  # whatever it does, no checkpoint of it is left
-            await c.restart()
-        await c.answered()
-        assert [start.attempt for start in c.harness.starts] == [1, 1, 2, 3]
-        assert c.texts() == [EN.gave_up.format(attempts=3)]
-        assert [row.run_id for row in c.dead] == [(await last_run(c)).run_id]
-        await c.say("and now?")
-        await c.answered()
-        assert c.texts()[-1] == "echo: and now?"
-
-
 async def test_planned_stops_do_not_count_and_are_told(tmp_path: Path) -> None:
     async with core(tmp_path) as c:
         gate = c.harness.hold("long")

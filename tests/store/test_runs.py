@@ -53,6 +53,65 @@ async def test_attempts_count_starts_without_progress(store: Store) -> None:
     assert (later.attempt, later.started_at) == (2, LATER)
 
 
+async def died(store: Store) -> list[RunRow]:
+    """What the next process finds and notes, should this one die now."""
+    found = await store.read(runs.unended)
+    return await store.write(lambda tx: runs.record_deaths(tx, found))
+
+
+async def against(store: Store, run: RunRow) -> int:
+    row = await store.read(lambda tx: runs.load(tx, run.run_id))
+    assert row is not None
+    return await store.read(lambda tx: runs.deaths_against(tx, row))
+
+
+async def test_only_what_was_at_work_has_a_death_and_each_only_once(store: Store) -> None:
+    working, asking, suspended, waiting = [await opened(store, key, f"telegram:{key}") for key in "abcd"]
+    for run in (working, asking, suspended):
+        await start(store, run)
+    await store.write(lambda tx: runs.wait(tx, asking.run_id))
+    await store.write(lambda tx: runs.suspend(tx, suspended.run_id))
+    for _ in range(3):  # the next processes die before they start anything
+        noted = {row.run_id: row.deaths for row in await died(store)}
+        assert noted == {working.run_id: (store.epoch,)} | dict.fromkeys(
+            (run.run_id for run in (asking, suspended, waiting)), ()
+        )
+    await store.write(lambda tx: runs.start(tx, working.run_id, None, LATER, store.epoch + 1))
+    assert next(row.deaths for row in await died(store) if row.run_id == working.run_id) == (
+        store.epoch,
+        store.epoch + 1,
+    )
+    # It came as far as to ask a person: what happened before is not held against it.
+    await store.write(lambda tx: runs.wait(tx, working.run_id))
+    assert [row.deaths for row in await store.read(runs.unended)] == [()] * 4
+
+
+@pytest.mark.parametrize(
+    ("state", "detail", "counted"),
+    [
+        (RunState.SUCCESS, None, 1),
+        (RunState.TIMEOUT, None, 1),
+        (RunState.LIMITED, None, 1),
+        (RunState.ERROR, "unavailable", 1),
+        (RunState.ERROR, runs.DEAD_LETTER, 0),
+        (RunState.INTERRUPTED, "stopped", 0),
+    ],
+)
+async def test_a_death_counts_against_a_run_once_all_others_of_it_have_lived(
+    store: Store, state: RunState, detail: str | None, counted: int
+) -> None:
+    one, other = [await opened(store, key, f"telegram:{key}") for key in "ab"]
+    for run in (one, other):
+        await start(store, run)
+    await died(store)
+    assert [await against(store, run) for run in (one, other)] == [0, 0]
+    await store.write(lambda tx: runs.end(tx, other.run_id, state, LATER, detail))
+    assert await against(store, one) == counted
+    await store.write(lambda tx: runs.start(tx, one.run_id, None, LATER, store.epoch + 1))
+    await died(store)  # alone
+    assert await against(store, one) == counted + 1
+
+
 async def test_end_settles_its_messages_once(store: Store) -> None:
     run = await opened(store)
     await start(store, run)
