@@ -18,7 +18,7 @@ from tests.torture.modes import MODES, run_mode
 from tests.torture.report import Report, markdown, read, write
 
 QUICK_KILLS = 5
-QUICK_FROZEN = 6.0
+QUICK_FROZEN, QUICK_QUIET = 6.0, 4.0
 
 
 def arguments() -> argparse.Namespace:
@@ -40,7 +40,7 @@ def scale_of(mode: str, given: argparse.Namespace) -> Scale:
     """How much of a mode was asked for."""
     kills = given.kills or (QUICK_KILLS if given.quick else MODES[mode].kills)
     if given.quick:
-        return Scale(kills=kills, frozen=QUICK_FROZEN, lively=2.0, slow_faults=False)
+        return Scale(kills=kills, frozen=QUICK_FROZEN, lively=2.0, slow_faults=False, quiet=QUICK_QUIET)
     return Scale(kills=kills)
 
 

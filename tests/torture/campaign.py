@@ -49,7 +49,7 @@ class Scale:
     """How much is done. kills: of a mode in all; frozen: seconds of SIGSTOP; lively: seconds that a process lives at
     most under load before it is killed; slow_faults: calls may hang for longer than the client waits; again:
     share of crashes at a window after which the next process is to crash there, too; settle: seconds after which work
-    that has not ended counts as stuck."""
+    that has not ended counts as stuck; quiet: of a restart storm, see `TortureWorld`."""
 
     kills: int
     frozen: float = 60.0
@@ -57,6 +57,7 @@ class Scale:
     slow_faults: bool = True
     again: float = 0.25
     settle: float = SETTLE_SECONDS
+    quiet: float = 0.0
 
 
 @dataclass
@@ -178,10 +179,10 @@ class Campaign:
     # Load.
 
     @contextlib.asynccontextmanager
-    async def talking(self) -> AsyncIterator[None]:
-        """People talk inside this block."""
+    async def talking(self, pause: float = PAUSE) -> AsyncIterator[None]:
+        """People talk inside this block, with so many seconds between two messages, about."""
         silence = asyncio.Event()
-        task = asyncio.create_task(self.load.talk(PAUSE, silence), name="load")
+        task = asyncio.create_task(self.load.talk(pause, silence), name="load")
         try:
             yield
         finally:
@@ -192,9 +193,11 @@ class Campaign:
         """Let some random time pass."""
         await asyncio.sleep(self.chance.uniform(least, max(least, self.scale.lively)))
 
-    async def settle(self) -> bool:
-        """Until everything that was said is answered and the gateway rests; what never rests is reported."""
-        deadline = time.monotonic() + self.scale.settle
+    async def settle(self, longest: float = 0.0) -> bool:
+        """Until everything that was said is answered and the gateway rests; what never rests is reported. longest: in
+        seconds, if that is more than the scale says."""
+        longest = max(longest, self.scale.settle)
+        deadline = time.monotonic() + longest
         while True:
             if not self.world.alive:
                 await self.dead()
@@ -202,9 +205,7 @@ class Campaign:
             if await self._is_idle() and not self.ledger.open_work():
                 return True
             if time.monotonic() > deadline:
-                self.report.blame(
-                    "unsettled", f"after {self.scale.settle:g} s there is still {self.ledger.open_work()}"
-                )
+                self.report.blame("unsettled", f"after {longest:g} s there is still {self.ledger.open_work()}")
                 return False
 
     async def _is_idle(self) -> bool:

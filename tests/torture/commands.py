@@ -19,7 +19,7 @@ from tests.torture.machine import NotPossible
 from tests.torture.storms import RESTED
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     from tests.simulators.model.records import Record
@@ -37,10 +37,7 @@ GONE_SECONDS = 5.0
 
 async def commands(campaign: Campaign) -> None:
     """Kills at random moments and right after a tool has acted, in turn. Raises NotPossible."""
-    if shutil.which("bwrap", path="/usr/bin:/bin") is None:
-        raise NotPossible("bubblewrap is not installed")
-    campaign.load.weights = WEIGHTS
-    campaign.load.nap = f"600.{campaign.world.telegram.bot_id}{campaign.report.seed}"
+    prepare_commands(campaign, WEIGHTS)
     lives = 0
     while campaign.report.kills < campaign.scale.kills:
         async with campaign.talking():
@@ -51,7 +48,15 @@ async def commands(campaign: Campaign) -> None:
             await campaign.settle()
         campaign.say(f"{campaign.report.kills}/{campaign.scale.kills} kills, {len(campaign.load.asked)} messages")
     await campaign.finish()
-    await _judge(campaign)
+    await judge_commands(campaign)
+
+
+def prepare_commands(campaign: Campaign, weights: Mapping[str, int]) -> None:
+    """People have commands run, so often. Raises NotPossible."""
+    if shutil.which("bwrap", path="/usr/bin:/bin") is None:
+        raise NotPossible("bubblewrap is not installed")
+    campaign.load.weights = weights
+    campaign.load.nap = f"600.{campaign.world.telegram.bot_id}{campaign.report.seed}"
 
 
 async def _live_and_die(campaign: Campaign, *, at_window: bool) -> None:
@@ -78,7 +83,7 @@ async def _nothing_runs(campaign: Campaign) -> None:
         )
 
 
-async def _judge(campaign: Campaign) -> None:
+async def judge_commands(campaign: Campaign) -> None:
     """What the campaign's own judge does not know of; when everything has come to rest and the process has ended."""
     await _nothing_runs(campaign)
     data_dir = campaign.world.data_dir

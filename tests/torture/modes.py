@@ -15,6 +15,7 @@ from tests.torture.everywhere import everywhere, kills_everywhere
 from tests.torture.frozen import fenced, frozen
 from tests.torture.machine import NotPossible, full_disk, jumping_clock, read_only
 from tests.torture.mixed import mixed
+from tests.torture.restarts import restart_storm
 from tests.torture.storms import random_kills
 from tests.torture.windows import WINDOWS
 from tests.torture.world import StillAlive
@@ -85,6 +86,7 @@ MODES: dict[str, Mode] = {
     "readonly": Mode(read_only),
     "clock": Mode(jumping_clock),
     "commands": Mode(commands, 60),
+    "storm": Mode(restart_storm, 300),
     "mixed": Mode(mixed, 60),
     "platforms": Mode(kills_everywhere, everywhere=True),
 }

@@ -3,6 +3,7 @@
 TORTURE_FOLDER   the control folder: crash points, switches, records (crash.py, disturbed.py, tools.py)
 TORTURE_SABOTAGE names of protections to take away (sabotage.py), separated by commas
 TORTURE_LEASE    seconds of the database's lease, where there is one
+TORTURE_QUIET    seconds that a process has to live before it tries what was at work at two deaths
 CRASH_AT         a window and its passing, such as W5:3, armed from the start
 """
 
@@ -13,7 +14,7 @@ from pathlib import Path
 
 from bot.__main__ import main
 from tests.torture.crash import ARMED_FILE, Trap
-from tests.torture.disturbed import disturb, shorten_lease
+from tests.torture.disturbed import disturb, shorten_lease, shorten_quiet
 from tests.torture.sabotage import commit_sabotage
 from tests.torture.seams import AfterImport
 
@@ -27,6 +28,8 @@ def prepare() -> None:
         commit_sabotage(seams, name)
     if lease := os.environ.get("TORTURE_LEASE"):
         shorten_lease(seams, int(lease))
+    if quiet := os.environ.get("TORTURE_QUIET"):
+        shorten_quiet(seams, float(quiet))
     disturb(seams, folder)
     Trap(folder).set(seams)
     if armed := os.environ.get("CRASH_AT"):

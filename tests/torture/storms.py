@@ -13,8 +13,8 @@ PLANNED = 0.1
 EARLY = 0.15
 """Share of deaths before the process even polls."""
 RESTED = 2
-"""After so many lives one lasts until everything is answered: a run that three processes in a row cannot finish becomes
-a dead letter, rightly, and that is not what is tested here."""
+"""After so many lives one lasts until everything is answered: what was at work at more deaths would wait for a quiet
+process, and what is tested here is work in full swing."""
 
 
 class Disturbance:

@@ -70,6 +70,15 @@ async def test_a_few_kills_while_commands_run(
     assert report.windows == {"W7": 1}
 
 
+async def test_a_short_restart_storm(telegram: TelegramSimulator, model: ModelSimulator, tmp_path: Path) -> None:
+    scale = Scale(kills=8, settle=SETTLE_SECONDS, quiet=4.0)
+    report = await run_mode("storm", telegram, model, tmp_path, seed=SEED, scale=scale)
+    if report.skipped:
+        missing(report.skipped)
+    passes(report)
+    assert report.kills >= scale.kills
+
+
 async def test_a_few_kills_with_four_platforms_at_once(
     telegram: TelegramSimulator, model: ModelSimulator, tmp_path: Path
 ) -> None:

@@ -71,13 +71,15 @@ class Life:
 
 @dataclass
 class TortureWorld(World):
-    """sabotage: names of protections to take away. lease: seconds of the database's lease, 0 for the real one.
+    """sabotage: names of protections to take away. lease: seconds of the database's lease, quiet: that a process has to
+    live before it tries what was at work at two deaths; 0 for the real ones.
 
     lives: of all processes on the same work. control_folder: of another world, whose lives are these too.
     """
 
     sabotage: str = ""
     lease: int = 0
+    quiet: float = 4.0
     control_folder: Path | None = None
     _life: Life | None = None
     lives: list[Life] = field(default_factory=list)
@@ -102,7 +104,8 @@ class TortureWorld(World):
     @property
     def variables(self) -> dict[str, str]:
         own = {"TORTURE_FOLDER": str(self.control), "TORTURE_SABOTAGE": self.sabotage}
-        return super().variables | own | ({"TORTURE_LEASE": str(self.lease)} if self.lease else {})
+        shorter = {"TORTURE_LEASE": self.lease, "TORTURE_QUIET": self.quiet}
+        return super().variables | own | {name: str(value) for name, value in shorter.items() if value}
 
     async def _launch(self, environment: dict[str, str]) -> asyncio.subprocess.Process:
         self.config_file.write_text(yaml.safe_dump(self.config()))
