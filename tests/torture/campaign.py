@@ -202,11 +202,15 @@ class Campaign:
             if not self.world.alive:
                 await self.dead()
                 await self.start()
-            if await self._is_idle() and not self.ledger.open_work():
+            if await self.rests():
                 return True
             if time.monotonic() > deadline:
                 self.report.blame("unsettled", f"after {longest:g} s there is still {self.ledger.open_work()}")
                 return False
+
+    async def rests(self) -> bool:
+        """Whether a process lives and has nothing left to do."""
+        return await self._is_idle() and self.world.alive and not self.ledger.open_work()
 
     async def _is_idle(self) -> bool:
         for platform in self.load.platforms.values():

@@ -77,6 +77,7 @@ async def everywhere(
     scale: Scale,
     adopt: bool = False,
     sabotage: str = "",
+    mode: str = "platforms",
 ) -> AsyncIterator[Campaign]:
     """A campaign with a world that is not started yet, and three more simulators that live as long as it does."""
     await model.reset()
@@ -102,7 +103,7 @@ async def everywhere(
                 await telegram.fresh_bot(), model, folder, settings, sabotage=sabotage, accounts=accounts
             )
             on_telegram = OnTelegram.with_people(world.telegram, PEOPLE, GROUPS, adopts=adopt)
-            report = Report("platforms", seed, adopted=adopt, folder=str(folder))
+            report = Report(mode, seed, adopted=adopt, folder=str(folder))
             platforms: list[Platform] = [on_telegram, accounts.slack, accounts.feishu, accounts.wecom]
             async with await Campaign.between(world, platforms, report, scale) as campaign:
                 yield campaign

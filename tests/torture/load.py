@@ -34,6 +34,17 @@ SCRIPTS = {
         '!tool bash {{"command": "echo {marker} >>acts; echo {marker} >/mnt/user-data/outputs/{marker}.txt"}}\n'
         '!tool present_files {{"paths": ["/mnt/user-data/outputs/{marker}.txt"]}}\n!say Sent {marker}.'
     ),
+    "skill": '!tool read_file {{"path": "/mnt/skills/custom/count-words/SKILL.md"}}\n!say Followed {marker}.',
+    "learn": "!say Learnt {marker}.\nRemember that my number is {marker}.",
+    "sign": '!tool sign {{"marker": "{marker}"}}\n!say Signed {marker}.',
+    "abort": '!tool abort_again {{"marker": "{marker}"}}\n!say Survived {marker}.',
+    "aborts": "".join(f'!tool abort {{{{"marker": "{{marker}}-{n}"}}}}\n' for n in range(9))
+    + "!say Survived {marker}.",
+    "delegate": (
+        '!tools task {{"description": "one", "prompt": "!say one", "subagent_type": "general-purpose"}} '
+        'task {{"description": "two", "prompt": "!tokens 5 30", "subagent_type": "general-purpose"}}\n'
+        "!say Delegated {marker}."
+    ),
 }
 """Kind -> what the message says; the model simulator obeys it (tests/simulators/model/directives.py)."""
 COMMANDS = {"status": "/status", "stop": "/stop", "new": "/new {marker}"}

@@ -17,6 +17,7 @@ from tests.torture.machine import NotPossible, full_disk, jumping_clock, read_on
 from tests.torture.mixed import mixed
 from tests.torture.restarts import restart_storm
 from tests.torture.storms import random_kills
+from tests.torture.together import together
 from tests.torture.windows import WINDOWS
 from tests.torture.world import StillAlive
 
@@ -72,7 +73,7 @@ class Mode:
     ) -> AbstractAsyncContextManager[Campaign]:
         """What it runs in."""
         if self.everywhere:
-            return everywhere(telegram, model, folder, seed=seed, scale=scale, adopt=adopt)
+            return everywhere(telegram, model, folder, seed=seed, scale=scale, adopt=adopt, mode=name)
         return alone(name, telegram, model, folder, seed=seed, scale=scale, adopt=adopt)
 
 
@@ -89,6 +90,7 @@ MODES: dict[str, Mode] = {
     "storm": Mode(restart_storm, 300),
     "mixed": Mode(mixed, 60),
     "platforms": Mode(kills_everywhere, everywhere=True),
+    "together": Mode(together, everywhere=True),
 }
 
 

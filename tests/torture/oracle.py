@@ -6,13 +6,15 @@ from collections import Counter
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+from bot.store.runs import JOINED
 from bot.texts import texts_for
+from harness.context import RUN_INPUT
 from tests.torture.facts import marker_of
 from tests.torture.load import expected, final_words, squeezed
 from tests.torture.said_anew import said_anew
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from sqlalchemy import Row
 
@@ -23,7 +25,8 @@ if TYPE_CHECKING:
 
 EN = texts_for("en")
 STOPPED = tuple(squeezed(sentence) for sentence in (*EN.stopped_by.values(), EN.dropped_by_new))
-QUEUED = tuple(squeezed(sentence.partition("{")[0]) for sentence in (EN.queued_next, EN.queued))
+QUEUED = tuple(squeezed(sentence.partition("{")[0]) for sentence in (EN.queued_next, EN.queued, EN.steering))
+PASSED_ON = squeezed(EN.steered)
 DEAD_LETTER = squeezed(EN.gave_up.partition("{")[0])
 RECORDING_SECONDS = 5.0
 """The longest that the id of a sent message may take to be recorded: a kill later than that did not hit W5."""
@@ -126,7 +129,7 @@ class Judge:
     def _text(self, asked: Asked, reply: Reply) -> None:
         run = next((run for run in self._facts.runs if run.reply_key == reply.key), None)
         turn = [asked] if run is None else [self._by_id[i] for i in run.inbox_ids if i in self._by_id]
-        wanted = expected([part.text for part in turn])
+        wanted = self._passed_on(asked, run) or expected(self._heard(run) or [part.text for part in turn])
         if self._said(asked, reply, wanted) == wanted:
             if asked.must_stop:
                 self._report.blame("ignored_stops", f"{asked.marker} was answered in spite of /stop")
@@ -145,6 +148,21 @@ class Judge:
             self._report.blame("failures", f"{asked.marker} ended in a failure: {reply.text[-160:]!r}")
         elif reply.settled:
             self._report.blame("wrong_texts", f"{asked.marker} ({asked.kind}) shows {reply.text[:80]!r}…")
+
+    @staticmethod
+    def _heard(run: Row[Any] | None) -> list[str]:
+        """What a run was told last while it worked, which the model then answers instead."""
+        return [] if run is None else [each.text for each in RUN_INPUT.validate_json(run.input).steered][-1:]
+
+    def _passed_on(self, asked: Asked, run: Row[Any] | None) -> str:
+        """What is said below a message that another answer took in, squeezed; "" for any other. One has to know it."""
+        if run is None or run.detail != JOINED:
+            return ""
+        told = (each.text for run in self._facts.runs for each in RUN_INPUT.validate_json(run.input).steered)
+        if not any(asked.marker in text for text in told):
+            self._report.blame("lost", f"{asked.marker} was passed on to an answer that never heard it")
+        self._report.passed_on += 1
+        return PASSED_ON
 
     def _said(self, asked: Asked, reply: Reply, wanted: str) -> str:
         """What the reply says, squeezed; and what it left above that is judged."""
@@ -242,13 +260,16 @@ class Judge:
                 if second.messages[0].order < first.messages[0].order:
                     what = f"{second.text[:40]!r} stands above {first.text[:40]!r}"
                     self._report.blame("order_violations", f"{conversation}: {what}")
-            worked = [asked_at[m] for run in runs if (m := self._marker(run)) in asked_at]
+            worked = [at for run in runs if run.detail != JOINED and (at := self._worked_at(run, asked_at))]
             for earlier, later in pairwise(worked):
                 if min(later) < max(earlier):
                     self._report.blame("order_violations", f"{conversation}: two runs worked at once")
 
-    def _marker(self, run: Row[Any]) -> str:
-        return next((self._by_id[i].marker for i in run.inbox_ids if i in self._by_id), "")
+    def _worked_at(self, run: Row[Any], asked_at: Mapping[str, list[float]]) -> list[float]:
+        """When the model was asked for a run, also in the words that it was told while it worked."""
+        own = next((self._by_id[i].marker for i in run.inbox_ids if i in self._by_id), "")
+        told = [marker_of(each.text) for each in RUN_INPUT.validate_json(run.input).steered]
+        return [at for marker in (own, *told) for at in asked_at.get(marker, ())]
 
     def _recovery(self) -> None:
         """Start of a process until it first shows something, where something waited for it."""

@@ -21,7 +21,7 @@ ZERO = (
     *("untold_tools", "left_running", "left_behind"),
 )
 """The counts that must be zero."""
-COUNTED = ("messages", "notices", "stale_bubbles", "unacked", "said_twice", "repeated_model_calls")
+COUNTED = ("messages", "notices", "passed_on", "stale_bubbles", "unacked", "said_twice", "repeated_model_calls")
 """Other counts that add up over platforms."""
 
 
@@ -30,7 +30,8 @@ class Report:
     """The figures of one mode.
 
     kills: SIGKILLs, of them crashes at a window; stops: planned ones; refused_starts: ended by themselves because the
-    disk was full. notices: messages that a person's own /stop or /new ended. stale_bubbles: messages that no record
+    disk was full. notices: messages that a person's own /stop or /new ended; passed_on: those that the answer at work
+    took in. stale_bubbles: messages that no record
     knows, each of a process that was killed at W5, or unfinished ones that nothing can change; unaccounted_bubbles: any
     other. unacked: messages that a platform without acknowledgements gave to nobody, or to a process that died at once;
     said_twice: whole answers that stand there again, since such a platform tells nobody what it has taken.
@@ -53,6 +54,7 @@ class Report:
     refused_starts: int = 0
     windows: dict[str, int] = field(default_factory=dict)
     notices: int = 0
+    passed_on: int = 0
     lost: int = 0
     duplicated_finals: int = 0
     wrong_texts: int = 0

@@ -1,5 +1,5 @@
-"""The mode in which no process lives long: a restart storm, while the agent runs commands. None of what it interrupts is
-to be blamed for it."""
+"""The mode in which no process lives long: a restart storm, while the agent runs commands. None of what it interrupts
+is to be blamed for it."""
 
 from __future__ import annotations
 

@@ -90,6 +90,17 @@ async def test_a_few_kills_with_four_platforms_at_once(
     assert [part.mode for part in report.platforms] == ["telegram", "slack", "feishu", "wecom"]
 
 
+async def test_a_few_kills_with_all_that_the_agent_can_do(
+    telegram: TelegramSimulator, model: ModelSimulator, tmp_path: Path
+) -> None:
+    scale = Scale(kills=4, lively=2.0, settle=SETTLE_SECONDS)
+    report = await run_mode("together", telegram, model, tmp_path, seed=SEED, scale=scale)
+    if report.skipped:
+        missing(report.skipped)
+    passes(report)
+    assert report.kills >= scale.kills
+
+
 @pytest.mark.postgres
 async def test_a_frozen_process_that_was_replaced_shows_nothing_any_more(
     telegram: TelegramSimulator, model: ModelSimulator, tmp_path: Path

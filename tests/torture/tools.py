@@ -1,8 +1,10 @@
-"""The tool that the simulated model calls: its side effect can be counted from outside."""
+"""The tools that the simulated model calls: their side effects can be counted from outside."""
 
 from __future__ import annotations
 
 import asyncio
+import os
+import resource
 from typing import TYPE_CHECKING, Annotated
 
 from langchain_core.tools import BaseTool, InjectedToolCallId, tool
@@ -18,15 +20,37 @@ WORK_SECONDS = 0.05
 def make_tools(folder: Path) -> list[BaseTool]:
     """The tools of the launched gateway. folder: where the effects are written."""
 
-    @tool
-    async def note(marker: str, call_id: Annotated[str, InjectedToolCallId]) -> str:
-        """Write a marker down."""
+    async def act(marker: str, call_id: str) -> None:
         with (folder / EFFECTS_FILE).open("a") as file:
             file.write(f"{marker} {call_id}\n")
         await asyncio.sleep(WORK_SECONDS)
+
+    @tool
+    async def note(marker: str, call_id: Annotated[str, InjectedToolCallId]) -> str:
+        """Write a marker down."""
+        await act(marker, call_id)
         return f"noted {marker}"
 
-    return [note]
+    @tool
+    async def sign(marker: str, call_id: Annotated[str, InjectedToolCallId]) -> str:
+        """Sign with a marker, which a person has to allow."""
+        await act(marker, call_id)
+        return f"signed with {marker}"
+
+    @tool
+    async def abort(marker: str) -> str:
+        """Bring the whole process down."""
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        os.abort()
+
+    @tool
+    async def abort_again(marker: str) -> str:
+        """Bring the whole process down, at every start: it may be called again when its outcome is unknown."""
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        os.abort()
+
+    abort_again.metadata = {"idempotent": True}
+    return [note, sign, abort, abort_again]
 
 
 def effects(folder: Path) -> list[tuple[str, str]]:
