@@ -84,15 +84,16 @@ class Watched:
                 await self.kill()
 
     async def unended(self) -> list[RunRow]:
-        return await self.core.store.read(runs.unended)
+        found: list[RunRow] = await self.core.store.read(runs.unended)
+        return found
 
 
 @asynccontextmanager
 async def watched(
-    folder: Path, *, seconds: float = 2.0, warm_up: float = 0.0, **settings: int
+    folder: Path, *, seconds: float = 2.0, warm_up: float = 0.0, queue_limit: int = 20
 ) -> AsyncIterator[Watched]:
     agent = Deadly(seconds=seconds)
-    async with core(folder, harness=agent, **settings) as c:
+    async with core(folder, harness=agent, queue_limit=queue_limit) as c:
         agent.clock, c.warm_up = c.clock, warm_up
         yield Watched(c, agent)
 

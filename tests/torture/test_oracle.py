@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from bot.store.encoding import to_json
+from harness.context import RUN_INPUT, RunInput
 from tests.torture.facts import Facts, Reply
 from tests.torture.load import Asked
 from tests.torture.on_wecom import told_apart
@@ -51,7 +53,10 @@ def judged(
     row: Any = SimpleNamespace(
         id=7, chat=message.chat, platform_message_id=message.message_id, state="done", received_at=received
     )
-    run: Any = SimpleNamespace(seq=1, reply_key="k", inbox_ids=[7], conversation="wecom:person0")
+    heard = to_json(RUN_INPUT, RunInput(message_id="m7", text=message.text))
+    run: Any = SimpleNamespace(
+        seq=1, reply_key="k", inbox_ids=[7], conversation="wecom:person0", detail=None, input=heard
+    )
     report = Report("wecom", 1)
     facts = Facts(
         account="wecom",
