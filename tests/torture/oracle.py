@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
 EN = texts_for("en")
 STOPPED = tuple(squeezed(sentence) for sentence in (*EN.stopped_by.values(), EN.dropped_by_new))
-QUEUED = tuple(squeezed(sentence.partition("{")[0]) for sentence in (EN.queued_next, EN.queued, EN.steering))
+ACKNOWLEDGED = (EN.queued_next, EN.queued, EN.queued_behind_approval, EN.steering)
+QUEUED = tuple(squeezed(sentence.partition("{")[0]) for sentence in ACKNOWLEDGED)
 PASSED_ON = squeezed(EN.steered)
 DEAD_LETTER = squeezed(EN.gave_up.partition("{")[0])
 RECORDING_SECONDS = 5.0

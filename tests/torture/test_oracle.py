@@ -142,8 +142,16 @@ def test_a_message_that_was_never_stored_is_lost_unless_nobody_could(message: As
     assert (report.unacked, report.lost) == ((1, 0) if count == "unacked" else (0, 1))
 
 
-def test_an_acknowledgement_that_stays_is_a_stale_bubble() -> None:
-    report = judged(asked(), bubble("Queued, 2nd in line"), bubble(ANSWER, "b1", order=1))
+@pytest.mark.parametrize(
+    "acknowledged",
+    [
+        "Queued, 2nd in line",
+        "Queued. First I need your decision: sign marker: m00002",
+        "↪ For the answer at work, which takes it in at its next step",
+    ],
+)
+def test_an_acknowledgement_that_stays_is_a_stale_bubble(acknowledged: str) -> None:
+    report = judged(asked(), bubble(acknowledged), bubble(ANSWER, "b1", order=1))
     assert (report.problems(), report.stale_bubbles) == ([], 1)
 
 
