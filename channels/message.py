@@ -213,6 +213,8 @@ class OutboundMessage:
     text: Markdown (CommonMark, tables, strikethrough, ||spoiler||), possibly with an unclosed fence while it grows.
     status: one plain line that tells what happens now, shown below the text; "" when there is nothing to say.
     reply_to: the platform message that the first part answers, None for none.
+    plain: the platform refused the reply as it was: everything in `text` is escaped, and a channel that has an even
+    simpler way to show it takes that one.
     """
 
     text: str = ""
@@ -221,6 +223,7 @@ class OutboundMessage:
     files: tuple[OutboundFile, ...] = ()
     final: bool = False
     reply_to: str | None = None
+    plain: bool = False
 
 
 OUTBOUND_MESSAGE: TypeAdapter[OutboundMessage] = TypeAdapter(OutboundMessage)

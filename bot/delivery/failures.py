@@ -202,7 +202,10 @@ class Failures:
         reply.growing.restart()  # what is tried next is no continuation of what was refused
         if made.whole is None and message.text and (self._channel.capabilities.edits or not stands):
             made.whole = message
-            reply.wanted = replace(message, text=plain(message.text))
+            # What was laid out is redacted; a secret in the escaped text would not be known any more.
+            shown = reply.view[1] if reply.view is not None and reply.view[0] is message else None
+            text = shown.message.text if shown is not None and shown.whole else message.text
+            reply.wanted = replace(message, text=plain(text), plain=True)
             self._degrade(reply, Outcome.PLAIN)
             return "trying it without formatting"
         if isinstance(step, Edit) and not made.renewed:

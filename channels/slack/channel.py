@@ -166,11 +166,16 @@ class SlackChannel(Adapter):
         self._sent(address, message_id)
 
     async def _show(self, method: str, params: payload.Params, part: outbound.SlackPart) -> str:
-        """Post or update, in plain text where the blocks are refused; returns the message's id."""
+        """Post or update, in plain text where the blocks are refused; returns the message's id.
+
+        Raises BlocksRefused where one message of plain text would not show all of it.
+        """
         repeatable = method == "chat.update"
         try:
             answer = await self._api.call(method, params | payload.content(part), repeatable=repeatable)
         except BlocksRefused as error:
+            if not payload.fits_plain(part):
+                raise
             self._ports.log.warning("%s: shown as plain text: %s", self._account, error)
             answer = await self._api.call(method, params | payload.plain_content(part), repeatable=repeatable)
         return _timestamp(answer)
@@ -213,7 +218,7 @@ class SlackChannel(Adapter):
     async def acknowledge(self, press: ButtonPressed, text: str = "") -> None:
         """A button in Slack does not wait; a text is shown to who pressed it."""
         if text:
-            whom = {"user": press.callback_id, "text": payload.escaped(text)}
+            whom = {"user": press.callback_id, "text": outbound.escaped(text)}
             await self._politely("chat.postEphemeral", payload.place(press.address) | whom)
 
     async def _politely(self, method: str, params: dict[str, Any]) -> None:

@@ -5,8 +5,11 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+from channels.slack.outbound import PLAIN_CHARACTERS, escaped
+from channels.text import parse
+
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from channels.message import Address
     from channels.slack.outbound import SlackPart
@@ -17,8 +20,9 @@ METADATA_EVENT = "antler_reply"
 FALLBACK_CHARACTERS = 3900
 """Of a message's `text`; chat.update refuses more than 4000."""
 _LABEL_CHARACTERS = 75
-_SECTION_CHARACTERS = 2900
-_MOST_ROWS = 40
+_MOST_BLOCKS = 50
+_MOST_BUTTONS = 25
+"""In one row."""
 _TIMESTAMP = re.compile(r"[0-9]{1,12}\.[0-9]{1,9}")
 
 
@@ -32,7 +36,14 @@ def place(address: Address) -> Params:
 
 def content(part: SlackPart) -> Params:
     """What is shown. blocks are always given: chat.update leaves what it is not told about."""
+    if part.plain:
+        return plain_content(part)
     return {"text": _fallback(part), "blocks": _blocks(part)}
+
+
+def fits_plain(part: SlackPart) -> bool:
+    """Whether `plain_content` shows all of it."""
+    return len(escaped(part.markdown)) <= PLAIN_CHARACTERS
 
 
 def plain_content(part: SlackPart) -> Params:
@@ -40,8 +51,8 @@ def plain_content(part: SlackPart) -> Params:
     text = _fallback(part)
     if not part.keyboard:
         return {"text": text, "blocks": []}
-    section = {"type": "section", "text": {"type": "mrkdwn", "text": text[:_SECTION_CHARACTERS]}}
-    return {"text": text, "blocks": [section, *_actions(part)]}
+    section = {"type": "section", "text": {"type": "mrkdwn", "text": text}}
+    return {"text": text, "blocks": [section, *_actions(part, _MOST_BLOCKS - 1)]}
 
 
 def quiet() -> Params:
@@ -62,11 +73,6 @@ def mark_of(message: Mapping[str, Any]) -> str | None:
     return None
 
 
-def escaped(text: str) -> str:
-    """Plain text in Slack's own mark-up, where it cannot call anybody ("Escaping text")."""
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-
-
 def is_timestamp(message_id: str | None) -> bool:
     """Whether it is a message's id (files and slash commands have others)."""
     return message_id is not None and _TIMESTAMP.fullmatch(message_id) is not None
@@ -82,22 +88,31 @@ def _blocks(part: SlackPart) -> list[Params]:
     blocks: list[Params] = []
     if part.markdown:
         blocks.append({"type": "markdown", "text": part.markdown})
-    blocks += _actions(part)
+    if part.keyboard:
+        # The Markdown block counts as the blocks that Slack makes of it.
+        blocks += _actions(part, _MOST_BLOCKS - len(parse(part.markdown)) - bool(part.status))
     if part.status:
         line = {"type": "plain_text", "text": part.status, "emoji": False}
         blocks.append({"type": "context", "elements": [line]})
     return blocks
 
 
-def _actions(part: SlackPart) -> list[Params]:
+def _actions(part: SlackPart, room: int) -> list[Params]:
+    """The buttons in at most `room` blocks: in their rows, or in full ones where those are too many."""
+    rows = [piece for row in part.keyboard for piece in _in_blocks(row)]
+    if len(rows) > room:
+        rows = _in_blocks([button for row in rows for button in row])
     return [
         {
             "type": "actions",
-            "elements": [_button(f"{row_number}.{number}", *button) for number, button in enumerate(row[:25])],
+            "elements": [_button(f"{row_number}.{number}", *button) for number, button in enumerate(row)],
         }
-        for row_number, row in enumerate(part.keyboard[:_MOST_ROWS])
-        if row
+        for row_number, row in enumerate(rows)
     ]
+
+
+def _in_blocks(buttons: Sequence[tuple[str, str]]) -> list[Sequence[tuple[str, str]]]:
+    return [buttons[start : start + _MOST_BUTTONS] for start in range(0, len(buttons), _MOST_BUTTONS)]
 
 
 def _button(action_id: str, label: str, data: str) -> Params:

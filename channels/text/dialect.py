@@ -36,6 +36,9 @@ class Dialect:
     escape_code: the same for what stands in code spans and blocks.
     headings: without, they are bold lines.
     tables: how many one page may hold; further ones become code blocks with aligned columns. None: any number.
+    table_columns: a wider table becomes such a code block as well. table_rows, table_units: how many rows of a table
+    (its header among them), and how much of their text, one page may hold; the table goes on on the next page.
+    blocks: how many blocks (paragraphs, headings, lists, ...) one page may hold.
     link: (label as Markdown, address) -> text. None: [label](address).
     spoiler: what stands around a spoiler's text.
     nest: spaces per list level, 2 to 5.
@@ -49,6 +52,10 @@ class Dialect:
     escape_code: Callable[[str], str]
     headings: bool = True
     tables: int | None = None
+    table_columns: int | None = None
+    table_rows: int | None = None
+    table_units: int | None = None
+    blocks: int | None = None
     link: Callable[[str, str], str] | None = None
     strike: bool = True
     task_lists: bool = True

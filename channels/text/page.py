@@ -60,12 +60,15 @@ class _Packer:
         self.used = above.used
         self._dialect = dialect
         self._limit = limit
+        self._tally = _Tally(dialect)
+        for line, _ in self.lines:
+            self._tally.add(line)
 
     def take(self, line: Line | TableChoice) -> None:
         if isinstance(line, TableChoice):
             tables = {id(above.leaf) for above, _ in self.lines if above.leaf and above.leaf.kind == "table"}
             full = self._dialect.tables is not None and len(tables) >= self._dialect.tables
-            if full and not self._fits(line.code[0]):
+            if full and line.code and not self._fits(line.code[0]):
                 self._turn(self.lines)
                 full = False
             for row in line.code if full else line.native:
@@ -87,13 +90,15 @@ class _Packer:
     def _turn(self, lines: Sequence[tuple[Line, int]]) -> None:
         self.pages += _page(lines, self._dialect)
         self.lines, self.used = [], 0
+        self._tally = _Tally(self._dialect)
 
     def _add(self, line: Line) -> bool:
         """Put it on the page, if it fits."""
         share, used = self._cost(line)
-        if self.lines and used > self._limit:
+        if self.lines and (used > self._limit or self._tally.is_full_for(line)):
             return False
         self.used = used
+        self._tally.add(line)
         self.lines.append((line, share))
         return True
 
@@ -134,6 +139,47 @@ class _Packer:
             if line.border > border:
                 best, border = index, line.border
         return best
+
+
+class _Tally:
+    """Counts what a dialect limits on one page besides its length."""
+
+    def __init__(self, dialect: Dialect) -> None:
+        self._dialect = dialect
+        self._last: Line | None = None
+        self._blocks = self._rows = self._units = 0
+
+    def add(self, line: Line) -> None:
+        self._blocks, self._rows, self._units = self._with(line)
+        self._last = line
+
+    def is_full_for(self, line: Line) -> bool:
+        """Whether the page would hold too much with this line."""
+        limits = (self._dialect.blocks, self._dialect.table_rows, self._dialect.table_units)
+        return any(most is not None and count > most for count, most in zip(self._with(line), limits, strict=True))
+
+    def _with(self, line: Line) -> tuple[int, int, int]:
+        last, leaf = self._last, line.leaf
+        blocks = self._blocks + (last is None or _is_new_block(last, line))
+        if leaf is None or leaf.kind != "table":
+            return blocks, self._rows, self._units
+        head = () if last is not None and last.leaf is leaf else leaf.head
+        # A rule between header and rows is no row; it counts, so that there is room to spare.
+        texts = (*head, line.text)
+        return blocks, self._rows + len(texts), self._units + sum(map(self._dialect.measure, texts))
+
+
+def _is_new_block(above: Line, line: Line) -> bool:
+    """Whether a block of the page's top level begins with the line."""
+    if line.newlines == 0:
+        return False
+    if above.frames and line.frames:
+        outer, inner = above.frames[0], line.frames[0]
+        # Items of one list have frames of their own, and the same sign.
+        return outer is not inner and (not outer.again or outer.again.strip()[-1:] != inner.again.strip()[-1:])
+    if above.frames or line.frames or above.leaf is not line.leaf:
+        return True
+    return line.leaf is None and bool(line.lead or above.lead or line.newlines > 1)
 
 
 def write(lines: Sequence[Line], dialect: Dialect) -> str:

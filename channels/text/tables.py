@@ -25,11 +25,13 @@ _BREAKS = re.compile(r"\s*\n\s*")
 
 
 def as_rows(table: Table, start: Line, dialect: Dialect, budget: Budget) -> tuple[Line, ...] | None:
-    """The table in Markdown; None when its columns have no room. start: a line that stands where its first does.
+    """The table in Markdown; None when its columns have no room, or are too many.
 
-    A row with too long a text goes on in further rows.
+    start: a line that stands where its first does. A row with too long a text goes on in further rows.
     """
     columns = len(table.header)
+    if dialect.table_columns is not None and columns > dialect.table_columns:
+        return None
     head = (_row([write_runs(_cell(cell, dialect, budget), dialect) for cell in table.header]), _rule(table))
     room = (budget.piece - dialect.measure(_row([""] * columns))) // columns
     if dialect.measure("\n".join(head)) > budget.head or room < min(_LEAST_CELL, budget.piece // 4):

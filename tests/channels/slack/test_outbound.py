@@ -6,9 +6,10 @@ import re
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
+from bot.markdown import plain
 from channels.message import Button, OutboundFile, OutboundMessage
 from channels.slack import payload, streams
 from channels.slack.outbound import PAGE_CHARACTERS, SlackPart, layout
@@ -92,6 +93,68 @@ def test_whatever_the_model_writes_is_taken_and_calls_nobody(text: str) -> None:
         assert not CONTROL.search(part.markdown)
         assert "<" not in shown["text"]
         check_blocks(payload.plain_content(part)["blocks"])
+
+
+def _table(rows: int, columns: int, cell: str) -> str:
+    row = f"|{f'{cell}|' * columns}\n"
+    return row + f"|{'-|' * columns}\n" + row * rows + "\n"
+
+
+LONG = st.lists(
+    st.builds(_table, st.integers(0, 130), st.integers(1, 24), st.sampled_from(("x", "", "many words " * 20)))
+    | st.builds(
+        lambda line, count: line * count,
+        st.sampled_from(("# Title\n", "text\n\n", "- item\n\n", "1. one\n", "> said\n\n", "---\n\n", "```\nx\n```\n")),
+        st.integers(1, 70),
+    ),
+    min_size=1,
+    max_size=6,
+).map("".join)
+KEYBOARDS = st.lists(st.integers(1, 30).map(lambda count: (Button(label="A", data="p:0"),) * count), max_size=30)
+
+
+@settings(max_examples=40, deadline=None, phases=(Phase.explicit, Phase.reuse, Phase.generate))
+@given(LONG, KEYBOARDS.map(tuple), st.sampled_from(("", "working")), st.booleans())
+def test_no_length_of_lists_headings_tables_and_buttons_is_refused(
+    text: str, buttons: tuple[tuple[Button, ...], ...], status: str, final: bool
+) -> None:
+    parts = layout(OutboundMessage(text=text, status=status, buttons=buttons, final=final))
+    shown = [payload.content(part) for part in parts]
+    for one in shown:
+        check_blocks(one["blocks"])
+    elements = [block["elements"] for block in shown[-1]["blocks"] if block["type"] == "actions"]
+    assert sum(map(len, elements)) == sum(map(len, buttons))
+
+
+def test_a_table_goes_on_in_the_next_message_and_a_second_one_is_set_in_columns() -> None:
+    first, second = final(_table(150, 2, "a"))
+    assert first.markdown.startswith("| a | a |\n| --- | --- |")
+    assert second.markdown.startswith("| a | a |\n| --- | --- |")
+    assert (first.markdown + second.markdown).count("| a | a |") == 152
+    (one,) = final("| a |\n|---|\n| 1 |\n\n| b |\n|---|\n| 2 |")
+    assert one.markdown == "| a |\n| --- |\n| 1 |\n\n```\nb\n-\n2\n```"
+
+
+def test_a_refused_reply_is_plain_text_in_parts_without_a_word_lost() -> None:
+    words = " ".join(f"w{number}&<b>" for number in range(2000))
+    parts = layout(OutboundMessage(text=plain(words), final=True, plain=True))
+    assert len(parts) > 1
+    shown = [payload.content(part) for part in parts]
+    assert [one["blocks"] for one in shown] == [[]] * len(parts)
+    assert " ".join(one["text"].strip() for one in shown) == words.replace("&", "&amp;").replace("<", "&lt;").replace(
+        ">", "&gt;"
+    )
+
+
+@given(TEXTS)
+def test_plain_text_is_taken_whatever_it_says(text: str) -> None:
+    button = ((Button(label="Yes", data="p:0"),),)
+    for part in layout(OutboundMessage(text=plain(text), buttons=button, final=True, plain=True)):
+        shown = payload.content(part)
+        check_blocks(shown["blocks"])
+        assert "<" not in shown["text"]
+        assert len(shown["text"]) <= 3000
+        assert shown["text"].strip()
 
 
 @given(TEXTS, st.integers(0, 200))

@@ -1,7 +1,11 @@
 """Block Kit as the Web API checks it: limits of each block, and the refusals invalid_blocks and its siblings."""
 
+import itertools
 from collections.abc import Callable
 from typing import Any
+
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
 
 from tests.simulators.slack.elements import Checker, check_element
 from tests.simulators.slack.errors import SlackError
@@ -16,9 +20,11 @@ MAX_FIELD = 2000
 MAX_MARKDOWN = 12_000
 MAX_TABLE_ROWS = 100
 MAX_TABLE_COLUMNS = 20
+MAX_TABLE_CHARACTERS = 10_000
 RICH_PARTS = frozenset({"rich_text_section", "rich_text_list", "rich_text_preformatted", "rich_text_quote"})
 RICH_INLINE = frozenset({"text", "link", "user", "channel", "emoji", "broadcast", "usergroup", "color", "date", "team"})
 TASK_STATES = ("pending", "in_progress", "complete", "error")
+MARKDOWN = MarkdownIt("commonmark", {"html": False}).enable("table")
 
 
 def check_blocks(blocks: Any, *, most: int = MAX_BLOCKS) -> list[Json]:
@@ -26,13 +32,13 @@ def check_blocks(blocks: Any, *, most: int = MAX_BLOCKS) -> list[Json]:
     if not isinstance(blocks, list) or not all(isinstance(block, dict) for block in blocks):
         raise SlackError("invalid_blocks_format")
     checker = Checker()
-    if len(blocks) > most:
+    made = [_made_of(block) for block in blocks]
+    if sum(count for count, _ in made) > most:
         checker.fail(f"no more than {most} items allowed", "/blocks")
     ids: set[str] = set()
     for number, block in enumerate(blocks):
         _check_block(checker, block, f"/blocks/{number}", ids)
-    if sum(block.get("type") == "table" for block in blocks) > 1:
-        checker.fail("only one table is allowed", "/blocks")
+    _check_tables(checker, [table for _, tables in made for table in tables])
     if checker.errors:
         raise SlackError(
             "invalid_blocks",
@@ -42,6 +48,43 @@ def check_blocks(blocks: Any, *, most: int = MAX_BLOCKS) -> list[Json]:
     if sum(len(block["text"]) for block in blocks if block.get("type") == "markdown") > MAX_MARKDOWN:
         raise SlackError("msg_blocks_too_long")
     return [{"block_id": f"b{number}", **block} for number, block in enumerate(blocks)]
+
+
+def _made_of(block: Json) -> tuple[int, list[list[list[str]]]]:
+    """How many blocks it counts as, and the cells of its tables: the server makes blocks of what Markdown says."""
+    if block.get("type") == "table":
+        rows = block.get("rows")
+        cells = [row for row in rows if isinstance(row, list)] if isinstance(rows, list) else []
+        return 1, [[[str(cell.get("text", "")) for cell in row if isinstance(cell, dict)] for row in cells]]
+    if block.get("type") != "markdown" or not isinstance(block.get("text"), str):
+        return 1, []
+    tokens = MARKDOWN.parse(block["text"])
+    return max(1, sum(token.level == 0 and token.nesting >= 0 for token in tokens)), _tables_of(tokens)
+
+
+def _tables_of(tokens: list[Token]) -> list[list[list[str]]]:
+    tables: list[list[list[str]]] = []
+    for token, following in itertools.pairwise(tokens):
+        match token.type:
+            case "table_open":
+                tables.append([])
+            case "tr_open":
+                tables[-1].append([])
+            case "th_open" | "td_open":
+                tables[-1][-1].append(following.content)
+    return tables
+
+
+def _check_tables(checker: Checker, tables: list[list[list[str]]]) -> None:
+    if len(tables) > 1:
+        checker.fail("only one table is allowed", "/blocks")
+    for table in tables:
+        if len(table) > MAX_TABLE_ROWS:
+            checker.fail(f"no more than {MAX_TABLE_ROWS} items allowed", "/blocks")
+        if any(len(row) > MAX_TABLE_COLUMNS for row in table):
+            checker.fail(f"no more than {MAX_TABLE_COLUMNS} items allowed", "/blocks")
+    if sum(len(cell) for table in tables for row in table for cell in row) > MAX_TABLE_CHARACTERS:
+        checker.fail(f"no more than {MAX_TABLE_CHARACTERS} characters allowed in tables", "/blocks")
 
 
 def _check_block(checker: Checker, block: Json, pointer: str, ids: set[str]) -> None:
@@ -134,8 +177,6 @@ def _table(checker: Checker, block: Json, pointer: str) -> None:
         at = f"{pointer}/rows/{number}"
         if not isinstance(row, list):
             checker.fail("must be an array", at)
-        elif len(row) > MAX_TABLE_COLUMNS:
-            checker.fail(f"no more than {MAX_TABLE_COLUMNS} items allowed", at)
         elif not all(isinstance(cell, dict) and cell.get("type") in ("raw_text", "rich_text") for cell in row):
             checker.fail("must be one of: raw_text, rich_text", at)
 

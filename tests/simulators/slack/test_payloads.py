@@ -35,8 +35,17 @@ def menu(count: int, value: str = "v") -> Json:
     return {"type": "static_select", "action_id": "pick", "options": options}
 
 
-def table(rows: int, columns: int) -> Json:
-    return {"type": "table", "rows": [[{"type": "raw_text", "text": "x"}] * columns for _ in range(rows)]}
+def table(rows: int, columns: int, text: str = "x") -> Json:
+    return {"type": "table", "rows": [[{"type": "raw_text", "text": text}] * columns for _ in range(rows)]}
+
+
+def markdown(text: str) -> Json:
+    return {"type": "markdown", "text": text}
+
+
+def markdown_table(rows: int, columns: int, text: str = "x") -> str:
+    row = f"|{f'{text}|' * columns}\n"
+    return row + f"|{'-|' * columns}\n" + row * (rows - 1)
 
 
 ACCEPTED: list[list[Json]] = [
@@ -50,6 +59,11 @@ ACCEPTED: list[list[Json]] = [
     [actions(button(text=plain("x" * 75), value="x" * 2000, action_id="x" * 255, style="danger"))],
     [actions(menu(100))],
     [table(100, 20)],
+    [table(10, 1, "x" * 1000)],
+    [markdown("# Title\n\ntext\n\n" * 25)],
+    [markdown("- item\n" * 500)],
+    [markdown(markdown_table(100, 20))],
+    [markdown(markdown_table(10, 1, "x" * 1000))],
     [{"type": "image", "image_url": "https://example.org/x.png", "alt_text": "x"}],
     [{"type": "rich_text", "elements": [{"type": "rich_text_section", "elements": [{"type": "text", "text": "x"}]}]}],
 ]
@@ -82,6 +96,13 @@ REFUSED: list[tuple[list[Json], str]] = [
     ([table(101, 1)], "no more than 100 items allowed"),
     ([table(1, 21)], "no more than 20 items allowed"),
     ([table(1, 1), table(1, 1)], "only one table is allowed"),
+    ([table(10, 1, "x" * 1001)], "no more than 10000 characters allowed"),
+    ([markdown("# Title\n\ntext\n\n" * 25 + "---")], "no more than 50 items allowed"),
+    ([markdown("text\n\n" * 50), {"type": "divider"}], "no more than 50 items allowed"),
+    ([markdown(f"{markdown_table(2, 1)}\n{markdown_table(2, 1)}")], "only one table is allowed"),
+    ([markdown(markdown_table(101, 1))], "no more than 100 items allowed"),
+    ([markdown(markdown_table(2, 21))], "no more than 20 items allowed"),
+    ([markdown(markdown_table(10, 1, "x" * 1001))], "no more than 10000 characters allowed"),
 ]
 
 
