@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
+import certifi
 import pytest
 from pydantic import BaseModel
 
@@ -75,3 +77,84 @@ def test_its_variables_are_asked_for_each_by_key_and_name() -> None:
     assert set(asked) == {"models[0].api_key", "channels.telegram.token"}
     assert "OPENAI_API_KEY" in asked["models[0].api_key"]
     assert "TELEGRAM_BOT_TOKEN" in asked["channels.telegram.token"]
+
+
+SET = {
+    **ENVIRONMENT,
+    "SLACK_BOT_TOKEN": "xoxb-0000000000-example",
+    "SLACK_APP_TOKEN": "xapp-0-example-000000",
+    "FEISHU_APP_SECRET": "example",
+    "WECOM_SECRET": "example",
+    "TAVILY_API_KEY": "example",
+    "SANDBOX_TOKEN": "example-of-a-token-0123456789",
+    "TRACKER_TOKEN": "example",
+    "WIKI_TEAM_KEY": "example",
+    "WIKI_SECRET": "example",
+    "WIKI_REFRESH": "example",
+}
+_COMMENTED = re.compile(r"^(\s*)# ( *)((?:- \{)?[a-z_]+: .*|[a-z_]+:)$")
+_PROSE = re.compile(r"# [a-z_]+: |[^{]*\}\]$")
+"""Sentences, and the rest of a value that begins in the line above."""
+REQUIRED = {
+    *("bot_token", "app_token", "app_id", "app_secret", "bot_id", "secret", "command", "url", "description"),
+    *("system_prompt", "model", "grant", "token_url", "client_id", "client_secret"),
+}
+"""Of the sections that are comments as a whole: they go with each of their other keys."""
+
+
+def uncommented() -> list[str]:
+    """The example's lines, keys that are comments without their sign."""
+    lines = EXAMPLE.read_text(encoding="utf-8").splitlines()
+    found = [None if _PROSE.match(line) else _COMMENTED.match(line) for line in lines]
+    return [f"{m[1]}{m[2]}{m[3]}" if m else "" for m in found]
+
+
+def indent(line: str) -> int:
+    return len(line) - len(line.lstrip())
+
+
+def with_key(number: int) -> str:
+    """The example with one more key, in its section and with what that section needs."""
+    lines, keys = EXAMPLE.read_text(encoding="utf-8").splitlines(), uncommented()
+    wanted = {number}
+    for above in range(number - 1, -1, -1):
+        top = min(wanted)
+        if not keys[above] or not indent(keys[top]):
+            break
+        if indent(keys[above]) < indent(keys[top]):
+            wanted.add(above)
+    for parent in tuple(wanted):
+        for below in range(parent + 1, len(keys)):
+            if not keys[below] or indent(keys[below]) <= indent(keys[parent]):
+                break
+            key, _, value = keys[below].strip().partition(":")
+            its_own = parent == number and keys[number].partition(" #")[0].rstrip().endswith(
+                ":"
+            )  # a mapping, which cannot be empty
+            if indent(keys[below]) == indent(keys[parent]) + 2 and (
+                key in REQUIRED or (its_own and value.partition("#")[0].strip())
+            ):
+                wanted.add(below)
+    for place in wanted:
+        lines[place] = keys[place]
+    section = next(place for place in range(min(wanted) - 1, -1, -1) if not lines[place].lstrip().startswith("#"))
+    if indent(lines[section]) < indent(keys[min(wanted)]):
+        lines[section] = re.sub(r": (\{\}|\[\])", ":", lines[section])
+    return "\n".join(lines)
+
+
+KEYS = [number for number, line in enumerate(uncommented()) if line]
+
+
+@pytest.mark.parametrize("number", KEYS, ids=lambda number: uncommented()[number].split("  #")[0].strip())
+def test_every_commented_key_loads_when_it_is_uncommented(tmp_path: Path, number: int) -> None:
+    file = tmp_path / "config.yaml"
+    file.write_text(with_key(number), encoding="utf-8")
+    agent = tmp_path / "agents" / "support"
+    agent.mkdir(parents=True)
+    (agent / "SOUL.md").write_text("You help.", encoding="utf-8")
+    shutil.copy(certifi.where(), tmp_path / "ca.pem")
+    try:
+        load(file, SET)
+    except ConfigError as error:
+        pytest.fail("; ".join(f"{problem.key}: {problem.message}" for problem in error.problems))
