@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from bot.access.book import policy_of
 from bot.store import accounts, inbox
 from bot.texts import LANGUAGES
+from bot.texts.commands import unmarked
 from channels.base import ChannelPorts, Command, ConnectionState, Health, Newest, Route
 from channels.errors import Fatal
 from channels.registry import channel_class
@@ -157,7 +158,7 @@ class Connections:
 
     async def _publish_menu(self, channel: Channel) -> None:
         for language, texts in LANGUAGES.items():
-            menu = [Command(name=name, description=text) for name, text in texts.command_menu.items()]
+            menu = [Command(name=name, description=unmarked(text)) for name, text in texts.command_menu.items()]
             await channel.publish_commands(menu, None if language == "en" else language)
 
     async def _newest(self, account: str, policy: Callable[[str], AccountPolicy]) -> Sequence[Newest]:

@@ -244,9 +244,15 @@ class ChannelManager:
                 # A skill of this name is off here: what was said to nobody may have been meant for another bot.
                 await self._ports.responder.settle([event_id], "a skill that is off")
             else:
-                await self._commands.handle(actor, call)
+                await self._commands.handle(actor, call, placed=self._is_placed(message.address))
 
         self._conversations.of(self.gate.key(message.address, message.sender)).post(Task(handle))
+
+    def _is_placed(self, address: Address) -> bool:
+        """Whether people have a conversation there."""
+        channel = self._ports.channel(address.account)
+        threaded = channel is not None and channel.capabilities.group_threads
+        return not threaded or address.kind == "dm" or address.topic is not None
 
     async def _edited(self, event_id: int, edit: MessageEdited) -> None:
         message = edit.message

@@ -14,6 +14,7 @@ from bot.conversations.mailbox import Task
 from bot.identity import chat_id, conversation_key, is_in_chat, person_id
 from bot.store import outbox, prompts
 from bot.texts import language_of, texts_for
+from bot.texts.commands import unmarked
 from channels.message import OutboundMessage
 
 if TYPE_CHECKING:
@@ -149,7 +150,7 @@ class Presses:
         """Answer the button itself. Nobody waits for it: a slow platform must not hold up other conversations."""
         channel = self._ports.channel(press.account)
         if channel is not None:
-            self._ports.tasks.spawn(f"acknowledge {press.account}", channel.acknowledge(press, text))
+            self._ports.tasks.spawn(f"acknowledge {press.account}", channel.acknowledge(press, unmarked(text)))
 
 
 def _is_asked_there(prompt: PromptRow, key: str, address: Address, *, is_admin: bool) -> bool:

@@ -35,6 +35,10 @@ class Adapter:
     def identity(self) -> BotIdentity | None:
         return self._identity
 
+    def command(self, name: str, address: Address) -> str:
+        """Most platforms leave all names to their bots."""
+        return f"/{name}"
+
     def resume_stream(self, address: Address, idem_key: str, reply_to: str | None, age: float) -> LiveReply | None:
         """Most platforms have no streams, or messages that can be edited afterwards."""
         return None

@@ -238,6 +238,9 @@ class Channel(Protocol):
     async def acknowledge(self, press: ButtonPressed, text: str = "") -> None:
         """End the wait that a pressed button shows, with a short text. Never raises."""
 
+    def command(self, name: str, address: Address) -> str:
+        """How people type one of our commands in that chat, without its arguments: "/new"."""
+
     async def publish_commands(self, commands: Sequence[Command], locale: str | None) -> None:
         """Register the command menu (locale None: the default one)."""
 

@@ -24,12 +24,15 @@ class Capabilities:
     stream_ttl: seconds that a stream may stay open, None for no end. buttons, files, typing: supported natively.
     max_unit: the longest text of one message, in `text_unit`. idempotent_send: a repeated `send` with the same key is
     the same message. findable_after_crash: `find` also looks for drafts that an earlier process may have sent.
-    edit_interval: seconds between two edits of one message that the platform tolerates for long, by chat kind.
+    edit_interval: seconds between two edits of one message (or additions to a stream) that the platform tolerates for
+    long, by chat kind; each platform says its own.
     preview_dm: in a DM, `preview` can show the growing reply without a message, until `send` puts the real one there.
     preview_ttl: seconds after which a preview fades unless it is shown again.
     operator: only who controls this machine can write here (its terminal), so access lists do not apply.
     replies_to_message: an answer can only be given to a certain message, so `send` and `open_stream` are told it in a
     DM as well, where nothing is quoted otherwise.
+    group_threads: in a group every conversation is a thread; a message without one, such as a command that is handed
+    over without its place, belongs to none.
     smallest_file, largest_file: bytes of a file that it takes from a bot; None for no limit.
     """
 
@@ -43,12 +46,13 @@ class Capabilities:
     max_unit: int
     idempotent_send: bool
     findable_after_crash: bool
-    edit_interval_dm: float = 1.0
-    edit_interval_group: float = 3.0
+    edit_interval_dm: float
+    edit_interval_group: float
     preview_dm: bool = False
     preview_ttl: float = 20.0
     operator: bool = False
     replies_to_message: bool = False
+    group_threads: bool = False
     smallest_file: int = 0
     largest_file: int | None = None
 

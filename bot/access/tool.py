@@ -16,6 +16,7 @@ from bot.delivery import Delivery
 from bot.redaction import Redactor
 from bot.store import Store, access
 from bot.texts import DEFAULT, texts_for
+from bot.texts.commands import unmarked
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -52,7 +53,7 @@ class AccessTool:
         try:
             text, done = await self._answer(request)
         except AccessRefused as refused:
-            text, done = problem(refused, texts_for(DEFAULT)).replace("`", ""), False
+            text, done = unmarked(problem(refused, texts_for(DEFAULT))).replace("`", ""), False
         return {"text": text, "done": done}
 
     async def _answer(self, request: Mapping[str, Any]) -> Answer:
@@ -77,7 +78,7 @@ class AccessTool:
         code = pairing.read(typed)
         applicant = self._desk.applicant(code) if code is not None else None
         if applicant is None:
-            return texts_for(DEFAULT).code_refused, False
+            return unmarked(texts_for(DEFAULT).code_refused), False
         await self._make(self._desk.approval(applicant, BY))
         return f"{applicant.name or 'somebody without a name'} ({applicant.subject}) has access now", True
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import difflib
 from typing import TYPE_CHECKING
 
+from bot.texts.commands import command
+
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
@@ -12,6 +14,10 @@ if TYPE_CHECKING:
     from bot.commands.line import Call, Press
     from bot.conversations.actor import Conversation
     from bot.store.rows import PromptRow
+
+
+WITHOUT_CONVERSATION = frozenset({"access", "allow", "disallow", "forget", "help", "pair", "whoami"})
+"""Commands that act on no conversation, so that they mean something where there is none."""
 
 
 class Commands:
@@ -30,7 +36,11 @@ class Commands:
     def knows(self, name: str) -> bool:
         return name in self._commands
 
-    async def handle(self, conversation: Conversation, call: Call) -> None:
+    async def handle(self, conversation: Conversation, call: Call, placed: bool = True) -> None:
+        """placed: it was typed in a conversation; else only what needs none is done."""
+        if not placed and self.knows(call.line.name) and call.line.name not in WITHOUT_CONVERSATION:
+            text = call.texts.which_thread.format(command=call.line.name)
+            return await self._answers.say(call, text, "typed outside of threads")
         await self._commands.get(call.line.name, self._unknown)(conversation, call)
 
     async def pressed(self, conversation: Conversation, prompt: PromptRow, press: Press) -> str:
@@ -48,7 +58,7 @@ class Commands:
         return kind is not None and await kind.open_to(conversation, prompt, press)
 
     async def _unknown(self, conversation: Conversation, call: Call) -> None:
-        text = call.texts.unknown_command.format(command=f"`/{call.line.name}`")
+        text = call.texts.unknown_command.format(command=f"`{command(call.line.name)}`")
         near = difflib.get_close_matches(call.line.name, self._commands, n=1, cutoff=0.5)
-        text += call.texts.did_you_mean.format(suggestion=f"`/{near[0]}`") if near else call.texts.see_help
+        text += call.texts.did_you_mean.format(suggestion=f"`{command(near[0])}`") if near else call.texts.see_help
         await self._answers.say(call, text, "unknown command")

@@ -15,6 +15,7 @@ from bot.delivery.redaction import redact_message
 from bot.delivery.reply import TYPING_INTERVAL
 from bot.delivery.resuming import resume, stream_ends
 from bot.delivery.scheduler import Made
+from bot.texts.commands import written
 from channels.base import Probe
 from channels.errors import OutcomeUnknown
 from channels.message import OutboundMessage
@@ -114,6 +115,7 @@ class Sender:
         assert reply.wanted is not None
         if reply.view is None or reply.view[0] is not reply.wanted:
             message = redact_message(reply.wanted, self._redact)
+            message = written(message, lambda name: self._channel.command(name, reply.address))
             own = message.text
             if self._caps.append_only_stream and not (self._caps.edits and reply.live_over):
                 message = self._grown(reply, message)

@@ -14,6 +14,7 @@ from bot.memory.keeping import make_book
 from bot.memory.page import as_markdown
 from bot.store import Store
 from bot.texts import DEFAULT, texts_for
+from bot.texts.commands import unmarked
 from harness.memory.port import MemoryUnavailable
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ class MemoryTool:
         memory = await self._book.show(owner)
         if do == "export":
             return memory.to_json().rstrip(), True
-        return as_markdown(memory, owner, texts_for(DEFAULT)).rstrip(), True
+        return unmarked(as_markdown(memory, owner, texts_for(DEFAULT)).rstrip()), True
 
 
 def run(settings: Settings, do: Literal["list", "show", "export", "forget"], key: str = "") -> int:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import os
 import shutil
 from contextlib import asynccontextmanager
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING
 from bot.delivery.reply import Outcome
 from bot.markdown import plain
 from bot.store import outbox, runs
-from bot.uploads import MEGABYTE, harmless_name
+from bot.uploads import harmless_name
 from channels.message import OutboundFile
 
 if TYPE_CHECKING:
@@ -33,6 +34,9 @@ if TYPE_CHECKING:
     from harness.events import ReadyFile
 
 log = logging.getLogger(__name__)
+
+MEBIBYTE = 1024 * 1024
+"""What platforms count their limits in."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +62,11 @@ class Presented:
         files, sentences = [], []
         for file in ready:
             problem = _problem(file.size, caps)
-            limit = f"{(caps.largest_file or 0) / MEGABYTE:.0f}" if caps is not None else ""
+            limit = f"{(caps.largest_file or 0) / MEBIBYTE:.4g}" if caps is not None else ""
             if problem is None:
                 files.append(self._outbound(file, texts))
             else:
-                name, size = _shown(file), f"{file.size / MEGABYTE:.1f}"
+                name, size = _shown(file), f"{math.ceil(file.size / MEBIBYTE * 10) / 10:g}"
                 sentences.append(texts.file_not_sent[problem].format(name=name, size=size, limit=limit))
         return Outgoing(tuple(files), tuple(sentences))
 

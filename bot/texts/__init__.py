@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from bot.texts.commands import marked
 from bot.texts.en import EN
 from bot.texts.zh import ZH
 
 if TYPE_CHECKING:
     from bot.texts.catalogue import Texts
 
-LANGUAGES: dict[str, Texts] = {"en": EN, "zh": ZH}
+LANGUAGES: dict[str, Texts] = {"en": marked(EN), "zh": marked(ZH)}
 DEFAULT = "en"
 
 _HAN = range(0x4E00, 0xA000)

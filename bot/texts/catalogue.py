@@ -150,6 +150,7 @@ class Texts:
     unknown_command: str  # {command}
     did_you_mean: str  # {suggestion}
     see_help: str
+    which_thread: str  # {command}
     new_thread: str
     new_thread_titled: str  # {title}
     new_stopped_run: str

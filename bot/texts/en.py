@@ -136,7 +136,7 @@ EN = Texts(
         "failed": "🎤 I could not listen to the voice message. The log has the details.",
     },
     file_not_sent={
-        "too_large": "⚠️ {name} ({size} MB) was not sent: this platform takes files of at most {limit} MB from a bot.",
+        "too_large": "⚠️ {name} ({size} MiB) was not sent: this platform takes files of at most {limit} MiB from a bot.",
         "too_small": "⚠️ {name} was not sent: this platform takes no empty files.",
         "no_files": "⚠️ {name} was not sent: no files can be sent here.",
         "refused": "⚠️ {name} was not sent: this platform did not take it.",
@@ -353,6 +353,10 @@ EN = Texts(
     unknown_command="I do not know the command {command}.",
     did_you_mean=" Did you mean {suggestion}?",
     see_help=" /help lists them all.",
+    which_thread=(
+        "In this channel each thread is a conversation of its own, and I cannot see which one you mean. Nothing was "
+        "changed. Write it in that thread: `/{command}`"
+    ),
     new_thread="🆕 A new thread. I no longer see what was said before.",
     new_thread_titled="🆕 A new thread: **{title}**. I no longer see what was said before.",
     new_stopped_run=" The running answer was stopped.",

@@ -123,7 +123,7 @@ ZH = Texts(
         "failed": "🎤 无法听这条语音消息。详情见日志。",
     },
     file_not_sent={
-        "too_large": "⚠️ 未发送 {name}（{size} MB）：此平台只接受机器人发送不超过 {limit} MB 的文件。",
+        "too_large": "⚠️ 未发送 {name}（{size} MiB）：此平台只接受机器人发送不超过 {limit} MiB 的文件。",
         "too_small": "⚠️ 未发送 {name}：此平台不接受空文件。",
         "no_files": "⚠️ 未发送 {name}：这里无法发送文件。",
         "refused": "⚠️ 未发送 {name}：此平台没有接受它。",
@@ -322,6 +322,7 @@ ZH = Texts(
     unknown_command="没有命令 {command}。",
     did_you_mean="你是想用 {suggestion} 吗？",
     see_help="用 /help 查看全部命令。",
+    which_thread="在这个频道里，每个消息列是一个独立的会话，我看不出您指的是哪一个，所以什么都没有改变。请在那个消息列里发送：`/{command}`",
     new_thread="🆕 已开始新对话，我不会再看到之前的内容。",
     new_thread_titled="🆕 已开始新对话：**{title}**。我不会再看到之前的内容。",
     new_stopped_run="正在生成的回答已停止。",

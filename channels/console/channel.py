@@ -214,6 +214,9 @@ class ConsoleChannel:
     async def acknowledge(self, press: ButtonPressed, text: str = "") -> None:
         """Never needed: a terminal has no buttons."""
 
+    def command(self, name: str, address: Address) -> str:
+        return f"/{name}"
+
     async def publish_commands(self, commands: Sequence[Command], locale: str | None) -> None:
         """A terminal has no menu; /help lists them."""
 

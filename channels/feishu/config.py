@@ -39,7 +39,7 @@ class FeishuConfig(BaseModel):
     receipt: str = Field(
         default="", description='Reaction on a message until its answer begins, such as "Typing" or "OnIt"; "": none'
     )
-    max_download_mb: float = Field(default=50.0, gt=0, le=100, description="Larger attachments are refused")
+    max_download_mb: float = Field(default=50.0, gt=0, le=100, description="MiB; larger attachments are refused")
 
     @field_validator("app_id")
     @classmethod

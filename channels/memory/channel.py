@@ -162,6 +162,9 @@ class MemoryChannel:
     async def acknowledge(self, press: ButtonPressed, text: str = "") -> None:
         self.acknowledged.append((press.callback_id, text))
 
+    def command(self, name: str, address: Address) -> str:
+        return f"/{name}"
+
     async def publish_commands(self, commands: Sequence[Command], locale: str | None) -> None:
         self.commands[locale] = tuple(commands)
 

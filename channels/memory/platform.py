@@ -52,6 +52,8 @@ class MemoryMode:
             max_unit=self.max_unit,
             idempotent_send=self.idempotent,
             findable_after_crash=self.findable and self.adopts,
+            edit_interval_dm=1.0,
+            edit_interval_group=3.0,
             preview_dm=self.previews,
             replies_to_message=self.replies,
         )

@@ -21,6 +21,7 @@ from channels.slack.failures import BlocksRefused, StillStreaming, Thwarted
 from channels.slack.finding import find
 from channels.slack.inbound import Reader, person_id
 from channels.slack.intake import Intake
+from channels.slack.manifest import COMMANDS, slash
 from channels.slack.preflight import who_am_i
 from channels.slack.sightings import Sightings
 from channels.slack.tasks import together
@@ -38,6 +39,11 @@ if TYPE_CHECKING:
 _WORKING = "⏳"
 """A sign and no word: what people read in words comes from the gateway, in their language."""
 _RECEIPT = "eyes"
+_EDIT_SECONDS = 1.2
+"""chat.update: 50 a minute in a workspace, whatever the channel (Web API rate limits, tier 3)."""
+_APPEND_SECONDS = 0.6
+"""chat.appendStream: 100 a minute (tier 4). In channels every answer is in a thread, where streams are."""
+_COMMANDS = frozenset(name for name, _ in COMMANDS)
 
 
 class SlackChannel(Adapter):
@@ -69,6 +75,9 @@ class SlackChannel(Adapter):
             max_unit=outbound.PAGE_CHARACTERS,
             idempotent_send=False,
             findable_after_crash=True,
+            edit_interval_dm=_EDIT_SECONDS,
+            edit_interval_group=_APPEND_SECONDS if streaming else _EDIT_SECONDS,
+            group_threads=True,
         )
 
     @property
@@ -232,6 +241,15 @@ class SlackChannel(Adapter):
             self._ports.log.info("%s: %s", self._account, error)
         except ChannelError as error:
             self._ports.log.debug("%s: %s", self._account, error)
+
+    def command(self, name: str, address: Address) -> str:
+        """By its slash in a DM, if the manifest has it.
+
+        Threads have no slash commands, and what else begins with a slash is never sent: a mention works everywhere.
+        """
+        if address.kind == "dm" and address.topic is None and name in _COMMANDS:
+            return slash(name)
+        return f"@{self._identity.username if self._identity is not None else 'antler'} /{name}"
 
     async def publish_commands(self, commands: Sequence[Command], locale: str | None) -> None:
         """Nothing: an app's commands are in its manifest."""

@@ -48,7 +48,7 @@ class SlackConfig(BaseModel):
     receipt: Literal["none", "eyes"] = Field(
         default="none", description="eyes: the bot puts this reaction on a message while it works on it"
     )
-    max_download_mb: float = Field(default=50.0, gt=0, description="Larger attachments are refused")
+    max_download_mb: float = Field(default=50.0, gt=0, description="MiB; larger attachments are refused")
     ping_interval: float = Field(
         default=10.0, ge=0.5, le=20, description="Seconds between two pings of the socket; an unanswered one ends it"
     )

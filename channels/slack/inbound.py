@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from channels.message import Address, ButtonPressed, MembershipChanged, Message, MessageEdited, Sender, Unparsed
 from channels.slack.manifest import COMMAND_PREFIX
-from channels.slack.reading import Person, one_line, read_attachments, spoken
+from channels.slack.reading import Person, Spoken, one_line, read_attachments, spoken
 from channels.slack.schema import (
     RawCallback,
     RawChange,
@@ -93,23 +93,32 @@ class Reader:
             case "message" | "app_mention":
                 message = RawMessage.model_validate(event)
                 keys = (key, _message_key(message.channel, message.ts))
-                return self._message(message, keys, raw.team_id, known, now)
+                named = event["type"] == "app_mention"
+                return self._message(message, keys, raw.team_id, known, now, named=named)
             case "member_joined_channel" | "member_left_channel" as change:
                 return self._membership(RawMembership.model_validate(event), change, key, raw.team_id, known, now)
         return None
 
     def _message(
-        self, raw: RawMessage, keys: tuple[str, ...], team: str, known: Known, now: datetime
+        self,
+        raw: RawMessage,
+        keys: tuple[str, ...],
+        team: str,
+        known: Known,
+        now: datetime,
+        *,
+        named: bool = False,
     ) -> Message | None:
+        """named: Slack itself says that the bot is mentioned, however the mention is written."""
         if raw.subtype not in _SPOKEN or raw.bot_id is not None or raw.user in (None, self.me.user):
             return None
-        return self._content(raw, raw.channel, keys, raw.ts, team, known, now)
+        return self._content(raw, raw.channel, keys, raw.ts, team, known, now, named=named)
 
     def _edited(self, raw: RawChange, key: str, team: str, known: Known, now: datetime) -> MessageEdited | None:
         new, old = raw.message, raw.previous_message
         if new.subtype not in _SPOKEN or new.bot_id is not None or new.user in (None, self.me.user):
             return None
-        if old is not None and spoken(old, self.me.user, known.people) == spoken(new, self.me.user, known.people):
+        if old is not None and self._spoken(old, known) == self._spoken(new, known):
             return None  # a link's preview came, or a thread began
         keys = (key, _message_key(raw.channel, raw.ts))
         message = self._content(new, raw.channel, keys, raw.ts, team, known, now)
@@ -120,11 +129,21 @@ class Reader:
         )
 
     def _content(
-        self, raw: RawContent, channel: str, keys: tuple[str, ...], at: str, team: str, known: Known, now: datetime
+        self,
+        raw: RawContent,
+        channel: str,
+        keys: tuple[str, ...],
+        at: str,
+        team: str,
+        known: Known,
+        now: datetime,
+        *,
+        named: bool = False,
     ) -> Message | None:
-        said = spoken(raw, self.me.user, known.people)
+        said = self._spoken(raw, known)
+        named = named or said.named
         attachments = read_attachments(raw)
-        if not said.text and not attachments and not said.named:
+        if not said.text and not attachments and not named:
             return None
         address, in_thread = self._address(channel, raw.ts, raw.thread_ts)
         answered = self.thread_follow and in_thread and raw.parent_user_id == self.me.user
@@ -137,11 +156,14 @@ class Reader:
             platform_message_id=raw.ts,
             sender=self._sender(raw.user or "", raw.user_team or raw.team or team, known),
             text=said.text,
-            mention=said.named or answered or address.kind == "dm",
+            mention=named or answered or address.kind == "dm",
             attachments=attachments,
             continues=self.thread_follow and in_thread and address.kind != "dm",
             chat_title=one_line(known.titles.get(channel, "")) if address.kind != "dm" else "",
         )
+
+    def _spoken(self, raw: RawContent, known: Known) -> Spoken:
+        return spoken(raw, self.me.user, self.me.username, known.people)
 
     def _address(self, channel: str, ts: str, thread_ts: str | None) -> tuple[Address, bool]:
         """Where a message is, and whether it is a reply in a thread.
@@ -193,7 +215,9 @@ class Reader:
             dedupe_keys=(f"c:{raw.trigger_id}",),
             sent_at=now,  # Slack does not say when
             received_at=now,
-            address=Address(account=self.account, chat=raw.channel_id, kind="dm" if dm else "group"),
+            address=Address(
+                account=self.account, chat=raw.channel_id, topic=raw.thread_ts, kind="dm" if dm else "group"
+            ),
             platform_message_id=raw.trigger_id,
             sender=self._sender(raw.user_id, raw.team_id, known, raw.user_name),
             text=f"/{name} {raw.text}".strip(),

@@ -110,9 +110,14 @@ def manifest(name: str, commands: Sequence[tuple[str, str]] = COMMANDS) -> str:
     return yaml.safe_dump(content, sort_keys=False, allow_unicode=True)
 
 
+def slash(name: str) -> str:
+    """One of our commands as it is called here."""
+    return f"/{COMMAND_PREFIX if name in _RESERVED else ''}{name}"
+
+
 def _slash_command(name: str, description: str) -> dict[str, Any]:
     return {
-        "command": f"/{COMMAND_PREFIX if name in _RESERVED else ''}{name}",
+        "command": slash(name),
         "description": description[:_DESCRIPTION_LENGTH],
         "should_escape": False,
     }

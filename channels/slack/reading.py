@@ -44,8 +44,11 @@ class Spoken:
     named: bool
 
 
-def spoken(raw: RawContent, me: str, people: Mapping[str, Person]) -> Spoken:
-    """What the message says; me: the bot's user id."""
+def spoken(raw: RawContent, me: str, name: str, people: Mapping[str, Person]) -> Spoken:
+    """What the message says; me, name: the bot's user id, and its name.
+
+    At a message's beginning the name is a mention also where Slack made none of it (a pasted command).
+    """
 
     def mention(user: str) -> str:
         user = user.partition("|")[0]
@@ -54,6 +57,8 @@ def spoken(raw: RawContent, me: str, people: Mapping[str, Person]) -> Spoken:
     text = richtext.markdown(raw.blocks, mention)
     if text is None:
         text = mrkdwn.readable(raw.text.replace(_ME, ""), mention)
+    if _ME not in text and name:
+        text = re.sub(rf"^\s*@{re.escape(name)}(?=[\s,:;]|$)", _ME, text, count=1, flags=re.IGNORECASE)
     named = _ME in text
     pieces = [_plain(_without_me(text)), *_shared(raw, mention), *_links(raw)]
     return Spoken("\n\n".join(piece for piece in pieces if piece), named)

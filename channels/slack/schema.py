@@ -155,4 +155,5 @@ class RawCommand(Raw):
     team_id: Text = ""
     channel_id: Text
     channel_name: Text = ""
+    thread_ts: Timestamp | None = None
     trigger_id: Text

@@ -59,6 +59,8 @@ class TelegramChannel(Adapter):
             max_unit=4096,
             idempotent_send=False,
             findable_after_crash=self._config.adopt_placeholders,
+            edit_interval_dm=1.0,
+            edit_interval_group=3.0,
             preview_dm=self._config.streaming == "draft",
         )
 

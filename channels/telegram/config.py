@@ -34,7 +34,7 @@ class TelegramConfig(BaseModel):
     )
     adopt_placeholders: bool = Field(default=False, description="After a crash, look for a sent but unrecorded message")
     max_download_mb: float = Field(
-        default=20.0, gt=0, description="Larger attachments are refused; the cloud API stops at 20"
+        default=20.0, gt=0, description="MiB; larger attachments are refused; the cloud API stops at 20"
     )
     poll_timeout: int = Field(default=25, ge=1, le=50, description="Seconds that one long poll is held open")
 

@@ -33,7 +33,7 @@ class WecomConfig(BaseModel):
     )
     rate: WecomRate = WecomRate()
     welcome: str = Field(default="", max_length=2000, description="Said when a person opens the chat; empty: nothing")
-    max_download_mb: float = Field(default=20.0, gt=0, description="Larger attachments are refused")
+    max_download_mb: float = Field(default=20.0, gt=0, description="MiB; larger attachments are refused")
     reconnect_after_kick: bool = Field(
         default=False, description="Connect again a minute after another program has taken over the robot"
     )

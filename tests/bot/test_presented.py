@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from harness.ports import AnyRunEvent
     from tests.bot.scripted_harness import Teller
 
-CAPS = replace(FULL.capabilities, smallest_file=1, largest_file=2_000_000)
+CAPS = replace(FULL.capabilities, smallest_file=1, largest_file=2 * 1024**2)
 
 
 def ready(name: str, size: int = 5, run_id: str = "r") -> ReadyFile:
@@ -44,8 +44,8 @@ def presented(folder: Path) -> Presented:
 @pytest.mark.parametrize(
     ("size", "sentence"),
     [
-        (2_000_000, ""),
-        (2_000_001, "⚠️ a\\.txt (2.0 MB) was not sent: this platform takes files of at most 2 MB from a bot."),
+        (2 * 1024**2, ""),
+        (2 * 1024**2 + 1, "⚠️ a\\.txt (2.1 MiB) was not sent: this platform takes files of at most 2 MiB from a bot."),
         (0, "⚠️ a\\.txt was not sent: this platform takes no empty files."),
     ],
 )

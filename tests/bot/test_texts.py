@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import fields
 from string import Formatter
 from typing import Any, get_args
@@ -11,10 +12,12 @@ import pytest
 from bot.access.changes import RefusalKind
 from bot.store.access import AccessState
 from bot.texts import LANGUAGES, language_of, texts_for
+from bot.texts.commands import command, unmarked, written
 from bot.texts.en import EN
 from bot.texts.zh import ZH
 from bot.uploads import Problem
 from channels.base import ConnectionState
+from channels.message import OutboundMessage
 from channels.slack.manifest import COMMANDS
 from harness.events import FailureKind
 
@@ -59,6 +62,22 @@ def test_every_menu_lists_the_same_commands_in_the_same_order() -> None:
     assert [name for name, _ in COMMANDS] == list(EN.command_menu)
 
 
+def test_every_command_in_a_sentence_is_marked_as_one() -> None:
+    names = "|".join((*EN.command_menu, *EN.admin_menu))
+    bare = re.compile(rf"(?<![\w/])/(?:{names}|\{{command\}})\b")
+    for language, plain in (("en", EN), ("zh", ZH)):
+        found = sentences(texts_for(language))
+        assert not {path: text for path, text in found.items() if bare.search(text)}
+        assert {path: unmarked(text) for path, text in found.items()} == sentences(plain)
+
+
+def test_a_marked_command_is_written_as_the_channel_writes_it() -> None:
+    said = OutboundMessage(text=f"{texts_for('en').welcome} /help /usr/new", status=f"see {command('stop')}")
+    shown = written(said, lambda name: f"@bot {name}")
+    assert shown.text == f"{EN.welcome.replace('/help', '@bot help')} /help /usr/new"
+    assert shown.status == "see @bot stop"
+
+
 def test_menu_descriptions_are_what_platforms_take() -> None:
     for texts in LANGUAGES.values():
         for name, description in (*texts.command_menu.items(), *texts.admin_menu.items()):
@@ -97,5 +116,5 @@ def test_the_language_to_answer_in(fixed: str, platform: str | None, text: str, 
 
 
 def test_an_unknown_language_gets_the_default() -> None:
-    assert texts_for("tlh") is EN
-    assert texts_for("zh") is ZH
+    assert texts_for("tlh") is texts_for("en")
+    assert texts_for("zh") is not texts_for("en")

@@ -90,7 +90,7 @@ def _cells(row: Row) -> list[str]:
         _growth(caps),
         _YES if caps.edits else _NO,
         _YES if caps.buttons else "a numbered list, answered by the number",
-        f"{_YES if caps.files else _NO} / {_NO if received is None else f'to {received:g} MB'}",
+        f"{_YES if caps.files else _NO} / {_NO if received is None else f'to {received:g} MiB'}",
         _YES if caps.typing else _NO,
         f"{caps.max_unit} {UNITS[caps.text_unit]}",
         "is the same message" if caps.idempotent_send else "may be a second one",

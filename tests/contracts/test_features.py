@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import MISSING, fields
 from pathlib import Path
 
 import pytest
 
+from channels.capabilities import Capabilities
 from channels.registry import PLATFORMS, config_class
 from tests.contracts.features import ROWS, Row, channel_of, exists, table
 
@@ -21,6 +23,19 @@ def test_the_page_is_up_to_date() -> None:
 def test_every_platform_has_its_line() -> None:
     assert {row.platform for row in ROWS} == set(PLATFORMS)
     assert all(config_class(platform) for platform in PLATFORMS)
+
+
+def test_each_platform_says_its_own_pace() -> None:
+    required = {field.name for field in fields(Capabilities) if field.default is MISSING}
+    assert {"edit_interval_dm", "edit_interval_group"} <= required
+    paces = {
+        row.title: (caps.edit_interval_dm, caps.edit_interval_group)
+        for row in ROWS
+        if exists(row.platform)
+        for caps in (channel_of(row)[0].capabilities,)
+    }
+    assert paces["Slack"] == (1.2, 1.2), "chat.update: 50 a minute"
+    assert paces["Slack, `streaming: stream`"] == (1.2, 0.6), "chat.appendStream: 100 a minute"
 
 
 @pytest.mark.parametrize("row", [row for row in ROWS if exists(row.platform)], ids=lambda row: row.title)

@@ -93,8 +93,10 @@ async def test_a_slash_command_is_answered_where_it_was_typed(slack_world: Slack
         await slack.wait_acked(sent.envelope_id)
         await slack.wait_for_text(ALICE, slack_world.person(ALICE))
         await slack.command("/new", chat=TEAM)
-        refused = await slack.wait_for_text(TEAM, "Only administrators")
-        assert refused.thread is None
+        told = await slack.wait_for_text(TEAM, "Write it in that thread: `@antler /new`")
+        assert told.thread is None
+        await slack.channel_says("@antler /frobnicate")
+        await slack.wait_for_text(TEAM, "`@antler /help` lists them all.".replace("`", ""))
 
 
 async def test_kill_in_mid_answer_loses_nothing_and_doubles_nothing(slack_world: SlackWorld) -> None:

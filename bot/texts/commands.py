@@ -1,0 +1,55 @@
+"""Commands inside sentences. The catalogues say `/new`; each channel says how people type that there.
+
+`marked` puts an invisible sign into each command of a catalogue, so that no other text (a path, what the model says)
+is ever taken for one; delivery lets the channel write it, and `unmarked` is for whatever else reads a sentence.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import fields, replace
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from bot.texts.catalogue import Texts
+    from channels.message import OutboundMessage
+
+_SIGN = "\u2063"
+_MARKED = re.compile(f"/{_SIGN}([a-z][a-z0-9_-]*)")
+_SKILL = "name"
+"""Stands for a skill's name, which is a command as well."""
+
+
+def command(name: str) -> str:
+    """A command for use inside a sentence."""
+    return f"/{_SIGN}{name}"
+
+
+def marked(texts: Texts) -> Texts:
+    """The same catalogue with a sign in every command."""
+    names = "|".join((*texts.command_menu, *texts.admin_menu, _SKILL))
+    found = re.compile(rf"(?<![\w/])/(?=(?:{names})\b|\{{command\}})")
+
+    def mark(value: Any) -> Any:
+        if isinstance(value, str):
+            return found.sub(f"/{_SIGN}", value)
+        return {key: mark(text) for key, text in value.items()}
+
+    return replace(texts, **{field.name: mark(getattr(texts, field.name)) for field in fields(texts)})
+
+
+def unmarked(text: str) -> str:
+    """The sentence with its commands as they are in the catalogue."""
+    return text.replace(_SIGN, "")
+
+
+def written(message: OutboundMessage, write: Callable[[str], str]) -> OutboundMessage:
+    """The message with every command in it as people type it where it is shown."""
+
+    def rewrite(text: str) -> str:
+        return _MARKED.sub(lambda match: write(match[1]), text) if _SIGN in text else text
+
+    text, status = rewrite(message.text), rewrite(message.status)
+    return message if (text, status) == (message.text, message.status) else replace(message, text=text, status=status)
