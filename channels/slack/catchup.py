@@ -55,14 +55,28 @@ class CatchUp:
         while True:
             await self._wanted.wait()
             self._wanted.clear()
-            for chat, thread, oldest in _places(await self._ports.newest(), self._earliest()):
-                await self._patiently(chat, thread, oldest)
+            await self._catch_up(_places(await self._ports.newest(), self._earliest()))
 
-    async def _patiently(self, chat: str, thread: str | None, oldest: str) -> None:
-        """Fetch one place; what cannot be fetched is told and left out."""
+    async def _catch_up(self, places: list[tuple[str, str | None, str]]) -> None:
+        """The known places, then the threads that were found to have begun in them meanwhile."""
+        known = {(chat, thread) for chat, thread, _ in places}
+        begun: list[tuple[str, str | None, str]] = []
+        for chat, thread, oldest in places:
+            roots: list[str] = []
+            await self._patiently(chat, thread, oldest, roots)
+            begun += [(chat, root, oldest) for root in roots if (chat, root) not in known]
+        begun.sort(key=lambda place: order(place[1] or ""), reverse=True)
+        if len(begun) > MOST_PLACES:
+            left = len(begun) - MOST_PLACES
+            self._ports.log.warning("%s: %d threads began meanwhile that are not read", self._reader.account, left)
+        for chat, thread, oldest in begun[:MOST_PLACES]:
+            await self._patiently(chat, thread, oldest, [])
+
+    async def _patiently(self, chat: str, thread: str | None, oldest: str, roots: list[str]) -> None:
+        """Fetch one place; what cannot be fetched is told and left out. roots: where its threads are added."""
         for attempt in range(TRIES):
             try:
-                if await self._fetch(chat, thread, oldest):
+                if await self._fetch(chat, thread, oldest, roots):
                     return
                 await self._ports.clock.sleep(2.0**attempt)
             except RateLimited as limited:
@@ -71,7 +85,7 @@ class CatchUp:
                 self._ports.log.warning("%s: not caught up in %s: %s", self._reader.account, chat, error)
                 return
 
-    async def _fetch(self, chat: str, thread: str | None, oldest: str) -> bool:
+    async def _fetch(self, chat: str, thread: str | None, oldest: str, roots: list[str]) -> bool:
         found = []
         try:
             async for message in messages(self._api, chat, thread, oldest):
@@ -81,6 +95,7 @@ class CatchUp:
         except TooMuch:
             self._ports.log.warning("%s: more was said in %s than is caught up with", self._reader.account, chat)
         found.sort(key=lambda message: order(message["ts"]))
+        roots[:] = [message["ts"] for message in found if thread is None and message.get("reply_count")]
         await self._directory.learn([{**message, "channel": chat} for message in found])
         known, now = self._directory.known, self._ports.clock.now()
         read = [self._reader.read_past(chat, message, known, now) for message in found]

@@ -254,6 +254,22 @@ async def test_what_was_said_while_it_was_away_is_fetched(bench: Bench) -> None:
     assert sorted(bench.gateway.texts) == ["a new thread", "in the thread", "while you were away"]
 
 
+async def test_a_thread_that_began_while_it_was_away_is_read_whole(bench: Bench) -> None:
+    root = await bench.slack.channel_says("@antler root", silent=True)
+    seen = await bench.slack.user_says("before", silent=True)
+    bench.gateway.stored = [newest(TEAM.id, root.ts, root.ts), newest(bench.dm.chat, None, seen.ts)]
+    begun = await bench.slack.channel_says("@antler a new thread", user=BOB, silent=True)
+    await bench.slack.channel_says("and more of it", user=BOB, thread=begun.ts, silent=True)
+    other = await bench.slack.channel_says("talk among us", silent=True)
+    await bench.slack.channel_says("@antler what do you say?", thread=other.ts, silent=True)
+    private = await bench.slack.user_says("in private", silent=True)
+    await bench.slack.user_says("a thread of it", thread=private.ts, silent=True)
+    async with bench.running():
+        await bench.gateway.event(5)
+    texts = ["a new thread", "a thread of it", "and more of it", "in private", "talk among us", "what do you say?"]
+    assert sorted(set(bench.gateway.texts)) == texts
+
+
 async def test_after_a_long_absence_the_history_is_read_and_after_a_short_one_it_is_not(bench: Bench) -> None:
     async with bench.running():
         seen = await bench.slack.user_says("before")
