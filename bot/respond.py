@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from bot.markdown import plain
 from bot.store import decisions, inbox, outbox
 from bot.store.rows import InboxState
 from channels.message import OUTBOUND_MESSAGE, OutboundMessage
@@ -91,6 +92,14 @@ class Responder:
             return await self.settle([event_id], reason)
         message = replace(OUTBOUND_MESSAGE.validate_json(rows[0].body), buttons=())
         await self.answer(event_id, address, rows[0].reply_to, message, reason=reason, reply_key=reply_key)
+
+    async def show_choice(self, reply_key: str, address: Address, choice: str) -> None:
+        """Show the final reply that has buttons with the chosen one in their place."""
+        rows = await self._store.read(lambda tx: outbox.load(tx, reply_key))
+        if rows and rows[0].final and rows[0].body:
+            shown = OUTBOUND_MESSAGE.validate_json(rows[0].body)
+            text = "\n\n".join(part for part in (shown.text, f"☑ {plain(choice)}") if part)
+            await self.tell(reply_key, address, rows[0].reply_to, replace(shown, text=text, buttons=()))
 
     async def settle(
         self, event_ids: Sequence[int], reason: str, also: Callable[[Connection], object] | None = None

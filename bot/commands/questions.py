@@ -48,6 +48,8 @@ class QuestionCommands:
             return press.texts.pressed["over"]
         option = json.loads(prompt.options)[press.option]
         await conversation.hear(self._said(prompt, press, option))
+        if conversation.can_edit(press.address.account):
+            await self._answers.show_choice(press, option)
         return press.texts.working
 
     def _said(self, prompt: PromptRow, press: Press, option: str) -> Spoken:
