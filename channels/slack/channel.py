@@ -8,8 +8,17 @@ from typing import TYPE_CHECKING, Any
 from channels.adapter import Adapter, own
 from channels.base import BotIdentity, ConnectionState
 from channels.capabilities import Capabilities, Rate, TextUnit
-from channels.errors import AttachmentFailed, ChannelError, MessageGone, OutcomeUnknown, RateLimited, Rejected
-from channels.message import Message
+from channels.errors import (
+    AttachmentFailed,
+    ChannelError,
+    MessageGone,
+    NotCommitted,
+    OutcomeUnknown,
+    RateLimited,
+    Rejected,
+)
+from channels.message import Message, Sender
+from channels.publishing import commit
 from channels.slack import outbound, payload, streams
 from channels.slack.api import SlackApi
 from channels.slack.catchup import CatchUp
@@ -157,6 +166,7 @@ class SlackChannel(Adapter):
             params = payload.place(address) | payload.quiet() | payload.marked(idem_key)
             message_id = await self._show("chat.postMessage", params, shown)
         self._sent(address, message_id)
+        await self._give_receipt(address)
         return message_id
 
     async def edit(self, address: Address, message_id: str, part: Part) -> None:
@@ -221,6 +231,10 @@ class SlackChannel(Adapter):
         if address.topic is not None:
             status = {"channel_id": address.chat, "thread_ts": address.topic, "status": _WORKING}
             await self._politely("assistant.threads.setStatus", status)
+        await self._give_receipt(address)
+
+    async def _give_receipt(self, address: Address) -> None:
+        """Once for each message, with whatever is shown first: where words come at once nothing else would be."""
         if self._config.receipt == "eyes" and (message_id := self._sightings.take_fresh(address)) is not None:
             await self._politely("reactions.add", {"channel": address.chat, "timestamp": message_id, "name": _RECEIPT})
 
@@ -271,7 +285,35 @@ class SlackChannel(Adapter):
             self._no_stream_before = self._ports.clock.monotonic() + error.retry_after
             raise Rejected(f"Slack begins no more streams for now: {error}") from error
         self._sent(address, message_id)
-        return streams.StreamedReply(self._api, self.edit, address, message_id, idem_key)
+        await self._give_receipt(address)
+        person = writer if writer is not None else self._sightings.last_writer(address)
+
+        async def stopped() -> None:
+            await self._stop_asked(address, message_id, person)
+
+        return streams.StreamedReply(self._api, self.edit, address, message_id, idem_key, stopped)
+
+    async def _stop_asked(self, address: Address, message_id: str, person: str | None) -> None:
+        """The stop button of a stream was pressed: Slack names nobody, so it counts as the word of whom it answers."""
+        if person is None:
+            self._ports.log.warning("%s: a stream was stopped, and nobody is known who could have", self._account)
+            return
+        now = self._ports.clock.now()
+        said = Message(
+            account=self._account,
+            dedupe_keys=(f"s:{address.chat}:{message_id}",),
+            sent_at=now,
+            received_at=now,
+            address=address,
+            platform_message_id=message_id,
+            sender=Sender(id=person, display_name=person),
+            text="/stop",
+            mention=True,
+        )
+        try:
+            await commit([said], self._ports, self._health)
+        except NotCommitted as error:
+            self._ports.log.warning("%s: a stream's stop button was not heard: %s", self._account, error)
 
 
 def _timestamp(answer: dict[str, Any]) -> str:

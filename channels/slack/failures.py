@@ -45,7 +45,6 @@ _MESSAGE_GONE = frozenset(
         "message_not_found",
         "cant_delete_message",
         "message_not_in_streaming_state",
-        "stopped_by_user",
     }
 )
 _EDIT_REFUSED = frozenset({"cant_update_message", "edit_window_closed", "message_not_owned_by_app"})
@@ -93,6 +92,10 @@ class StillStreaming(Rejected):
     """The message is an open stream, which cannot be edited before it is stopped."""
 
 
+class StoppedByUser(MessageGone):
+    """A person pressed the stop button of a stream."""
+
+
 class Thwarted(NotAllowed):
     """The token lacks a scope."""
 
@@ -127,6 +130,8 @@ def sorted_out(method: str, refusal: Refusal, repeatable: bool, setting: str) ->
 
 
 def _permanent(text: str, error: str, refusal: Refusal) -> ChannelError:
+    if error == "stopped_by_user":
+        return StoppedByUser(text)
     if error in _MESSAGE_GONE:
         return MessageGone(text)
     if error in _EDIT_REFUSED:

@@ -88,12 +88,12 @@ def _blocks(part: SlackPart) -> list[Params]:
     blocks: list[Params] = []
     if part.markdown:
         blocks.append({"type": "markdown", "text": part.markdown})
-    if part.keyboard:
-        # The Markdown block counts as the blocks that Slack makes of it.
-        blocks += _actions(part, _MOST_BLOCKS - len(parse(part.markdown)) - bool(part.status))
     if part.status:
         line = {"type": "plain_text", "text": part.status, "emoji": False}
         blocks.append({"type": "context", "elements": [line]})
+    if part.keyboard:
+        # The Markdown block counts as the blocks that Slack makes of it.
+        blocks += _actions(part, _MOST_BLOCKS - len(parse(part.markdown)) - bool(part.status))
     return blocks
 
 

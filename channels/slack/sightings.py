@@ -22,6 +22,7 @@ class Sightings:
     def __init__(self) -> None:
         self._newest: OrderedDict[str, str] = OrderedDict()
         self._writers: OrderedDict[tuple[str, str], str] = OrderedDict()
+        self._last: OrderedDict[tuple[str, str | None], str] = OrderedDict()
         self._fresh: OrderedDict[tuple[str, str | None], str] = OrderedDict()
 
     def see(self, chat: str, message_id: str) -> None:
@@ -34,6 +35,7 @@ class Sightings:
         address = message.address
         self.see(address.chat, message.platform_message_id)
         keep(self._writers, (address.chat, message.platform_message_id), message.sender.id, _REMEMBERED)
+        keep(self._last, (address.chat, address.topic), message.sender.id, _REMEMBERED)
         if is_timestamp(message.platform_message_id):
             keep(self._fresh, (address.chat, address.topic), message.platform_message_id, _REMEMBERED)
 
@@ -44,6 +46,10 @@ class Sightings:
     def writer(self, chat: str, message_id: str | None) -> str | None:
         """The native id of who wrote a message."""
         return None if message_id is None else self._writers.get((chat, message_id))
+
+    def last_writer(self, address: Address) -> str | None:
+        """The native id of who wrote last in a conversation."""
+        return self._last.get((address.chat, address.topic))
 
     def take_fresh(self, address: Address) -> str | None:
         """The newest message of a conversation, once."""

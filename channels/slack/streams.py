@@ -11,11 +11,12 @@ import contextlib
 from typing import TYPE_CHECKING, Any, Protocol
 
 from channels.errors import MessageGone, OutcomeUnknown
+from channels.slack.failures import StoppedByUser
 from channels.slack.outbound import PAGE_CHARACTERS, disarmed, layout
 from channels.text import one_line, sanitize
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Awaitable, Callable, Mapping
 
     from channels.base import Part
     from channels.message import Address, OutboundMessage
@@ -32,11 +33,20 @@ class Edit(Protocol):
 
 
 class StreamedReply:
-    """LiveReply port, by a stream of Slack's."""
+    """LiveReply port, by a stream of Slack's. stopped: told when somebody pressed the stream's own stop button."""
 
-    def __init__(self, api: SlackApi, edit: Edit, address: Address, message_id: str, idem_key: str) -> None:
+    def __init__(
+        self,
+        api: SlackApi,
+        edit: Edit,
+        address: Address,
+        message_id: str,
+        idem_key: str,
+        stopped: Callable[[], Awaitable[None]],
+    ) -> None:
         self._api = api
         self._edit = edit
+        self._stopped = stopped
         self._address = address
         self._key = idem_key
         self._text = ""
@@ -62,6 +72,10 @@ class StreamedReply:
             # Appending again could say it twice; an edit says all of it once.
             self._over = True
             raise MessageGone(f"it is not known what the stream shows: {error}") from error
+        except StoppedByUser:
+            self._over = True
+            await self._stopped()
+            raise
         self._text, self._status = text, status or self._status
 
     async def finish(self, message: OutboundMessage) -> None:

@@ -55,9 +55,9 @@ def test_status_and_buttons_hang_below_the_last_page() -> None:
     assert len(parts) == 2
     assert (parts[0].status, parts[0].keyboard) == ("", ())
     blocks = payload.content(parts[1])["blocks"]
-    assert [block["type"] for block in blocks] == ["markdown", "actions", "actions", "context"]
+    assert [block["type"] for block in blocks] == ["markdown", "context", "actions", "actions"]
     check_blocks(blocks)
-    assert blocks[-1]["elements"][0]["text"] == "searching the web"
+    assert blocks[1]["elements"][0]["text"] == "searching the web"
 
 
 def test_a_final_shows_no_status_and_files_come_last() -> None:

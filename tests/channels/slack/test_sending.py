@@ -286,6 +286,18 @@ async def test_a_status_is_shown_in_threads_and_a_receipt_where_it_is_wanted(mak
     assert len(await bench.slack.records("reactions.add")) == 1
 
 
+async def test_a_receipt_is_given_also_where_words_come_at_once(make_bench: Callable[..., Bench]) -> None:
+    bench = make_bench(receipt="eyes")
+    async with bench.running():
+        said = await bench.slack.user_says("hi")
+        await bench.gateway.event()
+        await bench.channel.send(bench.dm, only(bench, "Hello"), "k1")
+        await bench.channel.send(bench.dm, only(bench, "Hello again"), "k2")
+    (message,) = [m for m in await bench.slack.messages(ALICE) if m.ts == said.ts]
+    assert message.reactions == {"eyes": [bench.slack.bot_user_id]}
+    assert len(await bench.slack.records("reactions.add")) == 1
+
+
 async def test_a_courtesy_that_is_not_allowed_is_not_tried_again(bench: Bench) -> None:
     said = await bench.slack.channel_says("hi", silent=True)
     await bench.slack.fail("assistant.threads.setStatus", faults.missing_scope("assistant:write"))
