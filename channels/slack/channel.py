@@ -67,6 +67,8 @@ class SlackChannel(Adapter):
         self._unable: set[str] = set()
         """Courtesies that the token is not allowed: not tried again."""
         self._no_stream_before = 0.0
+        self._at_work: set[tuple[str, str]] = set()
+        """Threads that show the working status."""
 
     @property
     def capabilities(self) -> Capabilities:
@@ -167,6 +169,8 @@ class SlackChannel(Adapter):
             message_id = await self._show("chat.postMessage", params, shown)
         self._sent(address, message_id)
         await self._give_receipt(address)
+        self._at_work.discard((address.chat, address.topic or ""))  # a new message clears it
+        await self._tell_work(address, shown)
         return message_id
 
     async def edit(self, address: Address, message_id: str, part: Part) -> None:
@@ -183,6 +187,7 @@ class SlackChannel(Adapter):
             await streams.stop(self._api, target)
             await self._show("chat.update", target, shown)
         self._sent(address, message_id)
+        await self._tell_work(address, shown)
 
     async def _show(self, method: str, params: payload.Params, part: outbound.SlackPart) -> str:
         """Post or update, in plain text where the blocks are refused; returns the message's id.
@@ -228,10 +233,24 @@ class SlackChannel(Adapter):
 
     async def typing(self, address: Address) -> None:
         """Slack shows a status only in threads. Where the operator wants it, the message gets a reaction as well."""
-        if address.topic is not None:
-            status = {"channel_id": address.chat, "thread_ts": address.topic, "status": _WORKING}
-            await self._politely("assistant.threads.setStatus", status)
+        await self._set_status(address, _WORKING)
         await self._give_receipt(address)
+
+    async def _tell_work(self, address: Address, part: outbound.SlackPart) -> None:
+        """The thread says that it is worked on from the first notice of it to the first words of the answer."""
+        thread = address.chat, address.topic or ""
+        if part.status and not part.markdown and not part.keyboard and thread not in self._at_work:
+            await self._set_status(address, _WORKING)
+        elif part.markdown and thread in self._at_work:
+            await self._set_status(address, "")
+
+    async def _set_status(self, address: Address, status: str) -> None:
+        if address.topic is None:
+            return
+        thread = address.chat, address.topic
+        (self._at_work.add if status else self._at_work.discard)(thread)
+        where = {"channel_id": address.chat, "thread_ts": address.topic}
+        await self._politely("assistant.threads.setStatus", {**where, "status": status})
 
     async def _give_receipt(self, address: Address) -> None:
         """Once for each message, with whatever is shown first: where words come at once nothing else would be."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from bot.markdown import plain
 from channels.base import Part, Probe
 from channels.errors import (
     AttachmentFailed,
@@ -75,6 +76,21 @@ async def test_refused_blocks_are_shown_as_plain_text(bench: Bench) -> None:
     await bench.channel.edit(bench.dm, ts, only(bench, "a < c"))
     (message,) = await bench.slack.bot_messages(ALICE)
     assert (message.shown, message.elements) == ("a &lt; c", [])
+
+
+async def test_a_long_answer_whose_blocks_are_refused_arrives_whole_in_parts(bench: Bench) -> None:
+    words = [f"word{number}." for number in range(1200)]
+    (part,) = bench.channel.layout(OutboundMessage(text=" ".join(words), final=True))
+    await bench.slack.fail("chat.postMessage", faults.error("invalid_blocks"))
+    with pytest.raises(Rejected):
+        await bench.channel.send(bench.dm, part, "k1")
+    assert await bench.slack.bot_messages(ALICE) == [], "nothing is cut off to fit one message"
+    parts = bench.channel.layout(OutboundMessage(text=plain(" ".join(words)), final=True, plain=True))
+    for simpler in parts:
+        await bench.channel.send(bench.dm, simpler, f"k{simpler.index + 2}")
+    shown = [message.text for message in await bench.slack.bot_messages(ALICE)]
+    assert len(shown) == len(parts) > 1
+    assert " ".join(shown).split() == words
 
 
 @pytest.mark.parametrize(
@@ -296,6 +312,24 @@ async def test_a_receipt_is_given_also_where_words_come_at_once(make_bench: Call
     (message,) = [m for m in await bench.slack.messages(ALICE) if m.ts == said.ts]
     assert message.reactions == {"eyes": [bench.slack.bot_user_id]}
     assert len(await bench.slack.records("reactions.add")) == 1
+
+
+async def test_a_thread_says_that_it_is_worked_on_until_there_are_words(bench: Bench) -> None:
+    said = await bench.slack.channel_says("@antler hi", silent=True)
+    thread = bench.thread(said.ts)
+
+    async def status() -> str:
+        return str((await bench.slack.thread(TEAM, said.ts))["status"])
+
+    working, words = only(bench, status="Working…", final=False), only(bench, "Hello", final=False)
+    ts = await bench.channel.send(thread, working, "k1")
+    assert await status() == "⏳"
+    await bench.channel.edit(thread, ts, only(bench, status="Thinking…", final=False))
+    assert len(await bench.slack.records("assistant.threads.setStatus")) == 1
+    await bench.channel.edit(thread, ts, words)
+    assert await status() == ""
+    await bench.channel.send(thread, only(bench, status="Queued", buttons=BUTTONS, final=False), "k2")
+    assert await status() == "", "what waits is not worked on"
 
 
 async def test_a_courtesy_that_is_not_allowed_is_not_tried_again(bench: Bench) -> None:
