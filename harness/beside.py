@@ -62,9 +62,9 @@ class BesideRuns:
         else:
             await threads.rewind(self._any_graph(), self._parts.effects, thread_id, checkpoint_id)
 
-    async def compact(self, thread_id: str) -> Usage | None:
-        """See the port. Asks the default model; when it gives no summary, the old messages are dropped with a note."""
-        agent = self._agents.default()
+    async def compact(self, thread_id: str, model: str) -> Usage | None:
+        """See the port. When the model gives no summary, the old messages are dropped with a note."""
+        agent = self._agents.get(model)
         with self._working():
             await threads.settle(agent.graph, self._parts.effects, thread_id)
             compacted = await agent.summarization.compacted(await self._messages(thread_id), hard=True)

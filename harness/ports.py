@@ -179,8 +179,9 @@ class Harness(Protocol):
     async def rewind(self, thread_id: str, checkpoint_id: str | None) -> None:
         """Make the thread what it was at that checkpoint, None: before anything. Raises LookupError when it is gone."""
 
-    async def compact(self, thread_id: str) -> Usage | None:
-        """Summarise the thread's history now; returns what that cost, of no run, where the provider told it."""
+    async def compact(self, thread_id: str, model: str) -> Usage | None:
+        """Summarise the thread's history now, by this model and no other; returns what that cost, of no run, where the
+        provider told it. Raises ModelFailure for a model that cannot be had."""
 
     async def history(self, thread_id: str) -> list[HistoryEntry]:
         """What was said, oldest first; after a summarization only what is still kept verbatim."""

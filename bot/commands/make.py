@@ -64,7 +64,7 @@ def make_commands(
         [
             TalkCommands(answers, status, agents, clock),
             WaitingCommands(answers, clock),
-            UndoCommands(answers, store, runs, spending.budgets),
+            UndoCommands(answers, store, runs, spending.budgets, agents),
             deleting,
             ThreadCommands(answers, store, spending.days, clock, deleting.ask_thread),
             UsageCommands(answers, spending.page, pictures),

@@ -19,15 +19,19 @@ if TYPE_CHECKING:
     from bot.conversations.actor import Conversation
     from bot.patience import PatientStore
     from bot.runs.manager import RunManager
+    from bot.souls import AgentChoices
     from bot.store.rows import RunRow
 
 
 class UndoCommands:
-    def __init__(self, answers: Answers, store: PatientStore, manager: RunManager, budgets: Budgets) -> None:
+    def __init__(
+        self, answers: Answers, store: PatientStore, manager: RunManager, budgets: Budgets, agents: AgentChoices
+    ) -> None:
         self._answers = answers
         self._store = store
         self._runs = manager
         self._budgets = budgets
+        self._agents = agents
         self.commands: Mapping[str, CommandHandler] = {"undo": self._undo, "compact": self._compact}
         self.buttons: Mapping[str, ButtonKind] = {}
 
@@ -65,7 +69,7 @@ class UndoCommands:
         if (refused := await self._budgets.refusal(payer, texts)) is not None:
             return await self._answers.say(call, refused[1], "/compact")
         try:
-            gone = await self._runs.compact(payer)
+            gone = await self._runs.compact(payer, self._agents.model_of(row))
         except HarnessError:
             return await self._answers.say(call, texts.compact["failed"], "/compact")
         text = texts.compact["done"].format(count=gone) if gone else texts.compact["nothing"]

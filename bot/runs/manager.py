@@ -185,13 +185,13 @@ class RunManager:
         if row.attempt:  # before its first start there was nothing to remember
             await (await self._harness()).rewind(row.thread_id, row.base_checkpoint_id)
 
-    async def compact(self, payer: Payer) -> int:
-        """Make a summary of what is older in the payer's thread, in which nothing runs; returns how many messages it
-        replaces. Raises HarnessError."""
+    async def compact(self, payer: Payer, model: str) -> int:
+        """Make a summary of what is older in the payer's thread, in which nothing runs, by this model; returns how many
+        messages it replaces. Raises HarnessError."""
         harness = await self._harness()
         thread_id = payer.thread_id
         before = len(await harness.history(thread_id))
-        spent = await (await self._harness()).compact(thread_id)
+        spent = await (await self._harness()).compact(thread_id, model)
         if spent is not None:
             await self._meter.charge(spent, payer)
         return before - len(await harness.history(thread_id))

@@ -62,7 +62,7 @@ class ScriptedHarness:
     rewinds: list[str | None] = field(default_factory=list)
     lost: bool = False
     said: dict[str, list[HistoryEntry]] = field(default_factory=dict)
-    compacted: list[str] = field(default_factory=list)
+    compacted: list[tuple[str, str]] = field(default_factory=list)
     summary: Usage | None = None
     titles: list[Titled] = field(default_factory=list)
     titled: list[tuple[str, str, str]] = field(default_factory=list)
@@ -157,9 +157,9 @@ class ScriptedHarness:
         else:
             self.heads[thread_id] = int(checkpoint_id)
 
-    async def compact(self, thread_id: str) -> Usage | None:
+    async def compact(self, thread_id: str, model: str) -> Usage | None:
         """Of what was said only the newest stays."""
-        self.compacted.append(thread_id)
+        self.compacted.append((thread_id, model))
         self.said[thread_id] = self.said.get(thread_id, [])[-1:]
         return self.summary
 

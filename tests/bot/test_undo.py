@@ -142,7 +142,7 @@ async def test_compact_tells_how_much_is_a_summary_now(tmp_path: Path) -> None:
         c.harness.said[thread_id] = [HistoryEntry(message_id=str(n), role="user", text="x") for n in range(5)]
         assert await said(c, "/compact") == EN.compact["done"].format(count=4)
         assert await said(c, "/compact") == EN.compact["nothing"]
-        assert c.harness.compacted == [thread_id] * 2
+        assert c.harness.compacted == [(thread_id, "main")] * 2
 
 
 @pytest.mark.parametrize("control", ["admins", "members"])

@@ -65,3 +65,13 @@ async def test_compact_leaves_a_summary(world: World) -> None:
         await said(world, "/compact", EN.compact["done"].partition("{")[0].strip())
         await said(world, "go on", "You said: go on")
         assert len((await world.model.completions())[-1].body["messages"]) < 8
+
+
+async def test_compact_asks_the_model_of_the_chat_and_no_other(world: World) -> None:
+    async with world:
+        await said(world, "/models other", "other")
+        for number in range(3):
+            await said(world, f"fact {number}", f"You said: fact {number}")
+        await world.telegram.wait_idle(ALICE)
+        await said(world, "/compact", EN.compact["done"].partition("{")[0].strip())
+        assert {request.body["model"] for request in await world.model.completions()} == {"sim-2"}

@@ -144,7 +144,7 @@ async def test_compact_leaves_a_summary_and_the_thread_usable(bench: Bench, scri
         for number in range(5):
             await collect(harness, context(f"r{number}"), said(f"question {number}"))
         script.steps = ["in short"]
-        spent = await harness.compact("thread-1")
+        spent = await harness.compact("thread-1", "main")
         assert spent is not None
         assert (spent.model, spent.input_tokens, spent.output_tokens) == ("main", 3, 2)
         assert len(await harness.history("thread-1")) <= 2
@@ -156,7 +156,7 @@ async def test_compact_leaves_a_summary_and_the_thread_usable(bench: Bench, scri
 
 async def test_compacting_a_new_thread_does_nothing(bench: Bench, script: Script) -> None:
     async with bench.open() as harness:
-        assert await harness.compact("thread-1") is None
+        assert await harness.compact("thread-1", "main") is None
     assert script.requests == []
 
 

@@ -235,7 +235,7 @@ async def test_nobody_reads_what_is_another_owners_or_forgotten(
                 case "wait":
                     bench.clock.advance(dice.choice([600, 4000]))
                 case "compact":
-                    await harness.compact(thread)
+                    await harness.compact(thread, "main")
                 case "turn":
                     asked = len(script.requests)
                     ctx = context(f"r{number}", thread=thread, owner=owner, is_group=owner.startswith("slack"))

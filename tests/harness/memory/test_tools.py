@@ -236,8 +236,8 @@ async def test_a_page_cannot_wait_in_a_summary(
     async with bench.open() as harness:
         await collect(harness, context("r1"), said("what is new?"))
         script.steps += ["They talked about the news."]
-        await harness.compact("thread-1")
-        await harness.compact("thread-1")
+        await harness.compact("thread-1", "main")
+        await harness.compact("thread-1", "main")
         script.steps += [calls(keeping("Likes the news"), ids=["c9"]), "done"]
         assert bool(asked(await collect(harness, context("r2"), said("yes, thanks")))) is asks
 
