@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from channels.base import Clock
     from harness.mcp.pool import McpPool
     from harness.memory.port import Remembering
+    from harness.model_health import ModelHealth
     from harness.ports import AuditLog, Harness, Steering
     from harness.sandboxes import SandboxSetup
     from harness.schedules import Scheduling
@@ -49,7 +50,7 @@ class Agent:
     """sandboxes: started with it, shut down by the caller. audit: of the agent's commands. spool: the folder for the
     files that it presents. servers: started and closed with it. meter: of what its runs use; budgets: on that.
     scheduling: what people put off; None: nothing can be. skills: that its runs have. steering: what is said to them.
-    definitions: of agents, by name; None: only the plain one."""
+    definitions: of agents, by name; None: only the plain one. health: is told how calls of models went."""
 
     def __init__(
         self,
@@ -68,7 +69,9 @@ class Agent:
         remembering: Remembering | None = None,
         steering: Steering | None = None,
         definitions: Mapping[str, AgentDefinition] | None = None,
+        health: ModelHealth | None = None,
     ) -> None:
+        self._health = health
         self._settings = settings
         self._store = store
         self._clock = clock
@@ -197,6 +200,7 @@ class Agent:
             remembering=self._remembering,
             steering=self._steering,
             former=former,
+            health=self._health,
         )
         return harness
 

@@ -197,6 +197,7 @@ def describe(status: dict[str, Any]) -> str:
         age = "no sign of life yet" if silence is None else f"last sign of life {silence:.0f} s ago"
         detail = f" ({connection_['detail']})" if connection_["detail"] else ""
         lines.append(f"  {connection_['account']}: {connection_['state']}, {age}{detail}")
+    lines += [f"  {_told(condition)}" for condition in status.get("conditions", ()) if not condition["healthy"]]
     if sandbox := status.get("sandbox"):
         lines.append(f"  sandbox {sandbox}")
     lines += [f"  mcp {server['text']}" for server in status.get("mcp", ())]
@@ -207,8 +208,15 @@ def describe(status: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
+def _told(condition: Mapping[str, Any]) -> str:
+    """A part that does not work, in one line."""
+    what = f"{condition['part']} {condition['name']}".rstrip()
+    detail = f" ({condition['detail']})" if condition["detail"] else ""
+    return f"NOT WELL {what}: {condition['problem'].replace('_', ' ')} for {condition['age']:.0f} s{detail}"
+
+
 def status(data_dir: Path, *, check: bool) -> int:
-    """`antler status`: print what the running process tells; 0 when every connection is well, else 1."""
+    """`antler status`: print what the running process tells; 0 when all of it is well, else 1."""
     try:
         found = asyncio.run(read_status(data_dir))
     except NotRunning as error:

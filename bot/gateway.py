@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from bot import heap, signals, terminal, upkeep
 from bot.access import claim_notice
-from bot.connections import reason
 from bot.control import ControlServer
 from bot.store import access
 from bot.tasks import Tasks
@@ -111,6 +110,7 @@ class Gateway:
         self._tasks.spawn("forgetting", parts.forgetting.serve())
         self._tasks.spawn("memory", parts.memory.service.serve())
         self._tasks.spawn("memory tidy", parts.memory.tidy())
+        self._tasks.spawn("outages", parts.outages.serve())
         self._tasks.spawn("fence", self._watch_fence())
 
     @property
@@ -133,12 +133,12 @@ class Gateway:
         elif parts.connections.all_stopped:
             self._fail("no account is left that could work")
         else:
-            await parts.access.outages.stopped(account, reason(failed))
+            parts.outages.look()
 
     def _said_hello(self, account: str) -> None:
         self._connected.set()
         self._parts.delivery.rearm(account)
-        self._tasks.spawn("outages", self._parts.access.outages.connected(account))
+        self._tasks.spawn("outages", self._parts.outages.connected(account))
 
     async def _warm_up(self) -> None:
         """Import and build the agent beside the running channels; runs that arrive earlier wait for it."""

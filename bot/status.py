@@ -2,44 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from bot.access.outages import outage_text
+from bot.health import Part
 from bot.markdown import plain
 from bot.store import conversations, usage
 from channels.base import ConnectionState
 from harness.souls import DEFAULT
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     from bot.conversations.actor import Conversation
+    from bot.health import Condition, Connection, HealthService
     from bot.patience import PatientStore
     from bot.reload import Outcome
     from bot.runs.manager import RunManager
     from bot.sandboxes import SandboxFacts
     from bot.store.rows import ConversationRow
     from bot.texts.catalogue import Texts
-    from channels.base import Clock, Health
+    from channels.base import Clock
     from harness.mcp.pool import ServerFacts
-
-DEAF_AFTER = 90.0
-"""Seconds without a sign of life after which a connection that calls itself connected is not believed."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Connection:
-    """One account's connection. silence: seconds since the last sign of life on the wire, None before the first."""
-
-    account: str
-    state: str
-    silence: float | None
-    detail: str
-    reconnects: int
-
-    @property
-    def healthy(self) -> bool:
-        return self.state == ConnectionState.CONNECTED
 
 
 def _none() -> None:
@@ -53,7 +38,7 @@ class StatusPage:
         version: str,
         store: PatientStore,
         runs: RunManager,
-        health: Callable[[], Mapping[str, Health]],
+        health: HealthService,
         clock: Clock,
         waiting: Callable[[], int],
         sandbox: Callable[[], SandboxFacts],
@@ -73,30 +58,15 @@ class StatusPage:
         self._unreadable = unreadable
         self._began = clock.monotonic()
 
-    def connections(self) -> list[Connection]:
-        return [self._connection(account, health) for account, health in self._health().items()]
-
-    def _connection(self, account: str, health: Health) -> Connection:
-        age = None if health.last_sign is None else self._clock.monotonic() - health.last_sign
-        silence = None if age is None else max(0.0, round(age, 1))
-        state = health.state
-        if state is ConnectionState.CONNECTED and (silence is None or silence > DEAF_AFTER):
-            state = ConnectionState.RETRYING
-        return Connection(
-            account=account, state=str(state), silence=silence, detail=health.detail, reconnects=health.reconnects
-        )
-
     def machine(self) -> dict[str, Any]:
         """The whole process, as JSON types, for the control socket."""
-        connections = self.connections()
         return {
             "version": self._version,
             "uptime": round(self._clock.monotonic() - self._began, 1),
-            "healthy": all(connection.healthy for connection in connections),
             "running": len(self._runs.active),
             "waiting": self._waiting(),
             "unreadable": self._unreadable(),
-            "connections": [asdict(connection) for connection in connections],
+            **self._health.machine(),
             "sandbox": str(self._sandbox()),
             "mcp": [asdict(facts) | {"text": str(facts)} for facts in self._servers()],
             "config": self._config_told(),
@@ -117,34 +87,43 @@ class StatusPage:
         is_admin: bool,
         agent: str = DEFAULT,
     ) -> str:
-        """Markdown for one conversation: its own connection in full, the others in a word each, why one is stopped; for
-        admins also what the sandbox lacks on this machine."""
+        """Markdown for one conversation: its own connection, its model, its thread. For admins also why something does
+        not work, the other connections in a word each, and what the sandbox lacks on this machine."""
         say = texts.status
         uptime = texts.duration(self._clock.monotonic() - self._began)
         lines = [say["title"].format(version=self._version, uptime=uptime)]
-        connections = self.connections()
+        connections, ill = self._health.connections(), [each for each in self._health.conditions() if each.problem]
         own = next((c for c in connections if c.account == row.account), None)
         if own is not None:
-            lines += self._connection_lines(own, texts)
-        others = [_in_a_word(c, texts) for c in connections if c.account != row.account]
+            lines.append(self._connection_line(own, texts, in_full=is_admin))
+        if any(each.key == (Part.SENDING, row.account) for each in ill):
+            lines.append(say["not_sending"])
         lines += [say["agent"].format(agent=agent)] if agent != DEFAULT else []
-        lines.append(say["model"].format(model=model))
+        works = all(each.key != (Part.MODEL, model) for each in ill)
+        lines.append(say["model" if works else "model_down"].format(model=model))
         lines.append(await self._thread_line(row, texts))
         lines.append(self._run_line(conversation, texts))
         lines.append(say["queue"].format(count=conversation.load))
         lines += self._sandbox_lines(texts, in_full=is_admin)
         lines += self._server_lines(texts, in_full=is_admin)
-        if others:
-            lines.append(say["others"].format(states=", ".join(others)))
+        if is_admin:
+            others = [_in_a_word(c, texts) for c in connections if c.account != row.account]
+            lines += [say["others"].format(states=", ".join(others))] if others else []
+            lines += self._trouble_lines(ill, texts)
         return "\n".join([lines[0], "", *(f"- {line}" for line in lines[1:])])
 
-    def _connection_lines(self, own: Connection, texts: Texts) -> list[str]:
+    def _trouble_lines(self, ill: Sequence[Condition], texts: Texts) -> list[str]:
+        """What the administrators were told of and is not over; connections have lines of their own."""
+        now = self._clock.monotonic()
+        return [outage_text(each, now - each.since, texts) for each in ill if each.part is not Part.RECEIVING]
+
+    def _connection_line(self, own: Connection, texts: Texts, *, in_full: bool) -> str:
         state = texts.status[own.state]
         if own.silence is None:
             line = texts.status["connection_never"].format(state=state)
         else:
             line = texts.status["connection"].format(state=state, age=texts.duration(own.silence))
-        return [line + (f" ({own.detail})" if own.detail else "")]
+        return line + (f" ({plain(own.detail)})" if own.detail and in_full else "")
 
     def _sandbox_lines(self, texts: Texts, *, in_full: bool) -> list[str]:
         facts = self._sandbox()

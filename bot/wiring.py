@@ -5,6 +5,7 @@ from __future__ import annotations
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
+from bot.access.outages import Outages
 from bot.access.parts import make_access
 from bot.admission import Background, FloodGate
 from bot.adoption import Adoption
@@ -19,6 +20,7 @@ from bot.conversion import Converter
 from bot.delivery import Delivery
 from bot.forgetting.make import make_forgetting
 from bot.forgetting.tool import ForgettingTool
+from bot.health import HealthService
 from bot.manager import ChannelManager
 from bot.memory.make import MemoryParts
 from bot.owners import ThreadOwners
@@ -42,6 +44,7 @@ from bot.titles import Titles
 from bot.uploads import MEGABYTE, Uploads
 from bot.voice.make import make_hearing
 from harness.mcp.pool import McpPool
+from harness.model_health import ModelHealth
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -82,7 +85,7 @@ class Wiring:
         self._conversation_tasks = conversation_tasks
         self._on_dead_letter = on_dead_letter
 
-        patient = PatientStore(store, clock)
+        patient, models = PatientStore(store, clock), ModelHealth()
         self.owners = ThreadOwners()
         self.agents = AgentChoices.of(settings)
         self.skills = SkillDesk.of(settings, self.agents, self.owners.of, lambda: self.sandboxes.has_files)
@@ -111,6 +114,7 @@ class Wiring:
             remembering=self.memory.remembering,
             steering=RunSteering(lambda run_id: self.runs.active.get(run_id)),
             definitions=self.agents.definitions,
+            health=models,
         )
         self.connections = Connections(settings, patient, clock, self._tasks)
         self.delivery = Delivery(
@@ -118,6 +122,15 @@ class Wiring:
         )
         responder = Responder(patient, self.delivery, clock, self._conversation_tasks)
         self.access = make_access(settings, self.connections, patient, self.delivery, responder, clock)
+        self.health = HealthService(
+            connections=lambda: self.connections.health,
+            sending=self.delivery.snapshot,
+            models=models,
+            store=store,
+            folder=settings.data_dir,
+            clock=clock,
+        )
+        self.outages = Outages(self.health, self.access.admins, self._tasks, clock)
         self.presented = Presented(spool, self._tasks, self.connections.capabilities)
         self.hearing = make_hearing(settings, self.sandboxes, clock)
         self.runs = self._make_runs(patient)
@@ -125,7 +138,7 @@ class Wiring:
             version=version("antler"),
             store=patient,
             runs=self.runs,
-            health=lambda: self.connections.health,
+            health=self.health,
             clock=clock,
             waiting=lambda: self.manager.waiting,
             sandbox=lambda: self.sandboxes.facts,

@@ -116,6 +116,7 @@ class AgentMaker:
             fallbacks=self._models.standbys(settings.name),
             skills=SkillChain(parts.skills.prompt_tokens) if parts.skills is not None else None,
             steering=parts.steering,
+            health=parts.health,
         )
 
     def _tools_and_offering(self, settings: ModelSettings) -> tuple[list[BaseTool], Offering]:

@@ -50,6 +50,7 @@ class Agents:
         definitions: Mapping[str, AgentDefinition] | None = None,
     ) -> None:
         self._models = ModelPool(models, parts.route, parts.clock)
+        parts.health.configure(models)
         self._definitions = {DEFAULT: AgentDefinition(), **(definitions or {})}
         self._parts = parts
         self._saver = saver
@@ -100,7 +101,8 @@ class Agents:
         try:
             if self._models.settings(model).use == DEMO:
                 return None
-            return await make_title(self._models.built(model), model, said, answered, self._parts.clock)
+            built, parts = self._models.built(model), self._parts
+            return await make_title(built, model, said, answered, parts.clock, parts.health)
         except (ModelFailure, ModelSetupError) as error:
             log.warning("no title: %s", error)
             return None
@@ -116,7 +118,7 @@ class Agents:
             if self._models.settings(name).use == DEMO:
                 return Updated(memory=memory, changes=Changes())
             if self._updater is None:
-                self._updater = Updater(self._models.built(name), name, settings, self._parts.clock)
+                self._updater = Updater(self._models.built(name), name, settings, self._parts.clock, self._parts.health)
         except (ModelFailure, ModelSetupError) as error:
             log.warning("a memory was not updated: %s", error)
             return None

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from harness.middleware.foreign import is_foreign
+from harness.model_health import ModelHealth
 from harness.tools.configured import GROUP
 
 if TYPE_CHECKING:
@@ -35,7 +36,8 @@ class Parts:
     """What all agents share. outside: tools bring what strangers wrote. sandbox: None where there is none; audit: of
     its commands. guarding: of tool calls. spool: None where files cannot be sent. servers: None where none is
     configured. subagents: None: nothing is delegated. budget: None: none is set. skills: None where there are none.
-    remembering: None where nothing is remembered. steering: None where nothing is said to a run that works."""
+    remembering: None where nothing is remembered. steering: None where nothing is said to a run that works. health: is
+    told how calls of models went."""
 
     summarization: SummarizationSettings
     llm: LlmSettings
@@ -58,6 +60,7 @@ class Parts:
     skills: SkillSource | None = None
     remembering: Remembering | None = None
     steering: Steering | None = None
+    health: ModelHealth = field(default_factory=ModelHealth)
 
 
 def parts_of(definition: AgentDefinition, parts: Parts) -> Parts:

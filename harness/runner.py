@@ -22,6 +22,7 @@ from harness.guardrails.make import load_guardrails
 from harness.mcp.config import ToolSearchSettings
 from harness.memory.telling import Telling
 from harness.messages import next_message_id
+from harness.model_health import ModelHealth
 from harness.models import check_model
 from harness.parts import Parts
 from harness.ports import MemoryAuditLog
@@ -251,6 +252,7 @@ async def make_harness(
     skills: SkillSource | None = None,
     remembering: Remembering | None = None,
     steering: Steering | None = None,
+    health: ModelHealth | None = None,
 ) -> HarnessRunner:
     """Open the checkpoints, build the default agent, make the runner.
 
@@ -262,7 +264,7 @@ async def make_harness(
     definitions: of agents, by name; None: only the plain one.
     scheduling: what people put off; None: it cannot schedule. skills: which ones runs have; None: none, as without a
     sandbox.
-    steering: what is said to runs that work; None: nothing.
+    steering: what is said to runs that work; None: nothing. health: is told how calls of models went; None: nobody is.
     budget: what may still be spent; None: anything. former: whose threads it takes over, and which the caller retires.
     Raises ModelSetupError when a model's package is missing or the default model cannot be built, ToolSetupError for a
     tool of the config, GuardrailSetupError for a provider of guardrails.
@@ -296,6 +298,7 @@ async def make_harness(
         skills=skills if sandbox is not None else None,
         remembering=remembering,
         steering=steering,
+        health=health if health is not None else ModelHealth(),
     )
     async with AsyncExitStack() as undo:  # a stop in mid-start too
         undo.push_async_callback(loaded.close)

@@ -15,6 +15,7 @@ from harness.messages import THINK_CLOSE, answer_text
 from harness.middleware.report import believed
 
 if TYPE_CHECKING:
+    from harness.model_health import ModelHealth
     from harness.models import BuiltModel
     from harness.ports import Clock
 
@@ -35,8 +36,11 @@ The answer was:
 {{answered}}"""
 
 
-async def make_title(model: BuiltModel, name: str, said: str, answered: str, clock: Clock) -> Titled | None:
-    """None when the model fails or says nothing; raises nothing that is its trouble. name: the model's, for the log."""
+async def make_title(
+    model: BuiltModel, name: str, said: str, answered: str, clock: Clock, health: ModelHealth
+) -> Titled | None:
+    """None when the model fails or says nothing; raises nothing that is its trouble. name: the model's. health: is told
+    how the call went."""
     blocks = {"said": _block(said), "answered": _block(answered)}
     try:
         async with asyncio.timeout(SECONDS):
@@ -45,8 +49,10 @@ async def make_title(model: BuiltModel, name: str, said: str, answered: str, clo
         failure = classify(error, model=name, now=clock.now)
         if failure is None:
             raise
+        health.failed(name, failure.kind)
         log.warning("no title: %s", failure)
         return None
+    health.succeeded(name)
     usage = answer.usage_metadata
     text = answer_text(answer).rpartition(THINK_CLOSE)[2].strip()
     return Titled(

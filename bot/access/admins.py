@@ -24,6 +24,7 @@ class Admins:
         self._book = book
         self._store = store
         self._delivery = delivery
+        self._addresses: dict[str, Address] = {}
 
     async def tell(self, account: str, key: str, text: Callable[[Texts], str]) -> int:
         """Tell each admin of the account whom the bot may write to: who claimed it, or ever talked to it in private.
@@ -34,12 +35,37 @@ class Admins:
         for admin in self._book.admins(account):
             address = await self._address(admin)
             if address is not None:
-                message = OutboundMessage(text=text(texts_for(self._language(account, admin))), final=True)
+                message = self._message(account, admin, text)
                 await self._store.until_available(partial(self._delivery.say, f"{key}:{admin}", address, None, message))
                 told += 1
         return told
 
+    async def tell_unrecorded(self, account: str, key: str, text: Callable[[Texts], str]) -> int:
+        """As `tell`, while the store takes nothing: one try for each admin whose chat is known already."""
+        told = 0
+        for admin in self._book.admins(account):
+            if (address := self._addresses.get(admin)) is not None:
+                message = self._message(account, admin, text)
+                told += await self._delivery.send_unrecorded(f"{key}:{admin}", address, message)
+        return told
+
+    async def learn(self, account: str) -> None:
+        """Look up where the account's admins are told, for the time in which nothing can be looked up."""
+        for admin in self._book.admins(account):
+            await self._address(admin)
+
+    def _message(self, account: str, admin: str, text: Callable[[Texts], str]) -> OutboundMessage:
+        return OutboundMessage(text=text(texts_for(self._language(account, admin))), final=True)
+
     async def _address(self, admin: str) -> Address | None:
+        found = await self._looked_up(admin)
+        if found is None:
+            self._addresses.pop(admin, None)
+        else:
+            self._addresses[admin] = found
+        return found
+
+    async def _looked_up(self, admin: str) -> Address | None:
         row = self._book.row("person", admin)
         if row is not None and row.chat is not None:
             return Address(account=row.account, chat=row.chat)

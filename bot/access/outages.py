@@ -1,67 +1,189 @@
-"""Outages: an account that has stopped for good is made known to administrators, through another one that works.
+"""Outages: administrators are told once of what has stopped working, and once when it works again.
 
-What nobody can be told now waits for the next account that connects; until then it is in the log and in /status.
+What nobody can be told now waits for the next account that works; until then it is in the log and in /status.
 """
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
+import logging
+from collections import Counter
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from bot.health import Part, Problem
 from bot.markdown import plain
 from channels.base import ConnectionState
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
     from bot.access.admins import Admins
+    from bot.health import Condition, HealthService
+    from bot.tasks import Tasks
     from bot.texts.catalogue import Texts
-    from channels.base import Clock, Health
+    from channels.base import Clock
 
+log = logging.getLogger(__name__)
+
+LOOK_SECONDS = 10.0
+"""Between two looks at the health of all parts."""
+GRACE = 45.0
+"""Seconds for which a lost connection is nobody's news: most come back within them."""
+MANY = 3
+"""Outages of one part within a day after which each further one has to last for GRACE_AFTER_MANY first."""
+GRACE_AFTER_MANY = 300.0
+OF_ACCOUNTS = (Part.RECEIVING, Part.SENDING)
 WORKING = (ConnectionState.CONNECTING, ConnectionState.CONNECTED)
 """Of an account that has said hello: its adapter may be about to call itself connected."""
 
 
-class Outages:
-    """health: of every account. For the gateway."""
+@dataclass(slots=True, eq=False)
+class _Outage:
+    """began: monotonic. told: problems that became news."""
 
-    def __init__(self, admins: Admins, health: Callable[[], Mapping[str, Health]], clock: Clock) -> None:
-        self._admins = admins
+    began: float
+    number: int
+    told: set[Problem] = field(default_factory=set)
+
+
+@dataclass(slots=True, eq=False)
+class _Notice:
+    """One piece of news. lasted: seconds, of an outage that is over, else None. telling: an attempt is under way."""
+
+    condition: Condition
+    key: str
+    began: float
+    lasted: float | None = None
+    telling: bool = False
+
+
+class Outages:
+    """Looks at the health of the process, and tells."""
+
+    def __init__(self, health: HealthService, admins: Admins, tasks: Tasks, clock: Clock) -> None:
         self._health = health
+        self._admins = admins
+        self._tasks = tasks
         self._clock = clock
         self._known: dict[str, None] = {}
-        self._untold: dict[str, str] = {}
-        self._telling = asyncio.Lock()
+        self._open: dict[tuple[Part, str], _Outage] = {}
+        self._counted: Counter[tuple[Part, str]] = Counter()
+        self._counted_on = clock.now().date()
+        self._notices: list[_Notice] = []
+
+    async def serve(self) -> None:
+        """For ever."""
+        while True:
+            self.look()
+            await self._clock.sleep(LOOK_SECONDS)
 
     async def connected(self, account: str) -> None:
-        """An account works, as far as is known: what could not be told yet is told."""
+        """The platform has accepted the account: what could not be told yet is told."""
         self._known[account] = None
-        await self._tell_all()
+        self.look()
+        await self._admins.learn(account)
 
-    async def stopped(self, account: str, reason: str) -> None:
-        """Only a person can help this account."""
-        self._untold[account] = reason
-        await self._tell_all()
+    def look(self) -> None:
+        """Find out what is new, and begin to tell it. Returns at once."""
+        self._new_day()
+        now = self._clock.monotonic()
+        for condition in self._health.conditions():
+            if condition.problem is None:
+                self._well(condition, now)
+            else:
+                self._ill(condition, condition.problem, now)
+        for notice in self._notices:
+            if not notice.telling:
+                notice.telling = True
+                self._tasks.spawn(f"notice {notice.key}", self._tell(notice))
 
-    async def _tell_all(self) -> None:
-        async with self._telling:
-            for account, reason in list(self._untold.items()):
-                if await self._tell(account, reason):
-                    del self._untold[account]
+    def _new_day(self) -> None:
+        if self._clock.now().date() != self._counted_on:
+            self._counted_on = self._clock.now().date()
+            self._counted.clear()
 
-    async def _tell(self, account: str, reason: str) -> bool:
-        """Whether an administrator could be told. The same reason again on the same day is no second message, so that
-        a supervisor which starts antler over and over makes no noise."""
-        what = hashlib.sha256(reason.encode()).hexdigest()[:16]
-        key = f"outage:{account}:{self._clock.now():%Y-%m-%d}:{what}"
+    def _ill(self, condition: Condition, problem: Problem, now: float) -> None:
+        outage = self._open.get(condition.key)
+        if outage is None:
+            if now - condition.since < self._grace(condition):
+                return
+            number = self._counted[condition.key]
+            self._counted[condition.key] += 1
+            outage = self._open[condition.key] = _Outage(condition.since, number)
+        if problem not in outage.told:
+            outage.told.add(problem)
+            log.warning("out of order: %s (%s)", _named(condition), condition.detail or problem)
+            self._notices.append(_Notice(condition, self._key(condition, outage), condition.since))
+
+    def _grace(self, condition: Condition) -> float:
+        if self._counted[condition.key] >= MANY:
+            return GRACE_AFTER_MANY
+        return GRACE if condition.problem is Problem.NO_CONNECTION else 0.0
+
+    def _well(self, condition: Condition, now: float) -> None:
+        outage = self._open.pop(condition.key, None)
+        if outage is None:
+            return
+        lasted = now - outage.began
+        log.warning("in order again: %s, after %.0f s", _named(condition), lasted)
+        # What was not told while it lasted is no news any more, but for how long it lasted.
+        same = condition.key
+        self._notices = [each for each in self._notices if each.telling or each.condition.key != same]
+        self._notices.append(_Notice(condition, self._key(condition, outage), outage.began, lasted))
+
+    def _key(self, condition: Condition, outage: _Outage) -> str:
+        """The same on the same day for the same reason, so that a supervisor which starts antler over and over makes no
+        noise; another one for a second outage of one process."""
+        why = condition.detail if condition.problem is Problem.STOPPED else ""
+        what = hashlib.sha256(f"{condition.problem}:{why}:{outage.number}".encode()).hexdigest()[:16]
+        return f"outage:{condition.part}:{condition.name}:{self._clock.now():%Y-%m-%d}:{what}"
+
+    async def _tell(self, notice: _Notice) -> None:
+        told = 0
+        try:
+            for account in self._through(notice.condition):
+                told += await self._tell_on(account, notice)
+                if told and notice.condition.part in OF_ACCOUNTS:
+                    break
+        finally:
+            notice.telling = False
+            if told and notice in self._notices:
+                self._notices.remove(notice)
+
+    async def _tell_on(self, account: str, notice: _Notice) -> int:
+        """How many administrators of the account could be told."""
 
         def text(texts: Texts) -> str:
-            return texts.account_stopped_admin.format(account=account, reason=plain(reason))
+            if notice.lasted is not None:
+                return over_text(notice.condition, notice.lasted, texts)
+            return outage_text(notice.condition, self._clock.monotonic() - notice.began, texts)
 
-        health = self._health()
-        working = [other for other in self._known if other != account and health[other].state in WORKING]
-        for other in working:
-            if await self._admins.tell(other, key, text):
-                return True
-        return False
+        if self._health.store_works:
+            return await self._admins.tell(account, notice.key, text)
+        return await self._admins.tell_unrecorded(account, notice.key, text)
+
+    def _through(self, condition: Condition) -> list[str]:
+        """Accounts that can tell it now. One that may itself be what does not work comes last, and only where all that
+        is known is that a single answer of it is late."""
+        ill = {each.name: each.problem for each in self._health.conditions() if each.part is Part.SENDING}
+        states = {each.account: each.state for each in self._health.connections()}
+        own = condition.name if condition.part in OF_ACCOUNTS and not condition.healthy else None
+        able = [account for account in self._known if states.get(account) in WORKING and ill.get(account) is None]
+        others = [account for account in able if account != own]
+        return [*others, own] if own in self._known and condition.problem is Problem.LATE else others
+
+
+def outage_text(condition: Condition, age: float, texts: Texts) -> str:
+    """What has stopped working, for administrators, in Markdown."""
+    detail = plain(condition.detail)
+    return texts.outages[condition.problem or ""].format(
+        name=condition.name, detail=detail, why=f" ({detail})" if detail else "", age=texts.duration(age)
+    )
+
+
+def over_text(condition: Condition, lasted: float, texts: Texts) -> str:
+    """What works again."""
+    return texts.outages_over[condition.part].format(name=condition.name, age=texts.duration(lasted))
+
+
+def _named(condition: Condition) -> str:
+    return f"{condition.part} {condition.name}".rstrip()

@@ -9,7 +9,6 @@ from bot.access.admins import Admins
 from bot.access.book import AccessBook
 from bot.access.desk import AccessDesk
 from bot.access.doorkeeper import Doorkeeper
-from bot.access.outages import Outages
 from bot.access.pairing import Claims
 from bot.access.tool import AccessTool
 
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
 class AccessParts:
     book: AccessBook
     admins: Admins
-    outages: Outages
     claims: Claims
     desk: AccessDesk
     door: Doorkeeper
@@ -55,7 +53,6 @@ def make_access(
     return AccessParts(
         book=book,
         admins=admins,
-        outages=Outages(admins, lambda: connections.health, clock),
         claims=claims,
         desk=desk,
         door=Doorkeeper(desk=desk, store=store, responder=responder, admins=admins, claims=claims, clock=clock),

@@ -14,6 +14,7 @@ from bot.delivery.redaction import redact_message
 from bot.delivery.reply import Outcome, Reply
 from bot.tasks import Tasks
 from bot.texts import language_of, texts_for
+from channels.errors import ChannelError, OutcomeUnknown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
@@ -85,6 +86,8 @@ class Delivery:
             tasks=self._tasks,
         )
         self._accounts: dict[str, Account] = {}
+        self._channels: dict[str, Channel] = {}
+        self._lease_valid = lease_valid
         self._progress = asyncio.Event()
         self._order = 0
         self._numbered: OrderedDict[tuple[str, str], deque[str]] = OrderedDict()
@@ -93,10 +96,12 @@ class Delivery:
     def register(self, channel: Channel) -> None:
         """Send the account's replies through `channel`, those included that waited for it."""
         self.unregister(channel.account)
+        self._channels[channel.account] = channel
         self._account(channel.account).connect(channel)
 
     def unregister(self, account: str) -> None:
         """The account's channel is gone: its replies wait until it is registered again."""
+        self._channels.pop(account, None)
         if account in self._accounts and (scheduler := self._accounts[account].detach("disconnected")):
             self._tasks.spawn(f"disconnect:{account}", scheduler.close())
 
@@ -182,6 +187,22 @@ class Delivery:
         """finalize in a transaction of its own, then finished. Raises StoreUnavailable: then nothing will be shown."""
         await self._store.write(lambda tx: self.finalize(tx, reply_key, address, reply_to, message))
         return self.finished(reply_key, address, reply_to, message)
+
+    async def send_unrecorded(self, idem_key: str, address: Address, message: OutboundMessage) -> bool:
+        """Send a short message past the outbox, for news of the store's own outage: one try, at most once, and nothing
+        of it is kept. Returns whether it was sent, or may have been."""
+        channel = self._channels.get(address.account)
+        if channel is None or self._closed or not self._lease_valid():
+            return False
+        try:
+            for part in channel.layout(redact_message(message, self._redact))[:1]:
+                await channel.send(address, part, idem_key)
+        except OutcomeUnknown:
+            return True
+        except ChannelError as error:
+            log.warning("account %s: a notice could not be sent: %s", address.account, error)
+            return False
+        return True
 
     async def drained(self) -> None:
         """Wait until every final is shown or given up, or the delivery is closed; not for accounts that cannot send."""

@@ -41,7 +41,7 @@ class Store:
         self._thread = thread
         self._writer_engine = engines.writer_engine(url)
         self._writer = Writer(self._writer_engine, epoch)
-        self._queue = WriteQueue(self._writer, thread)
+        self._queue = WriteQueue(self._writer, thread, clock)
         self._reader_engine = engines.reader_engine(url)
         self._readers = ThreadPoolExecutor(engines.READERS, thread_name_prefix="store-reader")
         self._closed = False
@@ -104,6 +104,16 @@ class Store:
     def busy(self) -> bool:
         """Whether anybody waits for the database right now."""
         return self._under_way > 0
+
+    @property
+    def writer_age(self) -> float:
+        """Seconds for which the writer has been at work on one batch; 0 while it has nothing to do."""
+        return self._queue.age
+
+    @property
+    def trouble(self) -> str:
+        """Why the newest write was not taken (see StoreUnavailable), "" once one was."""
+        return self._queue.trouble
 
     @property
     def fenced(self) -> bool:

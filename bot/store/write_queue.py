@@ -7,7 +7,7 @@ import logging
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
-from bot.store.errors import StoreClosed
+from bot.store.errors import StoreClosed, StoreUnavailable
 from bot.store.writer import Job, Outcome, Writer
 
 if TYPE_CHECKING:
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor
 
     from bot.store.bulk import Bulk
+    from channels.base import Clock
 
 log = logging.getLogger(__name__)
 
@@ -27,9 +28,12 @@ Waiter = asyncio.Future[list[Any]]
 
 
 class WriteQueue:
-    """First come, first written."""
+    """First come, first written. trouble: why the newest batch could not be written, "" when it could."""
 
-    def __init__(self, writer: Writer, thread: Executor) -> None:
+    def __init__(self, writer: Writer, thread: Executor, clock: Clock) -> None:
+        self._clock = clock
+        self._began: float | None = None
+        self.trouble = ""
         self._writer = writer
         self._thread = thread
         self._waiting: deque[tuple[Job, Waiter]] = deque()
@@ -47,6 +51,11 @@ class WriteQueue:
             self._waiting.append((Job(bulk, rows), waiter))
             self._wake.set()
             return await waiter
+
+    @property
+    def age(self) -> float:
+        """Seconds for which the batch in hand is being written, 0 while there is none."""
+        return 0.0 if self._began is None else self._clock.monotonic() - self._began
 
     async def close(self) -> None:
         """Write what waits, take nothing more."""
@@ -70,7 +79,13 @@ class WriteQueue:
                     waiter.set_exception(StoreClosed())
 
     async def _run(self, jobs: list[Job]) -> list[Outcome]:
-        return await asyncio.get_running_loop().run_in_executor(self._thread, self._writer.run, jobs)
+        self._began = self._clock.monotonic()
+        try:
+            outcomes = await asyncio.get_running_loop().run_in_executor(self._thread, self._writer.run, jobs)
+        finally:
+            self._began = None
+        self.trouble = next((str(each.error) for each in outcomes if isinstance(each.error, StoreUnavailable)), "")
+        return outcomes
 
 
 def _resolve(batch: list[tuple[Job, Waiter]], outcomes: list[Outcome]) -> None:

@@ -112,7 +112,8 @@ class Texts:
     group_unknown: str
 
     # What administrators read, of accounts and of access.
-    account_stopped_admin: str  # {account} {reason}
+    outages: Mapping[str, str]  # {name} {detail} {why} {age}; keys: bot.health.Problem
+    outages_over: Mapping[str, str]  # {name} {age}; keys: bot.health.Part
     pair_usage: str
     paired: str  # {name} {person}
     group_asked_admin: str  # {title} {group} {name} {person}

@@ -239,10 +239,37 @@ EN = Texts(
     code_limit="Too many wrong codes: I look at none for the next ten minutes.",
     code_in_group="Codes belong in a private chat with me. One that is written here is void.",
     group_unknown="I may not talk here yet. An administrator can let me: /allow",
-    account_stopped_admin=(
-        "⚠️ The account `{account}` has stopped and cannot go on by itself:\n\n{reason}\n\n"
-        "The others go on. After the change, restart antler."
-    ),
+    outages={
+        "no_connection": "⚠️ The account `{name}` has had no connection for {age}{why}. It goes on trying.",
+        "stopped": (
+            "⚠️ The account `{name}` has stopped and cannot go on by itself:\n\n{detail}\n\n"
+            "The others go on. After the change, restart antler."
+        ),
+        "sending_stopped": "⚠️ The account `{name}` cannot send anything, so nobody gets an answer there{why}.",
+        "late": "⚠️ On the account `{name}` an answer has been waiting to be sent for {age}{why}.",
+        "model_auth": (
+            "⚠️ The provider refuses the API key of the model `{name}`: no answer can be had from it until `api_key` is "
+            "corrected in the config."
+        ),
+        "model_quota": "⚠️ The account for the model `{name}` has no credit left: no answer can be had from it.",
+        "model_unknown": (
+            "⚠️ The provider does not know the model `{name}`: `model` or `base_url` in the config is wrong, or the model "
+            "is no longer offered."
+        ),
+        "model_failing": "⚠️ The model `{name}` does not answer{why}.",
+        "store_unavailable": (
+            "⚠️ The database cannot be written{why}. What was accepted waits; new messages are not taken until it can."
+        ),
+        "store_slow": "⚠️ The database has been busy with one write for {age}.",
+        "disk_low": "⚠️ The disk that holds `data_dir` is almost full{why}.",
+    },
+    outages_over={
+        "receiving": "✅ The account `{name}` is connected again, after {age}.",
+        "sending": "✅ The account `{name}` sends again, after {age}.",
+        "model": "✅ The model `{name}` answers again, after {age}.",
+        "store": "✅ The database can be written again, after {age}.",
+        "disk": "✅ The disk that holds `data_dir` has room again, after {age}.",
+    },
     pair_usage="Type the code that the person got from me: `/pair ABCD-EFGH-JKLM`.",
     paired="✅ `{name}` (`{person}`) may talk to me now and has been told. To take it back: `/access revoke {person}`.",
     group_asked_admin=(
@@ -608,6 +635,8 @@ EN = Texts(
         "step": "model call {calls}",
         "starting": "starting",
         "others": "Other connections: {states}",
+        "not_sending": "Sending: does not work at the moment, answers wait",
+        "model_down": "Model: `{model}`, which cannot answer at the moment",
         "connected": "connected",
         "connecting": "connecting",
         "retrying": "reconnecting",

@@ -220,9 +220,26 @@ ZH = Texts(
     code_limit="错误的码太多，十分钟内不再检查。",
     code_in_group="码只能在与我的私聊中使用。写在这里的码已作废。",
     group_unknown="我还不能在这里说话。管理员可以用 /allow 允许我。",
-    account_stopped_admin=(
-        "⚠️ 账号 `{account}` 已停止，且无法自行恢复：\n\n{reason}\n\n其他账号照常运行。修改之后请重启 antler。"
-    ),
+    outages={
+        "no_connection": "⚠️ 账号 `{name}` 已断开 {age}{why}，正在继续重试。",
+        "stopped": "⚠️ 账号 `{name}` 已停止，且无法自行恢复：\n\n{detail}\n\n其他账号照常运行。修改之后请重启 antler。",
+        "sending_stopped": "⚠️ 账号 `{name}` 无法发送消息，那里的人收不到回答{why}。",
+        "late": "⚠️ 账号 `{name}` 有回答等待发送已达 {age}{why}。",
+        "model_auth": "⚠️ 服务商拒绝了模型 `{name}` 的 API 密钥：在配置中更正 `api_key` 之前，它无法回答。",
+        "model_quota": "⚠️ 模型 `{name}` 的账户余额不足，它无法回答。",
+        "model_unknown": "⚠️ 服务商没有模型 `{name}`：配置中的 `model` 或 `base_url` 有误，或该模型已下线。",
+        "model_failing": "⚠️ 模型 `{name}` 没有响应{why}。",
+        "store_unavailable": "⚠️ 数据库无法写入{why}。已接收的内容会等待，恢复之前不接收新消息。",
+        "store_slow": "⚠️ 数据库的一次写入已持续 {age}。",
+        "disk_low": "⚠️ `data_dir` 所在磁盘即将写满{why}。",
+    },
+    outages_over={
+        "receiving": "✅ 账号 `{name}` 已重新连接，中断了 {age}。",
+        "sending": "✅ 账号 `{name}` 已恢复发送，中断了 {age}。",
+        "model": "✅ 模型 `{name}` 已恢复回答，中断了 {age}。",
+        "store": "✅ 数据库已恢复写入，中断了 {age}。",
+        "disk": "✅ `data_dir` 所在磁盘又有空间了，持续了 {age}。",
+    },
     pair_usage="请输入对方从我这里得到的配对码：`/pair ABCD-EFGH-JKLM`。",
     paired="✅ `{name}`（`{person}`）现在可以和我对话，我已通知对方。如需收回：`/access revoke {person}`。",
     group_asked_admin=(
@@ -560,6 +577,8 @@ ZH = Texts(
         "step": "第 {calls} 次模型调用",
         "starting": "正在开始",
         "others": "其他连接：{states}",
+        "not_sending": "发送：目前无法发送，回答在等待",
+        "model_down": "模型：`{model}`，目前无法回答",
         "connected": "已连接",
         "connecting": "正在连接",
         "retrying": "正在重连",

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from harness.memory.config import MemorySettings
     from harness.memory.exchange import Exchange
     from harness.memory.model import Memory
+    from harness.model_health import ModelHealth
     from harness.models import BuiltModel
     from harness.ports import Clock
 
@@ -63,11 +64,14 @@ class Spent:
 class Updater:
     """name: of the model, for the log and the meter. Remembers whether the model takes a schema."""
 
-    def __init__(self, model: BuiltModel, name: str, settings: MemorySettings, clock: Clock) -> None:
+    def __init__(
+        self, model: BuiltModel, name: str, settings: MemorySettings, clock: Clock, health: ModelHealth
+    ) -> None:
         self._model = model.chat
         self._name = name
         self._settings = settings
         self._clock = clock
+        self._health = health
         self._structured = True
 
     async def update(self, memory: Memory, exchanges: Sequence[Exchange]) -> Updated | None:
@@ -87,8 +91,10 @@ class Updater:
                 answer = await self._answered(messages, spent)
         except Exception as error:  # clients of any vendor raise anything; what is not theirs goes on up
             failure = self._failure(error)
+            self._health.failed(self._name, failure.kind)
             log.warning("a memory was not updated: %s", failure)
             return None
+        self._health.succeeded(self._name)
         changes = changes_of(answer or {}, turns, memory)
         return Updated(
             memory=merged(memory, changes, self._settings, now),

@@ -31,6 +31,7 @@ from harness.middleware.todos import TodoList
 from harness.middleware.tool_errors import ToolErrorHandling
 from harness.middleware.tool_output import ToolOutputBudget
 from harness.middleware.view_image import ViewImage
+from harness.model_health import ModelHealth
 from harness.steering import Meanwhile
 from harness.tools.planning import WRITE_TODOS
 
@@ -71,7 +72,8 @@ class ChainParts:
     commands, for it. asks: it may ask the person. audit: None where no commands are run. tools: the names of all tools;
     deferred: those of them that have to be found first, None where no servers are connected. foreign: some are the
     operator's. delegates: how many tasks at once, None for an agent that delegates none. fallbacks: in their order.
-    budget: None where none is set. skills: None for an agent without. steering: None where nothing is said to a run."""
+    budget: None where none is set. skills: None for an agent without. steering: None where nothing is said to a run.
+    health: is told how calls went."""
 
     model: BaseChatModel
     settings: ModelSettings
@@ -97,6 +99,7 @@ class ChainParts:
     fallbacks: Sequence[Standby] = ()
     skills: SkillChain | None = None
     steering: Steering | None = None
+    health: ModelHealth = field(default_factory=ModelHealth)
 
 
 def middleware_chain(parts: ChainParts) -> list[AgentMiddleware[Any, Any, Any]]:
@@ -155,13 +158,13 @@ def middleware_chain(parts: ChainParts) -> list[AgentMiddleware[Any, Any, Any]]:
 
 def _handling(parts: ChainParts, summarization: Summarization) -> LLMErrorHandling | Fallback:
     """What deals with failures: of one model, or of each of several until one answers."""
-    first = LLMErrorHandling(parts.settings, parts.llm, parts.clock, parts.breaker, summarization)
+    first = LLMErrorHandling(parts.settings, parts.llm, parts.clock, parts.breaker, summarization, parts.health)
     if not parts.fallbacks:
         return first
     others = []
     for other in parts.fallbacks:
         own = Summarization(other.chat, parts.summarization, other.settings, parts.clock)
-        handling = LLMErrorHandling(other.settings, parts.llm, parts.clock, other.breaker, own)
+        handling = LLMErrorHandling(other.settings, parts.llm, parts.clock, other.breaker, own, parts.health)
         others.append(Candidate(other.settings, other.chat, handling, own))
     return Fallback([Candidate(parts.settings, parts.model, first, summarization), *others])
 

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from harness.breaker import Breaker
     from harness.config import LlmSettings, ModelSettings
     from harness.middleware.summarization import Compacted, Summarization
+    from harness.model_health import ModelHealth
     from harness.ports import Clock
 
     Handler = Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
@@ -67,6 +68,7 @@ class LLMErrorHandling(AgentMiddleware[Any, Any, Any]):
         clock: Clock,
         breaker: Breaker,
         summarization: Summarization,
+        health: ModelHealth,
     ) -> None:
         super().__init__()
         self._model = model.name
@@ -74,6 +76,7 @@ class LLMErrorHandling(AgentMiddleware[Any, Any, Any]):
         self._clock = clock
         self._breaker = breaker
         self._summarization = summarization
+        self._health = health
 
     async def awrap_model_call(self, request: ModelRequest[Any], handler: Handler) -> ModelResponse[Any]:
         return await self.ask(request, handler)
@@ -89,11 +92,13 @@ class LLMErrorHandling(AgentMiddleware[Any, Any, Any]):
                 response = await self._guarded(request, handler)
             except ModelFailure as failure:
                 log.warning("model call failed (retry %d): %s", attempts.retries, failure)
+                self._health.failed(self._model, failure.kind)
                 if failure.kind is Kind.CONTEXT_LENGTH:
                     request = await self._shortened(request, attempts, failure)
                 else:
                     await self._pause(request, attempts, failure)
             else:
+                self._health.succeeded(self._model)
                 return _with_compacted(response, attempts.compacted)
 
     async def _guarded(self, request: ModelRequest[Any], handler: Handler) -> ModelResponse[Any]:

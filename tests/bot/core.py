@@ -15,6 +15,7 @@ from bot.access.admins import Admins
 from bot.access.book import AccessBook
 from bot.access.desk import AccessDesk
 from bot.access.doorkeeper import Doorkeeper
+from bot.access.outages import Outages
 from bot.access.pairing import Claims
 from bot.admission import AccessRules, AccountPolicy, Background, FloodGate
 from bot.bus import MessageBus
@@ -22,6 +23,7 @@ from bot.commands import make_commands
 from bot.conversations.ports import ConversationPorts
 from bot.delivery import Delivery
 from bot.forgetting.make import make_forgetting
+from bot.health import HealthService
 from bot.identity import thread_folder
 from bot.manager import ChannelManager
 from bot.memory.book import MemoryBook
@@ -55,6 +57,7 @@ from channels.memory import FULL, MemoryChannel, MemoryMode
 from channels.message import Address, Attachment, ButtonPressed, Message, MessageEdited, Quote, Sender
 from harness.memory.config import MemorySettings
 from harness.memory.port import InMemoryStore
+from harness.model_health import ModelHealth
 from sandbox.base import SandboxError
 from tests.bot.scripted_harness import ScriptedHarness
 from tests.clock import VirtualClock
@@ -261,7 +264,7 @@ class Policies(Mapping[str, AccountPolicy]):
 @dataclass
 class Core:
     """One gateway; `channel` and `harness` are the outside world and outlive a crash. warm_up: seconds from a start
-    until there is an agent."""
+    until there is an agent. disk: what is looked at for room, a link to the data folder."""
 
     folder: Path
     policy: AccountPolicy
@@ -293,10 +296,13 @@ class Core:
     memory_settings: MemorySettings = field(default_factory=lambda: MemorySettings(enabled=False))
     keep_threads_days: int | None = None
     warm_up: float = 0.0
+    models: ModelHealth = field(default_factory=ModelHealth)
     store: FlakyStore = field(init=False)
 
     def __post_init__(self) -> None:
         self.files_of_threads = ThreadFiles(self.folder)
+        self.disk = self.folder / "disk"
+        self.disk.symlink_to(self.folder)
 
     async def start(self) -> None:
         """What the composition root does at a start."""
@@ -313,11 +319,12 @@ class Core:
         self.desk = AccessDesk(AccessBook(Policies(self)), self.delivery, self.clock)
         self.desk.book.load(await self.store.read(access.everything))
         self.claims = Claims(self.clock)
+        self.admins = Admins(self.desk.book, patient, self.delivery)
         self.door = Doorkeeper(
             desk=self.desk,
             store=patient,
             responder=self.responder,
-            admins=Admins(self.desk.book, patient, self.delivery),
+            admins=self.admins,
             claims=self.claims,
             clock=self.clock,
         )
@@ -339,11 +346,20 @@ class Core:
             on_end=self.remember(patient),
         )
         self.harness.steering = RunSteering(self.runs.active.get)
+        self.health = HealthService(
+            connections=lambda: {account: channel.health for account, channel in self.channels.items()},
+            sending=self.delivery.snapshot,
+            models=self.models,
+            store=self.store,
+            folder=self.disk,
+            clock=self.clock,
+        )
+        self.outages = Outages(self.health, self.admins, self.tasks, self.clock)
         self.status = StatusPage(
             version="1.2.3",
             store=patient,
             runs=self.runs,
-            health=lambda: {account: channel.health for account, channel in self.channels.items()},
+            health=self.health,
             clock=self.clock,
             waiting=lambda: self.manager.waiting,
             sandbox=lambda: self.sandbox,

@@ -13,8 +13,9 @@ import pytest
 from bot.access.admins import Admins
 from bot.access.book import AccessBook
 from bot.access.outages import Outages
-from bot.connections import NEWEST_CHATS, Connections, reason
+from bot.connections import NEWEST_CHATS, Connections
 from bot.delivery import Delivery
+from bot.health import HealthService
 from bot.patience import PatientStore
 from bot.redaction import Redactor
 from bot.store import access, conversations, inbox
@@ -23,6 +24,7 @@ from channels.base import ConnectionState
 from channels.errors import Fatal
 from channels.memory import MemoryChannel
 from channels.message import Address, Message, Sender
+from harness.model_health import ModelHealth
 from tests.bot.settings_files import TOKEN, settings_of
 from tests.clock import VirtualClock
 from tests.delivery_world import WatchedStore, open_store
@@ -79,6 +81,7 @@ class Accounts:
     store: WatchedStore
     clock: VirtualClock
     delivery: Delivery
+    new_outages: Callable[[], Outages]
     outages: Outages
     tasks: Tasks
     ended: dict[str, Fatal | None] = field(default_factory=dict)
@@ -103,9 +106,8 @@ class Accounts:
         def hello() -> None:
             self.tasks.spawn("outages", self.outages.connected(account))
 
-        failed = self.ended[account] = await self.connections.receive(account, hello)
-        if failed is not None:
-            await self.outages.stopped(account, reason(failed))
+        self.ended[account] = await self.connections.receive(account, hello)
+        self.outages.look()
 
     async def meets(self, account: str, person: str) -> None:
         """A person has talked to the bot in private."""
@@ -133,8 +135,20 @@ async def accounts(
 
     connections = Connections(settings_of(folder, config), patient, clock, tasks, load=load)
     book = AccessBook(connections.policies)
-    outages = Outages(Admins(book, patient, delivery), lambda: connections.health, clock)
-    made = Accounts(connections, book, store, clock, delivery, outages, tasks)
+    health = HealthService(
+        connections=lambda: connections.health,
+        sending=delivery.snapshot,
+        models=ModelHealth(),
+        store=store,
+        folder=folder,
+        clock=clock,
+    )
+
+    def new_outages() -> Outages:
+        """As a process that has just started has them."""
+        return Outages(health, Admins(book, patient, delivery), tasks, clock)
+
+    made = Accounts(connections, book, store, clock, delivery, new_outages, new_outages(), tasks)
     await made.start()
     try:
         yield made
@@ -229,15 +243,16 @@ async def test_where_no_other_account_works_it_is_only_in_the_log(
 async def test_a_supervisor_that_starts_over_and_over_makes_no_noise(tmp_path: Path) -> None:
     async with accounts(tmp_path) as made:
         await made.meets("second", "1")
+        made.channel("first").ended = Fatal("revoked", "set another")
         await made.receive()
-        for _ in range(3):
-            await made.outages.stopped("first", "revoked; set another")
-        await made.clock.until(made.delivery.drained())
-        assert len(made.told("second")) == 1
-        await made.clock.advance(86_400)
-        await made.outages.stopped("first", "revoked; set another")
-        await made.clock.until(made.delivery.drained())
-        assert len(made.told("second")) == 2
+        for later, told in ((0, 1), (60, 1), (86_400, 2)):
+            await made.clock.advance(later)
+            made.channel("second").health.last_sign = made.clock.monotonic()
+            made.outages = made.new_outages()
+            await made.outages.connected("second")
+            await made.clock.settle()
+            await made.clock.until(made.delivery.drained())
+            assert len(made.told("second")) == told
 
 
 # What was stored last of each chat.

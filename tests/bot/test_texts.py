@@ -10,6 +10,8 @@ from typing import Any, get_args
 import pytest
 
 from bot.access.changes import RefusalKind
+from bot.health import Part
+from bot.health import Problem as HealthProblem
 from bot.store.access import AccessState
 from bot.texts import LANGUAGES, language_of, texts_for
 from bot.texts.commands import command, unmarked, written
@@ -50,6 +52,8 @@ def test_every_kind_has_its_sentence() -> None:
         assert set(texts.failures) == set(FailureKind)
         assert set(texts.file_problem) == set(get_args(Problem))
         assert set(texts.status) >= set(ConnectionState)
+        assert set(texts.outages) == set(HealthProblem)
+        assert set(texts.outages_over) == set(Part)
         assert set(texts.access_state) == set(AccessState)
         assert set(texts.access_problem) == set(get_args(RefusalKind))
         assert set(texts.group_ask) == set(texts.group_opened) == {"any", "listed"}

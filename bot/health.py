@@ -1,0 +1,227 @@
+"""Health: what of this process works and what does not, both directions of each account, models, store and disk.
+
+`/status`, `antler status`, `--check` and the administrators' notices all read it.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import asdict, dataclass, replace
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+from channels.base import ConnectionState
+from harness.events import FailureKind
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from pathlib import Path
+
+    from bot.delivery.service import DeliverySnapshot
+    from bot.store import Store
+    from channels.base import Clock, Health
+    from harness.model_health import ModelHealth
+
+DEAF_AFTER = 90.0
+"""Seconds without a sign of life after which a connection that calls itself connected is not believed."""
+LATE_AFTER = 45.0
+"""Seconds that an answer may wait to be sent."""
+SLOW_WRITE = 30.0
+"""Seconds that the writer may take for one batch."""
+DISK_LOW = 200_000_000
+"""Free bytes of the data folder's disk below which the database may soon be refused its next write."""
+
+
+class Part(StrEnum):
+    RECEIVING = "receiving"
+    SENDING = "sending"
+    MODEL = "model"
+    STORE = "store"
+    DISK = "disk"
+
+
+class Problem(StrEnum):
+    """What can be wrong with a part; each has a sentence in bot/texts."""
+
+    NO_CONNECTION = "no_connection"
+    STOPPED = "stopped"
+    SENDING_STOPPED = "sending_stopped"
+    LATE = "late"
+    MODEL_AUTH = "model_auth"
+    MODEL_QUOTA = "model_quota"
+    MODEL_UNKNOWN = "model_unknown"
+    MODEL_FAILING = "model_failing"
+    STORE_UNAVAILABLE = "store_unavailable"
+    STORE_SLOW = "store_slow"
+    DISK_LOW = "disk_low"
+
+
+_OF_CONNECTION: Mapping[ConnectionState, Problem] = {
+    ConnectionState.CONNECTING: Problem.NO_CONNECTION,
+    ConnectionState.RETRYING: Problem.NO_CONNECTION,
+    ConnectionState.STOPPED: Problem.STOPPED,
+}
+_OF_REFUSAL: Mapping[FailureKind, Problem] = {
+    FailureKind.AUTH: Problem.MODEL_AUTH,
+    FailureKind.QUOTA: Problem.MODEL_QUOTA,
+    FailureKind.NOT_FOUND: Problem.MODEL_UNKNOWN,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Condition:
+    """One part's state. name: the account or the model, "" where there is only one. problem: None while it is well.
+    detail: for operators, without secrets. since: monotonic seconds at which it became so, as far as is known."""
+
+    part: Part
+    name: str = ""
+    problem: Problem | None = None
+    detail: str = ""
+    since: float = 0.0
+
+    @property
+    def healthy(self) -> bool:
+        return self.problem is None
+
+    @property
+    def key(self) -> tuple[Part, str]:
+        return self.part, self.name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Connection:
+    """One account's connection. silence: seconds since the last sign of life on the wire, None before the first."""
+
+    account: str
+    state: ConnectionState
+    silence: float | None
+    detail: str
+    reconnects: int
+
+
+class HealthService:
+    """connections: of every account. sending: of every account with a channel. folder: data_dir."""
+
+    def __init__(
+        self,
+        *,
+        connections: Callable[[], Mapping[str, Health]],
+        sending: Callable[[], DeliverySnapshot],
+        models: ModelHealth,
+        store: Store,
+        folder: Path,
+        clock: Clock,
+    ) -> None:
+        self._connections = connections
+        self._sending = sending
+        self._models = models
+        self._store = store
+        self._folder = folder
+        self._clock = clock
+        self._known: dict[tuple[Part, str], Condition] = {}
+
+    def connections(self) -> list[Connection]:
+        """In the config's order."""
+        return [self._connection(account, health) for account, health in self._connections().items()]
+
+    def conditions(self) -> list[Condition]:
+        """All parts as they are now. A model that was not asked yet is not among them: nothing is known of it."""
+        now = self._clock.monotonic()
+        found = [self._dated(condition, now) for condition in self._all(now)]
+        self._known = {condition.key: condition for condition in found}
+        return found
+
+    @property
+    def store_works(self) -> bool:
+        """Whether what is written now is kept soon."""
+        return self._of_store(self._clock.monotonic()).healthy
+
+    def machine(self) -> dict[str, Any]:
+        """For the control socket, as JSON types."""
+        now, conditions = self._clock.monotonic(), self.conditions()
+        return {
+            "healthy": all(condition.healthy for condition in conditions),
+            "connections": [asdict(each) | {"state": str(each.state)} for each in self.connections()],
+            "conditions": [
+                {
+                    "part": str(each.part),
+                    "name": each.name,
+                    "healthy": each.healthy,
+                    "problem": str(each.problem or ""),
+                    "detail": each.detail,
+                    "age": round(now - each.since, 1),
+                }
+                for each in conditions
+            ],
+        }
+
+    def _dated(self, condition: Condition, now: float) -> Condition:
+        """since: as its source says, else when it was first seen so."""
+        known = self._known.get(condition.key)
+        if known is None or known.problem != condition.problem:
+            return condition
+        return replace(condition, since=min(known.since, condition.since))
+
+    def _all(self, now: float) -> Iterator[Condition]:
+        broken = set()
+        for connection in self.connections():
+            problem = _OF_CONNECTION.get(connection.state)
+            yield Condition(
+                part=Part.RECEIVING, name=connection.account, problem=problem, detail=connection.detail, since=now
+            )
+            if problem is Problem.STOPPED:
+                broken.add(connection.account)
+        yield from self._of_sending(now, broken)
+        yield from self._of_models(now)
+        yield self._of_store(now)
+        yield self._of_disk(now)
+
+    def _connection(self, account: str, health: Health) -> Connection:
+        age = None if health.last_sign is None else self._clock.monotonic() - health.last_sign
+        silence = None if age is None else max(0.0, round(age, 1))
+        state = health.state
+        if state is ConnectionState.CONNECTED and (silence is None or silence > DEAF_AFTER):
+            state = ConnectionState.RETRYING
+        return Connection(
+            account=account, state=state, silence=silence, detail=health.detail, reconnects=health.reconnects
+        )
+
+    def _of_sending(self, now: float, broken: set[str]) -> Iterator[Condition]:
+        """broken: accounts that have stopped altogether, which is said once."""
+        configured = self._connections()
+        for each in self._sending().accounts:
+            if each.account not in configured or each.account in broken:
+                continue
+            problem, detail, since = None, "", now
+            if each.stopped:
+                problem, detail = Problem.SENDING_STOPPED, each.stopped
+            elif each.waiting_finals and each.oldest_wait > LATE_AFTER:
+                problem, detail, since = Problem.LATE, f"{each.waiting_finals} waiting", now - each.oldest_wait
+            yield Condition(part=Part.SENDING, name=each.account, problem=problem, detail=detail, since=since)
+
+    def _of_models(self, now: float) -> Iterator[Condition]:
+        for state in self._models.states:
+            if state.works or state.kind is None:
+                yield Condition(part=Part.MODEL, name=state.model, since=now)
+                continue
+            problem = _OF_REFUSAL.get(state.kind, Problem.MODEL_FAILING)
+            detail = f"{state.kind}, {state.failures} failed call{'' if state.failures == 1 else 's'} in a row"
+            yield Condition(part=Part.MODEL, name=state.model, problem=problem, detail=detail, since=now)
+
+    def _of_store(self, now: float) -> Condition:
+        if self._store.trouble:
+            return Condition(part=Part.STORE, problem=Problem.STORE_UNAVAILABLE, detail=self._store.trouble, since=now)
+        age = self._store.writer_age
+        if age > SLOW_WRITE:
+            return Condition(part=Part.STORE, problem=Problem.STORE_SLOW, since=now - age)
+        return Condition(part=Part.STORE, since=now)
+
+    def _of_disk(self, now: float) -> Condition:
+        try:
+            disk = os.statvfs(self._folder)
+        except OSError as error:
+            return Condition(part=Part.DISK, problem=Problem.DISK_LOW, detail=error.strerror or "unreadable", since=now)
+        free = disk.f_bavail * disk.f_frsize
+        if free >= DISK_LOW:
+            return Condition(part=Part.DISK, since=now)
+        return Condition(part=Part.DISK, problem=Problem.DISK_LOW, detail=f"{free // 1_000_000} MB free", since=now)

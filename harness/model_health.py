@@ -1,0 +1,69 @@
+"""What is known of the configured models from the calls that were made to them: which cannot answer, and why."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from harness.events import FailureKind as Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from harness.config import ModelSettings
+
+FAILURES_IN_A_ROW = 5
+"""Failed calls, over all runs, after which a model counts as out of order."""
+
+REFUSED = frozenset({Kind.AUTH, Kind.QUOTA, Kind.NOT_FOUND})
+"""What no further try changes: it counts at the first call."""
+
+ANSWERED = frozenset({Kind.CONTENT_FILTER, Kind.CONTEXT_LENGTH})
+"""The provider took the request and its key; the failure is of this one request."""
+
+NOT_ITS = frozenset({Kind.BUDGET, Kind.INTERNAL})
+"""Failures that say nothing about the model."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelState:
+    """One model's newest calls. kind: of the newest failure, None after a success. failures: in a row, up to now."""
+
+    model: str
+    kind: Kind | None = None
+    failures: int = 0
+
+    @property
+    def works(self) -> bool:
+        return self.kind is None or (self.kind not in REFUSED and self.failures < FAILURES_IN_A_ROW)
+
+
+class ModelHealth:
+    """The states of the models, by name. One object for the life of a process: it outlives changes of the config."""
+
+    def __init__(self) -> None:
+        self._states: dict[str, ModelState] = {}
+        self._settings: dict[str, ModelSettings] = {}
+
+    def configure(self, models: Sequence[ModelSettings]) -> None:
+        """These are the models from now on; of one whose settings are others (a new key), nothing is known yet."""
+        self._settings, before = {model.name: model for model in models}, self._settings
+        same = {name for name, settings in self._settings.items() if before.get(name, settings) == settings}
+        self._states = {name: state for name, state in self._states.items() if name in same}
+
+    def succeeded(self, model: str) -> None:
+        """A call was answered."""
+        self._states[model] = ModelState(model)
+
+    def failed(self, model: str, kind: Kind) -> None:
+        """A call was not answered, each retry counts."""
+        if kind in ANSWERED:
+            self.succeeded(model)
+        elif kind not in NOT_ITS:
+            known = self._states.get(model, ModelState(model))
+            self._states[model] = ModelState(model, kind, known.failures + 1)
+
+    @property
+    def states(self) -> tuple[ModelState, ...]:
+        """Of the models that were asked since the start, or since their settings changed."""
+        return tuple(self._states.values())

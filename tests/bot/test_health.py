@@ -1,0 +1,322 @@
+"""What does not work is known to status, `--check` and the administrators in a minute, and again when it is over."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sqlite3
+import threading
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from bot.access.outages import GRACE_AFTER_MANY, LOOK_SECONDS, MANY
+from bot.control import describe
+from bot.delivery.service import DeliverySnapshot
+from bot.health import LATE_AFTER, SLOW_WRITE, HealthService, Part, Problem
+from bot.store import Store
+from bot.store.errors import StoreUnavailable
+from channels.base import ConnectionState
+from channels.errors import Fatal
+from harness.events import FailureKind
+from harness.model_health import FAILURES_IN_A_ROW, ModelHealth
+from tests.bot.core import ANN, BOB, RULES, core
+from tests.clock import VirtualClock
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+    from sqlalchemy import Connection
+
+    from bot.health import Condition
+    from tests.bot.core import Core
+
+MINUTE = 60.0
+BOTH = replace(
+    RULES,
+    allow=frozenset({"memory:1", "memory:2", "other:1", "other:2"}),
+    admins=frozenset({"memory:1", "other:1"}),
+)
+
+
+@dataclass
+class Watched:
+    """A gateway whose administrators have talked to it on every account, and are told of outages."""
+
+    core: Core
+
+    def told(self, account: str, person: str = ANN) -> list[str]:
+        """What somebody was told of outages."""
+        return [text for text in self.core.channels[account].texts(person) if text.startswith(("⚠️", "✅"))]
+
+    def ill(self) -> list[Condition]:
+        return [each for each in self.core.health.conditions() if each.problem]
+
+    def check(self) -> bool:
+        """What `antler status --check` exits by."""
+        facts = self.core.status.machine()
+        assert json.loads(json.dumps(facts)) == facts
+        healthy = facts["healthy"]
+        assert isinstance(healthy, bool)
+        assert healthy is ("NOT WELL" not in describe(facts))
+        return healthy
+
+    async def later(self, seconds: float = LOOK_SECONDS) -> None:
+        await self.core.clock.advance(seconds)
+
+
+@asynccontextmanager
+async def watched(folder: Path, accounts: tuple[str, ...] = ("memory", "other")) -> AsyncIterator[Watched]:
+    async with core(folder, BOTH, accounts=accounts) as c:
+        for account in accounts:
+            await c.say("hello", account=account)
+        await c.answered()
+        c.tasks.spawn("wires", _never_silent(c))
+        c.tasks.spawn("outages", c.outages.serve())
+        for account in accounts:
+            await c.outages.connected(account)
+        made = Watched(c)
+        assert made.check()
+        yield made
+
+
+async def _never_silent(c: Core) -> None:
+    while True:
+        for channel in c.channels.values():
+            channel.health.last_sign = c.clock.monotonic()
+        await c.clock.sleep(30)
+
+
+# Models.
+
+
+@pytest.mark.parametrize(
+    ("kind", "problem"),
+    [
+        (FailureKind.AUTH, Problem.MODEL_AUTH),
+        (FailureKind.QUOTA, Problem.MODEL_QUOTA),
+        (FailureKind.NOT_FOUND, Problem.MODEL_UNKNOWN),
+    ],
+)
+async def test_a_provider_that_refuses_is_told_at_once_and_once(
+    tmp_path: Path, kind: FailureKind, problem: Problem
+) -> None:
+    async with watched(tmp_path) as w:
+        w.core.models.failed("main", kind)
+        assert not w.check()
+        assert [(each.part, each.name, each.problem) for each in w.ill()] == [(Part.MODEL, "main", problem)]
+        await w.later()
+        for _ in range(3):
+            w.core.models.failed("main", kind)
+            await w.later(MINUTE)
+        for account in ("memory", "other"):
+            (told,) = w.told(account)
+            assert "the model `main`" in told
+        w.core.models.succeeded("main")
+        assert w.check()
+        await w.later(MINUTE)
+        for account in ("memory", "other"):
+            assert w.told(account)[1:] == ["✅ The model `main` answers again, after 3 min."]
+        assert w.told("memory", BOB) == []
+
+
+async def test_other_failures_count_when_there_are_many_in_a_row(tmp_path: Path) -> None:
+    async with watched(tmp_path) as w:
+        for _ in range(3):
+            for _ in range(FAILURES_IN_A_ROW - 1):
+                w.core.models.failed("main", FailureKind.UNAVAILABLE)
+            assert w.check()
+            w.core.models.failed("main", FailureKind.CONTENT_FILTER)  # an answer of the provider's
+        for _ in range(FAILURES_IN_A_ROW):
+            w.core.models.failed("main", FailureKind.TIMEOUT)
+        assert [each.problem for each in w.ill()] == [Problem.MODEL_FAILING]
+        await w.later()
+        assert w.told("memory") == ["⚠️ The model `main` does not answer (timeout, 5 failed calls in a row)."]
+
+
+async def test_what_began_often_today_has_to_last_before_it_is_told_again(tmp_path: Path) -> None:
+    async with watched(tmp_path) as w:
+        for _ in range(MANY + 3):
+            w.core.models.failed("main", FailureKind.AUTH)
+            await w.later()
+            w.core.models.succeeded("main")
+            await w.later()
+        assert len(w.told("memory")) == 2 * MANY
+        w.core.models.failed("main", FailureKind.AUTH)
+        await w.later(GRACE_AFTER_MANY + LOOK_SECONDS)
+        assert len(w.told("memory")) == 2 * MANY + 1
+
+
+# Both directions of an account.
+
+
+async def test_an_account_that_cannot_send_is_told_through_another(tmp_path: Path) -> None:
+    async with watched(tmp_path) as w:
+        c = w.core
+        c.channel.fail("send", Fatal("invalid_auth", "set another token"))
+        await c.say("hello again", BOB)
+        await w.later()
+        assert c.channel.health.state is ConnectionState.CONNECTED
+        assert not w.check()
+        assert "NOT WELL sending memory: sending stopped for" in describe(c.status.machine())
+        assert w.told("memory") == []
+        (told,) = w.told("other")
+        assert told.startswith("⚠️ The account `memory` cannot send anything")
+        c.delivery.register(c.channel)  # it sends again
+        await w.later()
+        assert w.check()
+        assert w.told("other")[1:] == []
+        assert w.told("memory") == ["✅ The account `memory` sends again, after 10 s."]
+
+
+async def test_an_answer_that_waits_to_be_sent_is_told(tmp_path: Path) -> None:
+    async with watched(tmp_path) as w:
+        c = w.core
+        gates = [c.channel.hold("send"), c.channel.hold("edit"), c.channel.hold("preview")]
+        await c.say("hello again", BOB)
+        await w.later(LATE_AFTER - 5)
+        assert w.check()
+        await w.later(MINUTE - LATE_AFTER + 5)
+        assert not w.check()
+        assert [(each.part, each.name, each.problem) for each in w.ill()] == [(Part.SENDING, "memory", Problem.LATE)]
+        (told,) = w.told("other")
+        assert told.startswith("⚠️ On the account `memory` an answer has been waiting to be sent for")
+        for gate in gates:
+            gate.set()
+        await w.later()
+        assert w.check()
+        assert w.told("memory")[0].startswith("✅ The account `memory` sends again")
+
+
+async def test_a_lost_connection_is_told_when_it_lasts(tmp_path: Path) -> None:
+    async with watched(tmp_path) as w:
+        c, health = w.core, w.core.channels["other"].health
+        for _ in range(3):
+            health.state = ConnectionState.RETRYING
+            await w.later(30)
+            health.state = ConnectionState.CONNECTED
+            await w.later()
+        assert w.told("memory") == []
+        health.state, health.detail = ConnectionState.RETRYING, "no route to api.other.example"
+        assert not w.check()
+        await w.later(MINUTE)
+        (told,) = w.told("memory")
+        assert told.startswith("⚠️ The account `other` has had no connection for")
+        assert "api.other.example" in told.replace("\\", "")
+        health.state = ConnectionState.CONNECTED
+        await w.later()
+        assert w.told("memory")[1:] + w.told("other") == ["✅ The account `other` is connected again, after 70 s."]
+        assert c.status.machine()["healthy"] is True
+
+
+async def test_where_nobody_can_be_told_it_waits(tmp_path: Path) -> None:
+    async with watched(tmp_path) as w:
+        c = w.core
+        for account in ("memory", "other"):
+            c.channels[account].health.state = ConnectionState.RETRYING
+        c.models.failed("main", FailureKind.AUTH)
+        await w.later(MINUTE)
+        assert w.told("memory") + w.told("other") == []
+        c.channels["other"].health.state = ConnectionState.CONNECTED
+        await w.later()
+        told = " ".join(w.told("other"))
+        assert "the model `main`" in told
+        assert "The account `memory` has had no connection" in told
+        assert "✅ The account `other` is connected again" in told
+
+
+# The store and its disk.
+
+
+async def test_a_store_that_takes_nothing_is_told_past_the_store(tmp_path: Path) -> None:
+    async with watched(tmp_path) as w:
+        c = w.core
+        other_program = sqlite3.connect(tmp_path / "antler.db", isolation_level=None)
+        other_program.execute("BEGIN IMMEDIATE")
+        with pytest.raises(StoreUnavailable):
+            await Store.write(c.store, lambda tx: None)
+        assert [each.problem for each in w.ill()] == [Problem.STORE_UNAVAILABLE]
+        assert not w.check()
+        await w.later()
+        for account in ("memory", "other"):
+            (told,) = w.told(account)
+            assert told.startswith("⚠️ The database cannot be written (")
+            assert "locked by another program" in told
+        other_program.close()
+        await c.store.write(lambda tx: None)
+        await w.later()
+        assert w.check()
+        assert w.told("memory")[1:] == ["✅ The database can be written again, after 20 s."]
+
+
+async def test_the_age_of_the_write_in_hand_is_known(tmp_path: Path) -> None:
+    clock, began, goes_on = VirtualClock(), threading.Event(), threading.Event()
+
+    def unit(tx: Connection) -> None:
+        began.set()
+        goes_on.wait(30)
+
+    store = await Store.open(f"sqlite:///{tmp_path}/antler.db", clock=clock)
+    health = HealthService(
+        connections=dict,
+        sending=lambda: DeliverySnapshot(()),
+        models=ModelHealth(),
+        store=store,
+        folder=tmp_path,
+        clock=clock,
+    )
+    write = asyncio.create_task(store.write(unit))
+    await asyncio.to_thread(began.wait, 30)
+
+    def slow() -> list[float]:
+        return [clock.monotonic() - c.since for c in health.conditions() if c.problem is Problem.STORE_SLOW]
+
+    await clock.advance(SLOW_WRITE)
+    assert slow() == []
+    await clock.advance(1)
+    assert slow() == [SLOW_WRITE + 1]
+    goes_on.set()
+    await write
+    assert slow() == []
+    await store.close()
+
+
+async def test_a_disk_without_room_is_told(tmp_path: Path) -> None:
+    async with watched(tmp_path) as w:
+        w.core.disk.unlink()
+        w.core.disk.symlink_to("/proc")  # a file system without a free byte
+        assert not w.check()
+        await w.later()
+        assert w.told("memory") == ["⚠️ The disk that holds `data_dir` is almost full (0 MB free)."]
+        w.core.disk.unlink()
+        w.core.disk.symlink_to(tmp_path)
+        assert w.check()
+        await w.later()
+        assert w.told("memory")[1:] == ["✅ The disk that holds `data_dir` has room again, after 20 s."]
+
+
+# Who reads what.
+
+
+async def test_status_tells_members_only_what_concerns_them(tmp_path: Path) -> None:
+    async with watched(tmp_path) as w:
+        c = w.core
+        c.channels["other"].health.state = ConnectionState.STOPPED
+        c.channels["other"].health.detail = "the token of other was refused"
+        c.channel.health.detail = "by way of proxy.example"
+        c.models.failed("other", FailureKind.AUTH)
+        for person in (ANN, BOB):
+            await c.say("/status", person)
+        await c.answered()
+        admin, member = c.texts(ANN)[-1].replace("\\", ""), c.texts(BOB)[-1].replace("\\", "")
+        for secret in ("the token of other was refused", "proxy.example", "the model `other`"):
+            assert secret in admin
+            assert secret not in member
+        assert "other" not in member
+        c.models.failed("main", FailureKind.AUTH)
+        await c.say("/status", BOB)
+        await c.answered()
+        assert "Model: `main`, which cannot answer at the moment" in c.texts(BOB)[-1]

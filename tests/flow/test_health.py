@@ -1,0 +1,89 @@
+"""The real process says when something of it does not work, in its health check and to administrators, and when it works
+again: a provider that refuses, an account that cannot send, a database that cannot be written."""
+
+from __future__ import annotations
+
+import itertools
+import sqlite3
+from typing import TYPE_CHECKING
+
+from tests.simulators.telegram import faults
+from tests.simulators.telegram.seen import ALICE, BOB
+
+if TYPE_CHECKING:
+    from tests.flow.gateway import World
+
+_TOKENS = itertools.count(1)
+
+KNOWN = 30.0
+"""Seconds; a minute is promised."""
+ADMIN = {"access": {"allow": [f"telegram:{ALICE.id}", f"telegram:{BOB.id}"], "admins": [f"telegram:{ALICE.id}"]}}
+
+
+async def answered(world: World, text: str) -> None:
+    await world.telegram.user_says(text, user=BOB)
+    await world.telegram.wait_for_text(BOB, f"You said: {text}", timeout=KNOWN)
+
+
+async def met(world: World) -> None:
+    """The administrator has talked to the bot, so that it may write to her."""
+    await world.telegram.user_says("good morning")
+    await world.telegram.wait_for_text(ALICE, "You said: good morning")
+
+
+async def test_a_provider_that_refuses_the_key_is_not_fine(world: World) -> None:
+    world.settings = ADMIN
+    async with world:
+        await met(world)
+        assert await world.command("status", "--check") == (0, "")
+        await world.telegram.user_says("!status 401", user=BOB)
+        await world.telegram.wait_for_text(BOB, "⚠️")
+        assert await world.command("status", "--check") == (1, "")
+        code, shown = await world.command("status")
+        assert code == 1
+        assert "NOT WELL model main: model auth for" in shown
+        told = await world.telegram.wait_for_text(ALICE, "The provider refuses the API key", timeout=KNOWN)
+        assert world.model.api_key not in str(told)
+        await answered(world, "is it better now?")
+        assert await world.command("status", "--check") == (0, "")
+        await world.telegram.wait_for_text(ALICE, "✅ The model main answers again", timeout=KNOWN)
+        assert "✅" not in await world.telegram.transcript(BOB)
+
+
+async def test_an_account_that_cannot_send_is_not_healthy_although_it_receives(world: World) -> None:
+    spare = await world.telegram.add_bot(f"77{next(_TOKENS)}:SPARE-bot-token-{'0' * 25}")
+    world.settings = {
+        "channels": {"spare": {"type": "telegram", "token": spare.token, "base_url": world.telegram.root}},
+        "access": {
+            "allow": [f"telegram:{BOB.id}"],
+            "admins": [f"telegram:{ALICE.id}", f"spare:{ALICE.id}"],
+        },
+    }
+    async with world:
+        await spare.wait_polled(20)
+        await spare.user_says("good morning")
+        await spare.wait_for_text(ALICE, "You said: good morning")
+        assert (await world.command("status", "--check"))[0] == 0
+        for method in ("sendMessage", "editMessageText", "sendChatAction"):
+            await world.telegram.fail(method, faults.unauthorized(), times=1000)
+        await world.telegram.user_says("hello", user=BOB)
+        await spare.wait_for_text(ALICE, "The account telegram cannot send anything", timeout=KNOWN)
+        assert (await world.command("status", "--check"))[0] == 1
+        shown = (await world.command("status"))[1]
+        assert "telegram: connected" in shown
+        assert "NOT WELL sending telegram: sending stopped" in shown
+
+
+async def test_a_database_that_cannot_be_written_is_told_all_the_same(world: World) -> None:
+    world.settings = ADMIN
+    async with world:
+        await met(world)
+        other_program = sqlite3.connect(world.data_dir / "antler.db", isolation_level=None)
+        other_program.execute("BEGIN IMMEDIATE")
+        await world.telegram.user_says("hello", user=BOB)
+        await world.telegram.wait_for_text(ALICE, "⚠️ The database cannot be written", timeout=KNOWN)
+        assert (await world.command("status", "--check"))[0] == 1
+        other_program.close()
+        await world.telegram.wait_for_text(BOB, "You said: hello", timeout=KNOWN)
+        await world.telegram.wait_for_text(ALICE, "✅ The database can be written again", timeout=KNOWN)
+        assert (await world.command("status", "--check"))[0] == 0
