@@ -111,6 +111,7 @@ class Gateway:
         self._tasks.spawn("memory", parts.memory.service.serve())
         self._tasks.spawn("memory tidy", parts.memory.tidy())
         self._tasks.spawn("outages", parts.outages.serve())
+        self._tasks.spawn("admins", parts.outages.know_admins())
         self._tasks.spawn("fence", self._watch_fence())
 
     @property
@@ -138,7 +139,7 @@ class Gateway:
     def _said_hello(self, account: str) -> None:
         self._connected.set()
         self._parts.delivery.rearm(account)
-        self._tasks.spawn("outages", self._parts.outages.connected(account))
+        self._parts.outages.connected(account)
 
     async def _warm_up(self) -> None:
         """Import and build the agent beside the running channels; runs that arrive earlier wait for it."""

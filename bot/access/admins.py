@@ -50,9 +50,10 @@ class Admins:
         return told
 
     async def learn(self, account: str) -> None:
-        """Look up where the account's admins are told, for the time in which nothing can be looked up."""
+        """Look up where those of the account's admins are told of whom that is not known yet, for `tell_unrecorded`."""
         for admin in self._book.admins(account):
-            await self._address(admin)
+            if admin not in self._addresses:
+                await self._address(admin)
 
     def _message(self, account: str, admin: str, text: Callable[[Texts], str]) -> OutboundMessage:
         return OutboundMessage(text=text(texts_for(self._language(account, admin))), final=True)

@@ -76,11 +76,17 @@ class Outages:
             self.look()
             await self._clock.sleep(LOOK_SECONDS)
 
-    async def connected(self, account: str) -> None:
+    async def know_admins(self) -> None:
+        """For ever: know where administrators are told, for a time in which nothing can be looked up."""
+        while True:
+            for account in list(self._known):
+                await self._admins.learn(account)
+            await self._clock.sleep(LOOK_SECONDS)
+
+    def connected(self, account: str) -> None:
         """The platform has accepted the account: what could not be told yet is told."""
         self._known[account] = None
         self.look()
-        await self._admins.learn(account)
 
     def look(self) -> None:
         """Find out what is new, and begin to tell it. Returns at once."""
@@ -167,7 +173,9 @@ class Outages:
         ill = {each.name: each.problem for each in self._health.conditions() if each.part is Part.SENDING}
         states = {each.account: each.state for each in self._health.connections()}
         own = condition.name if condition.part in OF_ACCOUNTS and not condition.healthy else None
-        able = [account for account in self._known if states.get(account) in WORKING and ill.get(account) is None]
+        # What receives without being able to store it calls itself broken, and can be sent through all the same.
+        usable = WORKING if self._health.store_works else (*WORKING, ConnectionState.RETRYING)
+        able = [account for account in self._known if states.get(account) in usable and ill.get(account) is None]
         others = [account for account in able if account != own]
         return [*others, own] if own in self._known and condition.problem is Problem.LATE else others
 

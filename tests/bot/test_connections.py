@@ -104,7 +104,7 @@ class Accounts:
 
     async def _receive(self, account: str) -> None:
         def hello() -> None:
-            self.tasks.spawn("outages", self.outages.connected(account))
+            self.outages.connected(account)
 
         self.ended[account] = await self.connections.receive(account, hello)
         self.outages.look()
@@ -208,8 +208,8 @@ async def test_one_that_stops_later_is_told_as_well_and_once(tmp_path: Path) -> 
         made.channel("first").ended = Fatal("revoked", "set another")
         made.channel("first").failing.set()
         await made.clock.until(made.delivery.drained())
-        await made.outages.connected("terminal")
-        await made.outages.connected("second")
+        made.outages.connected("terminal")
+        made.outages.connected("second")
         await made.clock.until(made.delivery.drained())
         assert len(made.told("second")) == 1
 
@@ -249,7 +249,7 @@ async def test_a_supervisor_that_starts_over_and_over_makes_no_noise(tmp_path: P
             await made.clock.advance(later)
             made.channel("second").health.last_sign = made.clock.monotonic()
             made.outages = made.new_outages()
-            await made.outages.connected("second")
+            made.outages.connected("second")
             await made.clock.settle()
             await made.clock.until(made.delivery.drained())
             assert len(made.told("second")) == told

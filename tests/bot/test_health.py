@@ -77,7 +77,9 @@ async def watched(folder: Path, accounts: tuple[str, ...] = ("memory", "other"))
         c.tasks.spawn("wires", _never_silent(c))
         c.tasks.spawn("outages", c.outages.serve())
         for account in accounts:
-            await c.outages.connected(account)
+            c.outages.connected(account)
+        c.tasks.spawn("admins", c.outages.know_admins())
+        await c.clock.settle()
         made = Watched(c)
         assert made.check()
         yield made
