@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from bot.cli import memories, people, skills
-from bot.cli.options import ConfigFile, DataDir, LogLevel, read, running_folder, settings_of, source_of
+from bot.cli.options import EXIT_CONFIG, ConfigFile, DataDir, LogLevel, read, running_folder, settings_of, source_of
 
 EXIT_USAGE = 2
 
@@ -75,15 +75,20 @@ def reload(config: ConfigFile = None, data_dir: DataDir = None) -> None:
 
 @app.command("check-config")
 def check_config(config: ConfigFile = None, data_dir: DataDir = None) -> None:
-    """Check the configuration and try the sandbox, without starting the gateway; print a summary, or every problem
-    found (exit code 78)."""
+    """Check the configuration, build its models and try the sandbox, without starting the gateway; print a summary, or
+    every problem found (exit code 78)."""
     settings, path = settings_of(config, data_dir)
-    from bot import servers, skill_tool
+    from bot import config_trials, servers, skill_tool
     from bot.sandboxes import probe
     from bot.settings.summary import describe
 
     typer.echo(f"config    {path or 'none: the built-in default'}")
     typer.echo(describe(settings))
+    for warning in config_trials.written_secrets(settings, path):
+        typer.echo(f"warning   {warning}")
+    if problems := [*config_trials.models(settings), *config_trials.programs(settings)]:
+        typer.echo("\n".join(problems), err=True)
+        raise typer.Exit(EXIT_CONFIG)
     typer.echo(f"sandbox   {probe(settings)}")
     typer.echo(f"skills    {skill_tool.summary(settings)}")
     for server in servers.probe(settings):

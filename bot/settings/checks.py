@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from bot.settings.budget_checks import check_budgets
-from bot.settings.identities import ACCOUNT_ID, ANYBODY
+from bot.settings.identities import ACCOUNT_ID, ANYBODY, check_identity, with_account
 from bot.settings.model_checks import CLASS_PATH, check_helpers, check_models, model_names
 from bot.settings.problems import Finding, did_you_mean
-from channels.registry import PLATFORMS, config_class
+from channels.registry import PLATFORMS, config_class, names_group
 from harness.subagents.config import INHERIT
 from sandbox.config import PROVIDERS
 
@@ -35,6 +35,7 @@ def check_tree(values: Mapping[str, Any]) -> list[Finding]:
         _accounts,
         _same_secrets,
         _strange_accounts,
+        _groups,
         check_models,
         check_helpers,
         check_budgets,
@@ -113,6 +114,22 @@ def _strange_accounts(values: Mapping[str, Any]) -> Iterator[Finding]:
                 yield Finding(path, "belongs to an account that is not configured", did_you_mean(account, known))
         elif isinstance(entry, int) and path[0] == "access":
             yield Finding(path, "has no account in front", f'write it as "{next(iter(known), "account")}:<id>"')
+
+
+def _groups(values: Mapping[str, Any]) -> Iterator[Finding]:
+    """A person's id among the groups opens none, where the platform's ids tell which is which."""
+    channels = _section(values, "channels")
+    for path, entry in _access_entries(values):
+        if "groups" not in path or entry == ANYBODY:
+            continue
+        try:
+            identity = check_identity(with_account(str(path[1]), entry) if path[0] == "channels" else entry)
+        except ValueError:
+            continue  # the schema says what is wrong with it
+        account, _, native = identity.partition(":")
+        platform = _section(channels, account).get("type", account)
+        if isinstance(platform, str) and platform in PLATFORMS and names_group(platform, native) is False:
+            yield Finding(path, "is no group's id", "copy it as /whoami tells it in the group, with its sign or prefix")
 
 
 def _access_entries(values: Mapping[str, Any]) -> Iterator[tuple[Path, Any]]:

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
 CLASS_PATH = re.compile(r"([A-Za-z_]\w*)(?:\.[A-Za-z_]\w*)*:[A-Za-z_]\w*", re.ASCII)
+ONE_CALL = re.compile(r"(?<=[^/])/(chat/completions|completions|responses|embeddings|messages|models)/*$")
+"""Where examples and dashboards show the address of a call, which is often pasted for that of the service."""
 THINKING = ("show_thinking", "return_thinking", "when_thinking_enabled", "when_thinking_disabled")
 
 
@@ -38,6 +40,7 @@ def check_models(values: Mapping[str, Any]) -> Iterator[Finding]:
         yield from _model_class(index, model)
         yield from _fallbacks(index, model, known)
         yield from _thinking(index, model)
+        yield from _service(index, model)
 
 
 def check_helpers(values: Mapping[str, Any]) -> Iterator[Finding]:
@@ -62,6 +65,17 @@ def _model_class(index: int, model: Mapping[str, Any]) -> Iterator[Finding]:
         yield Finding(path, "should be module:Class, for example langchain_openai:ChatOpenAI, or demo")
     elif find_spec(form[1]) is None:
         yield Finding(path, "its Python package is not installed", f"perhaps: {install_command(package_of(use))}")
+
+
+def _service(index: int, model: Mapping[str, Any]) -> Iterator[Finding]:
+    """The address and the key of its provider."""
+    if model.get("api_key") == "":
+        hint = "put the provider's key there, or leave the line out for a server that wants none"
+        yield Finding(("models", index, "api_key"), "is empty", hint)
+    base_url = model.get("base_url")
+    if isinstance(base_url, str) and (call := ONE_CALL.search(base_url)):
+        hint = f"leave out the /{call[1]} at its end: calls are added to it"
+        yield Finding(("models", index, "base_url"), "is the address of one call, not of the service", hint)
 
 
 def _fallbacks(index: int, model: Mapping[str, Any], known: Sequence[str]) -> Iterator[Finding]:

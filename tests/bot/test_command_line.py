@@ -41,6 +41,36 @@ def test_check_config_lists_all_problems_and_leaves_with_78(tmp_path: Path) -> N
     assert done.stderr.endswith("3 configuration problems; nothing was started\n")
 
 
+MODEL = "{name: main, model: m, base_url: http://127.0.0.1:9/v1"
+
+
+def test_check_config_builds_the_models_and_looks_for_programs(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        CHANNELS
+        + f"models:\n  - {MODEL}, use: 'langchain_openai:ChatOpenAy'}}\n"
+        + "mcp_servers: {files: {command: no-such-program}, off: {command: no-such-either, enabled: false}}\n",
+    )
+    done = antler("check-config", cwd=tmp_path)
+    assert done.returncode == 78
+    assert done.stderr.splitlines() == [
+        "model main: langchain_openai has no class ChatOpenAy",
+        "mcp_servers.files.command: there is no program no-such-program on this machine",
+    ]
+    assert "OK" not in done.stdout
+
+
+def test_check_config_points_at_secrets_that_are_written_into_the_file(tmp_path: Path) -> None:
+    key = "sk-0123456789abcdef"
+    write(tmp_path, f"channels: {{console: {{}}}}\nmodels:\n  - {MODEL}, api_key: {key}}}\n")
+    done = antler("check-config", cwd=tmp_path)
+    assert done.returncode == 0
+    assert ":3: models[0].api_key: is written into the file; put it into an environment variable" in done.stdout
+    assert key not in done.stdout
+    write(tmp_path, f"channels: {{console: {{}}}}\nmodels:\n  - {MODEL}, api_key: '${{PATH}}'}}\n")
+    assert "warning" not in antler("check-config", cwd=tmp_path).stdout
+
+
 def test_status_says_how_to_ask_when_the_config_does_not_tell_where(tmp_path: Path) -> None:
     write(tmp_path, "data_dir: {\n")
     done = antler("status", cwd=tmp_path)

@@ -78,6 +78,13 @@ def test_a_problem_reads_as_one_line(tmp_path: Path) -> None:
         ("network: {ca_file: nowhere.pem}", "network.ca_file", "cannot be read: No such file"),
         ("summarization: {max_messages: 10, keep: 10}", "summarization.keep", "should be less than max_messages"),
         ("models: []", "models", "has no entry"),
+        ("models: [{name: a, model: b, api_key: ''}]", "models[0].api_key", "is empty; put the provider's key there"),
+        (
+            "models: [{name: a, model: b, base_url: 'https://x.example/v1/chat/completions/'}]",
+            "models[0].base_url",
+            "is the address of one call, not of the service; leave out the /chat/completions at its end",
+        ),
+        ("access: {groups: {allow: ['telegram:100123']}}", "access.groups.allow[0]", "is no group's id; copy it as"),
         ("models: [{name: m, model: x, tmeout: 1}]", "models[0].tmeout", "unknown key; did you mean timeout?"),
         ("models: {}", "models", "should be a list"),
         ("models: [{use: demo}]", "models[0].name", "is missing"),

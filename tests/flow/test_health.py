@@ -1,5 +1,5 @@
-"""The real process says when something of it does not work, in its health check and to administrators, and when it works
-again: a provider that refuses, an account that cannot send, a database that cannot be written."""
+"""The real process says what of it does not work, in its health check and to administrators, and when it works again: a
+provider that refuses, an account that cannot send, a database that cannot be written."""
 
 from __future__ import annotations
 
