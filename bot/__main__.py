@@ -14,7 +14,8 @@ EXIT_USAGE = 2
 
 app = typer.Typer(
     help="Antler, a chat gateway for agents on your own machine.",
-    epilog="Exit codes: 0 all well, 1 failure, 2 wrong usage, 78 configuration error.",
+    epilog="Exit codes: 0 all well, 1 failure, 2 wrong usage, 77 another program has taken over the last account, "
+    "78 configuration error.",
     no_args_is_help=True,
     add_completion=False,
     # Its tracebacks print local variables, and those hold secrets.

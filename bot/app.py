@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from bot import leftovers, logs, terminal
 from bot.clock import SystemClock
 from bot.control import NO_CONSOLE, NotRunning
-from bot.gateway import Gateway
+from bot.gateway import CONFIG_ERROR, FAILURE, OK, Gateway
 from bot.lock import DataDirInUse, DataDirLock
 from bot.redaction import Redactor
 from bot.settings import ChannelSettings
@@ -30,9 +30,6 @@ NO_CONFIG = (
     "antler: there is no config.yaml, so this is the terminal with the built-in demo model.\n"
     "For a real model and chats: cp config.yaml.example config.yaml, edit it, and start again."
 )
-
-OK, FAILURE, CONFIG_ERROR = 0, 1, 78
-"""Exit codes; 78 is EX_CONFIG of sysexits.h: restarting without a change does not help."""
 
 TAKE_OVER_SECONDS = 35.0
 """A little longer than the store's lease."""
@@ -92,7 +89,7 @@ async def _serve(settings: Settings, redact: Redactor, source: SettingsSource | 
         print(f"antler: {error}", file=sys.stderr)
         return CONFIG_ERROR
     try:
-        return OK if await Gateway(settings, store, clock, redact, source).run() else FAILURE
+        return await Gateway(settings, store, clock, redact, source).run()
     finally:
         await store.close()
         await leftovers.report(before, settings.data_dir)

@@ -15,6 +15,7 @@ from bot.store import access
 from bot.tasks import Tasks
 from bot.wiring import Wiring
 from channels.console.channel import ConsoleChannel
+from channels.errors import TakenOver
 
 if TYPE_CHECKING:
     from bot.clock import SystemClock
@@ -26,6 +27,10 @@ if TYPE_CHECKING:
     from bot.texts.catalogue import Texts
 
 log = logging.getLogger(__name__)
+
+OK, FAILURE, TAKEN_OVER, CONFIG_ERROR = 0, 1, 77, 78
+"""Exit codes. 77: another program has taken over the last account that worked; to start again would take it back, and
+the two would throw each other out for ever. 78 is EX_CONFIG of sysexits.h: restarting without a change does not help."""
 
 CLOSING_SECONDS = 1.5
 """Of the grace, kept for closing connections and the store."""
@@ -54,7 +59,7 @@ class Gateway:
         self._tasks = Tasks("gateway")
         self._conversation_tasks = Tasks("conversation")
         self._stop = asyncio.Event()
-        self._failed = False
+        self._code = OK
         self._connected = asyncio.Event()
         self._terminal: asyncio.Task[None] | None = None
 
@@ -65,19 +70,19 @@ class Gateway:
             on_moved=self._chat_moved,
         )
 
-    async def run(self) -> bool:
-        """Serve until a signal or the end of the terminal's input; False when something fatal ended it."""
+    async def run(self) -> int:
+        """Serve until a signal or the end of the terminal's input; returns the exit code."""
         signals.on_stop(self._stop.set)
         try:
             await self._start()
             await self._stop.wait()
         finally:
             await self._shut_down()
-        return not self._failed
+        return self._code
 
-    def _fail(self, reason: str) -> None:
+    def _fail(self, reason: str, code: int = FAILURE) -> None:
         log.error("%s; antler stops", reason)
-        self._failed = True
+        self._code = code
         self._stop.set()
 
     # Start: what is left from the last process first, then the platforms, then the heavy imports.
@@ -132,7 +137,8 @@ class Gateway:
             await self._idle()
             self._stop.set()
         elif parts.connections.all_stopped:
-            self._fail("no account is left that could work")
+            taken_over = isinstance(failed, TakenOver)
+            self._fail("no account is left that could work", TAKEN_OVER if taken_over else FAILURE)
         else:
             parts.outages.look()
 

@@ -19,6 +19,7 @@ the right one: what concerns one file, message or topic must not end what is sai
         ChatMoved           the chat has a new id: use it
         AttachmentFailed    a file cannot be fetched
       Fatal                 nothing at all works until a person changes something: stop, and try again now and then
+        TakenOver           ... namely the other program that has the account now
 """
 
 from __future__ import annotations
@@ -106,3 +107,7 @@ class Fatal(ChannelError):
     def __init__(self, message: str, hint: str) -> None:
         super().__init__(message)
         self.hint = hint
+
+
+class TakenOver(Fatal):
+    """Another program has taken the account over; to come back would throw that one out."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from channels.errors import ChannelError, ChatGone, Fatal, RateLimited, Rejected, Temporary
+from channels.errors import ChannelError, ChatGone, Fatal, RateLimited, Rejected, TakenOver, Temporary
 
 if TYPE_CHECKING:
     from channels.wecom.frames import Ack
@@ -77,9 +77,9 @@ def refused_subscription(ack: Ack, account: str) -> ChannelError:
     return Temporary(text)
 
 
-def taken_over(account: str) -> Fatal:
+def taken_over(account: str) -> TakenOver:
     """The end after a kick: two programs that both came back would throw each other out for ever."""
-    return Fatal(
+    return TakenOver(
         f"another program has connected with the robot of account {account}",
         f"stop that program, or give it a robot of its own, then start antler again "
         f"(channels.{account}.reconnect_after_kick: true tries again after a minute)",
