@@ -29,8 +29,9 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 OK, FAILURE, TAKEN_OVER, CONFIG_ERROR = 0, 1, 77, 78
-"""Exit codes. 77: another program has taken over the last account that worked; to start again would take it back, and
-the two would throw each other out for ever. 78 is EX_CONFIG of sysexits.h: restarting without a change does not help."""
+"""Exit codes. 77: another program has taken over the last account that worked; starting again would take it back, and
+the two would throw each other out endlessly. 78 is EX_CONFIG of sysexits.h: restarting without a change does not
+help."""
 
 CLOSING_SECONDS = 1.5
 """Of the grace, kept for closing connections and the store."""

@@ -9,6 +9,7 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
+from urllib.parse import urlsplit
 
 from channels.base import ConnectionState
 from channels.errors import ChannelError, Fatal, RateLimited
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
     from channels.base import Clock, Health
 
 T = TypeVar("T")
+
+TOLD_AGAIN, TOLD_AT_LEAST = 300.0, 3600.0
+"""Seconds after which the log says again that a connection is still lost; the time doubles up to the second."""
 
 Judge = Callable[[ChannelError], tuple[str, float] | None]
 """What a platform knows better of a failure: (what to tell of it, seconds to wait); None to treat it like any other."""
@@ -50,10 +54,18 @@ class Supervisor:
     """Of one account's receiving, and the writer of its `Health.state`, `detail` and `reconnects`.
 
     When a connection counts as good again is the adapter's to say: `connected` is for people, `steady` for the waiting.
+    url: of the server that is asked, whose host is told with each failure.
     """
 
     def __init__(
-        self, health: Health, clock: Clock, log: logging.Logger, account: str, judge: Judge = _like_any_other
+        self,
+        health: Health,
+        clock: Clock,
+        log: logging.Logger,
+        account: str,
+        judge: Judge = _like_any_other,
+        *,
+        url: str = "",
     ) -> None:
         self._health = health
         self._clock = clock
@@ -61,6 +73,10 @@ class Supervisor:
         self._account = account
         self._judge = judge
         self._backoff = Backoff()
+        host = urlsplit(url).hostname
+        self._at = f" ({host})" if host else ""
+        self._lost_at = self._tell_at = 0.0
+        self._pause = TOLD_AGAIN
 
     async def keep(self, step: Callable[[], Awaitable[T]]) -> T:
         """The result of `step`, repeated until it has one, for ever if need be.
@@ -90,11 +106,21 @@ class Supervisor:
         self._health.detail = ""
 
     def lost(self, detail: str) -> None:
-        """The connection is gone, or did not come about; told once as long as the reason stays the same."""
-        if self._health.state is not ConnectionState.RETRYING or self._health.detail != detail:
-            self._log.warning("%s: %s; trying again", self._account, detail)
+        """The connection is gone, or did not come about; told at once, and while the reason stays the same ever more
+        rarely."""
+        now, told = self._clock.monotonic(), f"{detail}{self._at}"
+        if self._health.state is not ConnectionState.RETRYING:
+            self._lost_at = now
+        if self._health.state is not ConnectionState.RETRYING or self._health.detail != told:
+            self._log.warning("%s: %s; trying again%s", self._account, detail, self._at)
+            self._tell_at, self._pause = now + TOLD_AGAIN, TOLD_AGAIN
+        elif now >= self._tell_at:
+            minutes = (now - self._lost_at) / 60
+            self._log.warning("%s: %s, for %.0f min; trying again%s", self._account, detail, minutes, self._at)
+            self._pause = min(2 * self._pause, TOLD_AT_LEAST)
+            self._tell_at = now + self._pause
         self._health.state = ConnectionState.RETRYING
-        self._health.detail = detail
+        self._health.detail = told
 
     async def pause(self, detail: str, at_least: float = 0.0) -> None:
         """Wait before the next try: longer each time, until `steady`."""

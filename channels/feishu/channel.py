@@ -77,7 +77,10 @@ class FeishuChannel(Adapter):
 
     async def run(self, hello: Hello) -> None:
         """Receive until cancelled. Raises Fatal, and what `hello` raises."""
-        supervisor = Supervisor(self._health, self._ports.clock, self._ports.log, self._account, asked_to_wait)
+        ports = self._ports
+        supervisor = Supervisor(
+            self._health, ports.clock, ports.log, self._account, asked_to_wait, url=self._config.root
+        )
 
         def alive() -> None:
             self._health.last_sign = self._ports.clock.monotonic()

@@ -103,7 +103,9 @@ class SlackChannel(Adapter):
 
     async def run(self, hello: Hello) -> None:
         """Receive until cancelled. Raises Fatal, and what `hello` raises."""
-        supervisor = Supervisor(self._health, self._ports.clock, self._ports.log, self._account)
+        supervisor = Supervisor(
+            self._health, self._ports.clock, self._ports.log, self._account, url=self._config.base_url
+        )
         try:
             me = await supervisor.keep(lambda: who_am_i(self._api, self._account, self._ports.log))
             self._health.last_sign = self._ports.clock.monotonic()

@@ -20,7 +20,7 @@ from channels.telegram.attachments import file_id
 from channels.telegram.failures import NotModified
 from channels.telegram.inbound import Me, Reader
 from channels.telegram.pastes import Pastes
-from channels.telegram.poll import Poller
+from channels.telegram.poll import GRACE_SECONDS, Poller
 from channels.telegram.sightings import Sightings
 from channels.telegram.supervision import PollSupervisor
 
@@ -75,7 +75,11 @@ class TelegramChannel(Adapter):
 
     async def run(self, hello: Hello) -> None:
         """Receive until cancelled. Raises Fatal, and what `hello` raises."""
-        supervisor = PollSupervisor(self._health, self._ports.clock, self._ports.log, self._account)
+        supervisor = PollSupervisor(
+            *(self._health, self._ports.clock, self._ports.log, self._account),
+            url=self._config.base_url,
+            held_for=self._config.poll_timeout + GRACE_SECONDS,
+        )
         try:
             me = await supervisor.keep(self._who_am_i)
             self._identity = BotIdentity(platform="telegram", bot_id=str(me.id), username=me.username)

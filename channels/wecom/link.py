@@ -52,7 +52,7 @@ class Link:
         self._health = health
         self._take = take
         self._timing = timing
-        self._supervisor = Supervisor(health, ports.clock, ports.log, account, _after_kick)
+        self._supervisor = Supervisor(health, ports.clock, ports.log, account, _after_kick, url=config.url)
         self._connection: Connection | None = None
         self._ready = asyncio.Event()
         self._keeping: asyncio.Task[None] | None = None

@@ -101,6 +101,22 @@ async def test_people_are_told_once_for_each_reason(bench: Bench, caplog: pytest
     ]
 
 
+async def test_a_network_that_stays_away_is_told_again_and_again_with_its_host(
+    bench: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
+    supervisor = Supervisor(bench.health, bench.clock, LOG, "main", url="https://api.chat.example:8443/bot")
+    step = Step(bench.clock, [Temporary("no route")] * 1000)
+    began = bench.clock.monotonic()
+    await bench.clock.until(supervisor.keep(step))
+    told = [record.getMessage() for record in caplog.records]
+    assert told[0] == "main: no route; trying again (api.chat.example)"
+    assert bench.health.detail == "no route (api.chat.example)"
+    hours = (bench.clock.monotonic() - began) / 3600
+    assert hours > 6
+    assert told[1] == "main: no route, for 5 min; trying again (api.chat.example)"
+    assert hours < len(told) < hours + 6
+
+
 async def test_what_only_a_person_can_mend_ends_it_with_the_hint_in_sight(bench: Bench) -> None:
     with pytest.raises(Fatal):
         await bench.after(Temporary("no answer"), Fatal("the token is wrong", "copy it again"))

@@ -176,6 +176,21 @@ async def test_a_failed_poll_is_repeated_after_a_pause_and_told(bench: Bench, fa
         assert [0.75 * 2**n <= seconds <= 2**n for n, seconds in enumerate(slept)] == [True, True, True]
 
 
+async def test_a_conflict_with_a_poll_of_its_own_is_not_told_as_another_program(
+    bench: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with bench.running():
+        await bench.telegram.wait_polled()
+        await bench.telegram.fail("getUpdates", faults.reset())
+        await bench.telegram.fail("getUpdates", faults.conflict())
+        await bench.telegram.user_says("wake up")
+        await bench.telegram.user_says("after the trouble")
+        await bench.gateway.until(lambda: len(bench.gateway.events) >= 2)
+    told = [record.getMessage() for record in caplog.records]
+    assert any("still holds open the poll whose connection broke (409)" in line for line in told)
+    assert not any("another program" in line for line in told)
+
+
 @pytest.mark.parametrize("fault", [faults.unauthorized(), faults.not_found()], ids=["401", "404"])
 @pytest.mark.parametrize("method", ["getMe", "getUpdates"])
 async def test_a_token_that_is_refused_ends_the_channel_with_a_hint(
