@@ -28,6 +28,7 @@ WORKDIR /config
 VOLUME /data
 
 STOPSIGNAL SIGTERM
+# Exit codes after which a restart does not help: 77 another program has taken over the last account, 78 the config.
 HEALTHCHECK --interval=30s --timeout=10s --start-period=30s --retries=3 \
     CMD ["antler", "status", "--check"]
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from bot.reload import Outcome
 from bot.runs.active import RunLimits
 from bot.settings.agent_folders import agents_of
+from harness.config import SAME
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -54,7 +55,7 @@ class Adoption:
         definitions = agents_of(settings).definitions
         if definitions != self.agents.definitions:
             applied.append("agents")
-        if settings.memory.model and settings.memory.model not in {model.name for model in settings.models}:
+        if settings.memory.model not in {"", SAME, *(model.name for model in settings.models)}:
             return Outcome(problems=(GONE.format(model=settings.memory.model),))
         self.know(settings.secrets())
         if any(key not in NOT_THE_AGENT and not key.startswith("channels.") for key in applied):

@@ -10,7 +10,8 @@ from bot.budgets import payer_of
 from bot.runs.record import EventRecord
 from bot.store import conversations, usage
 from bot.store.usage import UsageRow
-from harness.context import RUN_INPUT
+from harness.config import SAME
+from harness.context import RUN_CONTEXT, RUN_INPUT
 from harness.events import Usage
 
 if TYPE_CHECKING:
@@ -77,10 +78,13 @@ class Titles:
     async def _name(self, row: RunRow, answer: str) -> None:
         thread, said = row.thread_id, RUN_INPUT.validate_json(row.input).words
         title, calls = first_words(said) or first_words(answer), tuple[UsageRow, ...]()
-        if self.settings.model and await self._may_ask(row):
-            made = await (await self._harness()).title(self.settings.model, said, answer)
+        model = self.settings.model
+        if model == SAME:
+            model = RUN_CONTEXT.validate_json(row.context).model
+        if model and await self._may_ask(row):
+            made = await (await self._harness()).title(model, said, answer)
             if made is not None:
-                title, calls = first_words(made.text.strip(AROUND)) or title, self._cost(made, row)
+                title, calls = first_words(made.text.strip(AROUND)) or title, self._cost(made, model, row)
 
         def unit(tx: Connection) -> None:
             conversations.name_thread(tx, thread, title)
@@ -95,9 +99,8 @@ class Titles:
             return False
         return not any(purse.share >= 1 for purse in await self._budgets.purses(payer_of(row)))
 
-    def _cost(self, made: Titled, row: RunRow) -> tuple[UsageRow, ...]:
+    def _cost(self, made: Titled, model: str, row: RunRow) -> tuple[UsageRow, ...]:
         record = EventRecord(self._prices)
-        model = self.settings.model
         read, written = made.input_tokens, made.output_tokens
         record.add(Usage(run_id=row.run_id, seq=0, model=model, input_tokens=read, output_tokens=written))
         return record.calls(row, self._clock.now())

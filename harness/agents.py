@@ -7,6 +7,7 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING
 
 from harness.agent_maker import AgentMaker
+from harness.config import SAME
 from harness.errors import ModelFailure, ModelSetupError
 from harness.events import FailureKind
 from harness.memory.changes import Changes, Updated
@@ -56,7 +57,7 @@ class Agents:
         self._saver = saver
         self._slots = FairSlots(parts.subagents.max_concurrent if parts.subagents is not None else 1)
         self._kept: OrderedDict[Key, Agent] = OrderedDict()
-        self._updater: Updater | None = None
+        self._updaters: dict[str, Updater] = {}
 
     def default(self) -> Agent:
         """The agent of the first model."""
@@ -113,16 +114,19 @@ class Agents:
         if self._parts.remembering is None:
             return None
         settings = self._parts.remembering.settings
-        name = settings.model or self._models.default
+        name = exchanges[-1].model if settings.model == SAME else settings.model or self._models.default
         try:
             if self._models.settings(name).use == DEMO:
                 return Updated(memory=memory, changes=Changes())
-            if self._updater is None:
-                self._updater = Updater(self._models.built(name), name, settings, self._parts.clock, self._parts.health)
+            updater = self._updaters.get(name)
+            if updater is None:
+                updater = self._updaters[name] = Updater(
+                    self._models.built(name), name, settings, self._parts.clock, self._parts.health
+                )
         except (ModelFailure, ModelSetupError) as error:
             log.warning("a memory was not updated: %s", error)
             return None
-        return await self._updater.update(memory, exchanges)
+        return await updater.update(memory, exchanges)
 
     async def close(self) -> None:
         """Give back all connections."""

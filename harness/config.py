@@ -6,6 +6,9 @@ from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, model_validator
 
+SAME = "same"
+"""For `model` of what works beside a conversation: the model that answers there."""
+
 
 class Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)

@@ -11,6 +11,7 @@ from bot.store import memory_owners, memory_queue, run_events
 from bot.store.encoding import to_json
 from bot.store.memory_queue import QueuedTurn
 from bot.store.rows import RunState
+from harness.config import SAME
 from harness.context import RUN_CONTEXT, RUN_INPUT
 from harness.events import Outcome
 from harness.memory.exchange import EXCHANGE, LONGEST_SAID, Exchange, Said, is_tainted, own_words
@@ -81,6 +82,7 @@ class Feeding:
                 at=now,
                 said=tuple(said),
                 timezone=context.timezone,
+                model=context.model if self._settings.model == SAME else "",
             )
             memory_queue.add(tx, self._turn(exchange, row, now), self._quiet)
 

@@ -151,7 +151,7 @@ class MemoryService:
     # One update.
 
     async def _update(self, owner: str) -> None:
-        turns = await self._store.read(lambda tx: memory_queue.first_of(tx, owner))
+        turns = _of_one_model(await self._store.read(lambda tx: memory_queue.first_of(tx, owner)))
         try:
             if turns:
                 await self._learn(owner, turns)
@@ -212,6 +212,19 @@ class MemoryService:
     async def _done(self, turns: Sequence[QueuedTurn]) -> None:
         ids = [turn.id for turn in turns]
         await self._store.write(lambda tx: memory_queue.done(tx, ids))
+
+
+def _of_one_model(turns: Sequence[QueuedTurn]) -> Sequence[QueuedTurn]:
+    """The first of them that may be learnt from together: another model's turns wait for a call of their own."""
+    models = [_model_of(turn) for turn in turns]
+    return turns[: next((place for place, model in enumerate(models) if model != models[0]), len(turns))]
+
+
+def _model_of(turn: QueuedTurn) -> str:
+    try:
+        return EXCHANGE.validate_json(turn.exchange).model
+    except ValidationError:  # told when its turn comes
+        return ""
 
 
 def _exchanges(turns: Sequence[QueuedTurn]) -> list[Exchange]:

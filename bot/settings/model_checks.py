@@ -7,6 +7,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from bot.settings.problems import Finding, did_you_mean
+from harness.config import SAME
 from harness.extra_packages import install_command, package_of
 
 if TYPE_CHECKING:
@@ -49,8 +50,9 @@ def check_helpers(values: Mapping[str, Any]) -> Iterator[Finding]:
     for name in ("title", "memory", "skill_evolution"):
         section = values.get(name)
         model = section.get("model") if isinstance(section, dict) else None
-        if isinstance(model, str) and model and model not in known:
-            yield Finding((name, "model"), "names no model", did_you_mean(model, known))
+        words = [SAME] if name in ("title", "memory") else []
+        if isinstance(model, str) and model and model not in (*known, *words):
+            yield Finding((name, "model"), "names no model", did_you_mean(model, [*known, *words]))
 
 
 def _model_class(index: int, model: Mapping[str, Any]) -> Iterator[Finding]:

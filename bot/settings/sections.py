@@ -127,7 +127,8 @@ class BudgetsSettings(Section):
 
 
 class TitleSettings(Section):
-    """Of threads. model: makes one of the first exchange; "": the message's first words are it."""
+    """Of threads. model: makes one of the first exchange, "same": the one that answered; "": the message's first words
+    are it."""
 
     enabled: bool = True
     model: str = ""

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from bot.settings.agent_folders import agents_of
+from harness.config import SAME
 from harness.souls import DEFAULT
 
 if TYPE_CHECKING:
@@ -49,7 +50,8 @@ def _memory(settings: Settings) -> str:
         return "nothing is remembered beyond a thread"
     where = "the database" if settings.memories_in_database else settings.data_dir / "users"
     whose = "people and groups" if memory.groups else "people; groups have none"
-    return f"of {whose}, in {where}; {memory.model or settings.models[0].name} learns"
+    learning = "each chat's model" if memory.model == SAME else memory.model or settings.models[0].name
+    return f"of {whose}, in {where}; {learning} learns"
 
 
 def _voice(settings: Settings) -> str:

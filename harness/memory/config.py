@@ -10,12 +10,13 @@ from harness.config import Section
 
 
 class MemorySettings(Section):
-    """model: of the updates; "": the first one. storage: auto: files on SQLite, the database on PostgreSQL."""
+    """model: of the updates; "": the first one, "same": the one that answered. storage: auto: files on SQLite, the
+    database on PostgreSQL."""
 
     enabled: bool = Field(default=True, description="Each chat can turn its own off with /memory off")
     groups: bool = Field(default=True, description="Whether groups have a memory of their own")
     storage: Literal["auto", "file", "database"] = "auto"
-    model: str = Field(default="", description="Of the updates, a name of `models`; the first one where empty")
+    model: str = Field(default="", description="Of the updates, a name of `models`, or same; empty: the first one")
     debounce_seconds: float = Field(default=30.0, ge=0, le=3600, description="Quiet time before an update")
     fact_confidence_threshold: float = Field(default=0.7, ge=0, le=1, allow_inf_nan=False)
     max_facts: int = Field(default=100, ge=1, le=1000)

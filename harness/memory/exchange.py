@@ -47,7 +47,8 @@ class Said:
 class Exchange:
     """owner: whose memory it is. speaker: `account:native id`. tainted: the turn read what strangers wrote, see
     `is_tainted`; then what the agent said is not for the memory. outcome: as of the run's `Finished` ("" where it had
-    none). said: in order. timezone: by which its person means days and times."""
+    none). said: in order. timezone: by which its person means days and times. model: that answered, and alone may learn
+    from it; "": any may."""
 
     owner: str
     thread_id: str
@@ -60,6 +61,7 @@ class Exchange:
     at: AwareDatetime
     said: tuple[Said, ...]
     timezone: str = "UTC"
+    model: str = ""
 
     @property
     def heard(self) -> tuple[Said, ...]:

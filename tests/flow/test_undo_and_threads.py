@@ -67,6 +67,16 @@ async def test_compact_leaves_a_summary(world: World) -> None:
         assert len((await world.model.completions())[-1].body["messages"]) < 8
 
 
+async def test_titles_and_memories_can_be_left_to_the_model_of_the_chat(world: World) -> None:
+    world.settings = {"title": {"model": "same"}, "memory": {"model": "same", "debounce_seconds": 0}}
+    async with world:
+        await said(world, "/models other", "other")
+        await said(world, "I live in Lisbon", "You said: I live in Lisbon")
+        for words in ("Name this conversation", "You keep the memory"):
+            await world.model.wait_for_request(lambda request, words=words: words in str(request.body), timeout=20)
+        assert {request.body["model"] for request in await world.model.completions()} == {"sim-2"}
+
+
 async def test_compact_asks_the_model_of_the_chat_and_no_other(world: World) -> None:
     async with world:
         await said(world, "/models other", "other")
