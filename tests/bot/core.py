@@ -301,7 +301,8 @@ class Core:
 
     def __post_init__(self) -> None:
         self.files_of_threads = ThreadFiles(self.folder)
-        self.disk = self.folder / "disk"
+        self.disk = self.folder.with_name(f"{self.folder.name}-disk")
+        self.disk.unlink(missing_ok=True)
         self.disk.symlink_to(self.folder)
 
     async def start(self) -> None:

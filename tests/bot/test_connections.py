@@ -40,7 +40,7 @@ CONFIG = f"""
       first: {{type: telegram, token: "{TOKEN}", access: {{admins: ["1"], allow: ["2"]}}}}
       second: {{type: telegram, token: "2{TOKEN}", access: {{admins: ["1"]}}}}
       terminal: {{type: console}}
-    access: {{groups: {{allow: ["first:open"]}}}}
+    access: {{groups: {{allow: ["first:-1"]}}}}
     """
 
 
@@ -276,20 +276,20 @@ def message(made: Accounts, number: int, chat: str, person: str = "1", **more: A
 
 async def test_adapters_learn_what_was_stored_last_of_each_chat_that_is_let_in(tmp_path: Path) -> None:
     async with accounts(tmp_path) as made:
-        await made.store.add(inbox.ADD_EVENTS, [message(made, 1, "2", "2"), message(made, 2, "open")])
+        await made.store.add(inbox.ADD_EVENTS, [message(made, 1, "2", "2"), message(made, 2, "-1")])
         await made.clock.advance(timedelta(days=8).total_seconds())
         newest = made.channel("first").ports.newest
         assert await newest() == []
-        chats = [("2", "2"), ("1", "1"), ("stranger", "stranger"), ("open", "1"), ("closed", "1"), ("2", "2")]
+        chats = [("2", "2"), ("1", "1"), ("stranger", "stranger"), ("-1", "1"), ("closed", "1"), ("2", "2")]
         events = [message(made, number, chat, person) for number, (chat, person) in enumerate(chats, 10)]
-        events += [message(made, 20, "open", topic="t1"), message(made, 21, "open", topic="t2")]
+        events += [message(made, 20, "-1", topic="t1"), message(made, 21, "-1", topic="t2")]
         await made.store.add(inbox.ADD_EVENTS, events)
         found = await newest()
         assert [(one.chat, one.topic, one.kind, one.message_id) for one in found] == [
-            ("open", "t2", "group", "p21"),
-            ("open", "t1", "group", "p20"),
+            ("-1", "t2", "group", "p21"),
+            ("-1", "t1", "group", "p20"),
             ("2", None, "dm", "p15"),
-            ("open", None, "group", "p13"),
+            ("-1", None, "group", "p13"),
             ("1", None, "dm", "p11"),
         ]
         assert found[0].sent_at == made.clock.now()
@@ -298,7 +298,7 @@ async def test_adapters_learn_what_was_stored_last_of_each_chat_that_is_let_in(t
 
 async def test_it_is_bounded_and_asks_who_is_let_in_now(tmp_path: Path) -> None:
     async with accounts(tmp_path) as made:
-        events = [message(made, number, "open", topic=f"t{number}") for number in range(NEWEST_CHATS + 50)]
+        events = [message(made, number, "-1", topic=f"t{number}") for number in range(NEWEST_CHATS + 50)]
         await made.store.add(inbox.ADD_EVENTS, [*events, message(made, 1000, "2", "2")])
         found = await made.channel("first").ports.newest()
         assert len(found) == NEWEST_CHATS

@@ -72,8 +72,8 @@ async def test_titles_and_memories_can_be_left_to_the_model_of_the_chat(world: W
     async with world:
         await said(world, "/models other", "other")
         await said(world, "I live in Lisbon", "You said: I live in Lisbon")
-        for words in ("Name this conversation", "You keep the memory"):
-            await world.model.wait_for_request(lambda request, words=words: words in str(request.body), timeout=20)
+        await world.model.wait_for_request(lambda request: "Name this conversation" in str(request.body))
+        await world.model.wait_for_request(lambda request: "You keep the memory" in str(request.body), timeout=20)
         assert {request.body["model"] for request in await world.model.completions()} == {"sim-2"}
 
 
