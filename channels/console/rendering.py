@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 MAX_DRAFT = 20_000
 """Characters of a growing text that are rendered again at each change; of a longer one only its end."""
 
-_PADDING = re.compile(r" +$", re.MULTILINE)
+_PADDING = re.compile(r"(?<! ) ++$", re.MULTILINE)
 """Rich fills lines up to the width; whoever copies a text from the terminal does not want that."""
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _ME = "\0"
 """Stands for the bot's mention until it is taken out; no text holds it otherwise."""
 _AT_START = re.compile(rf"^\s*(?:{_ME}[ \t,:;]*)+")
-_BEFORE_PUNCTUATION = re.compile(rf"[ \t]*{_ME}(?=[,.;:!?)])")
+_BEFORE_PUNCTUATION = re.compile(rf"(?<![ \t])[ \t]*+{_ME}(?=[,.;:!?)])")
 _BETWEEN = re.compile(rf"(?<=\s){_ME}[ \t]?|[ \t]?{_ME}(?=\s|$)|{_ME}")
 _SURROGATES = re.compile("[\ud800-\udfff]")
 _NO_FILE = frozenset({"tombstone", "hidden_by_limit"})

@@ -32,7 +32,8 @@ _TASK = re.compile(r"\[([ xX])\](?:\s+|$)")
 _LANGUAGE = re.compile(r"[\w+#.-]{1,32}")
 _ALIGN = re.compile(r"text-align:(left|center|right)")
 _TAB = 4
-_BORDER = re.compile(r"\n\n+(?=\S)")
+_BORDER = re.compile(r"(?<!\n)\n\n++(?=\S)")
+"""Begins only at the first of several empty lines, so that many of them are read once."""
 # Long enough that few are needed, short enough that the unread rest is read quickly.
 _SEGMENT = 1500
 _SEGMENT_TRIES = 4

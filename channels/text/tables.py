@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _RULES = {"left": "---", "center": ":-:", "right": "--:"}
 _LEAST_CELL = 24
-_BREAKS = re.compile(r"\s*\n\s*")
+_BREAKS = re.compile(r"(?<!\s)\s*\n\s*")
 
 
 def as_rows(table: Table, start: Line, dialect: Dialect, budget: Budget) -> tuple[Line, ...] | None:

@@ -96,7 +96,8 @@ class Reader:
 
     def _without_mention(self, text: str) -> str:
         if self._mention is None:
-            return _FIRST_MENTION.sub("", text, count=1) if _FIRST_MENTION.match(text) else text.strip()
+            found = _FIRST_MENTION.match(text)
+            return text[found.end() :] if found is not None else text.strip()
         return self._mention.sub("", text).strip()
 
     def _unparsed(self, callback: Callback, error: Exception, now: datetime) -> Unparsed:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 NOWHERE = "/dev/null"
 _FUNCTION = re.compile(r"\(\s*\)|(?:^|[\s;&|])function\s")
-_PATTERN = re.compile(r"[*?]|\[.+\]")
+_PATTERN = re.compile(r"[*?]|\[[^\[]")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]|\\\Z")
 """Also a backslash behind which nothing comes, which the shell keeps and the reader does not."""
 

@@ -1,7 +1,8 @@
-"""The arguments of a call as a person reads them before they decide: nothing hidden, overlong or secret. Pure.
+"""The arguments of a call as a person reads them before they decide: as they run, nothing hidden or overlong. Pure.
 
 What cannot be seen, or looks like something else, is written out as \\u{...}; long blanks are counted; of a long text
-both ends are shown with the number of characters between them.
+both ends are shown with the number of characters between them. A key of a well-known service is counted too: it has
+only letters, digits, hyphens and underscores, so its placeholder cannot hide anything that a shell acts on.
 """
 
 from __future__ import annotations
@@ -10,10 +11,10 @@ import hashlib
 import json
 import re
 import unicodedata
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from harness.cleaned import clean_text
-from harness.tools.lines import masked
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -30,7 +31,13 @@ MOST_LINES = 40
 MOST_ARGUMENTS = 20
 LONGEST_NAME = 40
 ABOUT = 60
+LONGEST_LOOKED_AT = 50_000
+"""Characters of one text; of a longer one only both ends are looked at, so that no call takes long."""
 
+_KEYS = re.compile(
+    r"(?<![\w-])(?P<keep>(?:[spr]k[-_]|gh[pousr]_|github_pat_|glpat-|xox[abeprs]-|hf_|AIza|AKIA|ASIA|eyJ))"
+    r"(?P<rest>[A-Za-z0-9_-]{16,}+)"
+)
 _BLANKS = re.compile(rf" {{{MOST_BLANKS + 1},}}")
 _LINES = re.compile(r"\n(?: *\n){2,}")
 _WORD = re.compile(r"[^\W_]+")
@@ -64,6 +71,8 @@ def shown_proposal(text: str) -> str:
 
 def shows_whole(text: str) -> bool:
     """Whether nothing of such a text is left out, with all signs written out that have to be."""
+    if len(text) > LONGEST_LOOKED_AT:
+        return False
     safe = _safe(text)
     return len(safe) <= LONGEST_PROPOSAL - ROOM and safe.count("\n") < MOST_PROPOSAL_LINES - ROOM_LINES
 
@@ -75,9 +84,10 @@ def about(tool: str, args: Mapping[str, Any]) -> str:
 
 
 def _lines(args: Mapping[str, Any]) -> list[str]:
-    lines = [f"{_safe(str(name))[:LONGEST_NAME]}: {_safe(_text(value))}" for name, value in args.items()]
-    more = len(lines) - MOST_ARGUMENTS
-    return [*lines[:MOST_ARGUMENTS], f"… +{more} arguments"] if more > 0 else lines
+    shown = islice(args.items(), MOST_ARGUMENTS)
+    lines = [f"{_safe(str(name)[:LONGEST_NAME])[:LONGEST_NAME]}: {_safe(_text(value))}" for name, value in shown]
+    more = len(args) - MOST_ARGUMENTS
+    return [*lines, f"… +{more} arguments"] if more > 0 else lines
 
 
 def _text(value: object) -> str:
@@ -85,13 +95,19 @@ def _text(value: object) -> str:
 
 
 def _safe(text: str) -> str:
-    """Masked before anything is cut or written out, so that no part of a secret slips by."""
-    text = masked(clean_text(text.replace("\r\n", "\n")))
+    """Cut first, so that the time does not grow with the text; keys are counted before anything is written out."""
+    text = clean_text(_ends(text, LONGEST_LOOKED_AT).replace("\r\n", "\n"))
+    text = _KEYS.sub(lambda found: f"{found['keep']}⟨{len(found['rest'])} characters⟩", text)
     if not text.isascii():
         text = _WORD.sub(_distinct, text)
     text = "".join(_visible(sign, before) for sign, before in zip(text, "\n" + text, strict=False))
     text = _BLANKS.sub(lambda found: f" ⟨{len(found.group())} blanks⟩ ", text)
     return _LINES.sub(lambda found: f"\n⟨{found.group().count(chr(10)) - 1} empty lines⟩\n", text)
+
+
+def _ends(text: str, longest: int) -> str:
+    half = longest // 2
+    return text if len(text) <= longest else f"{text[:half]}\n… +{len(text) - 2 * half} chars …\n{text[-half:]}"
 
 
 def _visible(sign: str, before: str) -> str:

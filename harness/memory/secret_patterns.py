@@ -73,13 +73,13 @@ _IN_ENVIRONMENT = re.compile(
     r"(?<![A-Za-z0-9_])(?:[A-Z0-9]+_)+(?:PASS|PWD|PASSWD|PASSWORD|SECRET|TOKEN|KEY|CREDENTIALS?)"
     r"\s{0,3}[=:]\s{0,3}[\"']?([^\s\"']{4,})"
 )
-_COOKIE = re.compile(r"(?i)\bcookie:\s*([^\n=]+=[^\n]+)")
+_COOKIE = re.compile(r"(?i)\bcookie:\s*+([^\n=]{1,300}=[^\n]+)")
 _HOOK = re.compile(
     r"https?://(?:[\w.-]*\bhooks?\.[\w.-]+/|\S{0,100}/(?:web)?hooks?/)((?=\S{0,200}\d)(?=\S{0,200}[A-Z])\S{16,})"
 )
 _IDENTITY = re.compile(
     rf"(?i){_NUMBERED}\s{{0,3}}(?:number|no\.?|nr\.?|号码?|#)?\s{{0,3}}(?:is|:|是|为)?\s{{0,3}}"
-    rf"((?=[A-Z0-9]*\d\d)[A-Z0-9]{{6,18}}){_Z}"
+    rf"((?=[A-Z0-9]{{0,16}}\d\d)[A-Z0-9]{{6,18}}){_Z}"
 )
 _CARD_NAMED = re.compile(
     r"(?i)(?:银行卡|信用卡|储蓄卡|卡号|(?:card|account|konto)[ -]?(?:number|no\.?|nummer))"

@@ -25,7 +25,7 @@ def words(text: str) -> Iterator[str]:
             before = found
 
 
-_EXACT = re.compile(r"\S*(?:[@\d]|://|www\.)\S*")
+_EXACT = re.compile(r"(?<!\S)\S*?(?:[@\d]|://|www\.)\S*")
 """Addresses and numbers: one that is not there is another one, however much of the rest is the same."""
 
 

@@ -7,7 +7,6 @@ on after a restart knows it too.
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.messages import ToolMessage
@@ -49,12 +48,11 @@ ELSEWHERE = {
     "Write": "write_file",
 }
 """What other agents call the same tools, so that their skills work here."""
-_PATTERN = re.compile(r"\(.*\)$", re.DOTALL)
 
 
 def known_as(tool: str) -> str:
     """A name of an allowed-tools list as it is called here; `Bash(git:*)` is bash as a whole."""
-    plain = _PATTERN.sub("", tool).strip()
+    plain = (tool.partition("(")[0] if tool.endswith(")") else tool).strip()
     return ELSEWHERE.get(plain, plain)
 
 

@@ -24,7 +24,7 @@ _KEY = rf"(?=[\w-]*?{_TELLING})[\w-]++"
 """A whole word, looked at once: what a model writes must not take long."""
 _SECRETS = (
     re.compile(rf"(?i)(?P<keep>(?<![\w-]){_KEY}[\"']?\s*+[=:]\s*[\"']?)[^\s\"'&,;]+"),
-    re.compile(rf"(?i)(?P<keep>(?<!-)--?{_KEY}\s+[\"']?)[^\s\"'-][^\s\"']*"),
+    re.compile(rf"(?i)(?P<keep>(?<![\w-])--?{_KEY}\s+[\"']?)[^\s\"'-][^\s\"']*"),
     re.compile(r"(?i)(?P<keep>\b(?:bearer|basic|token)\s+)[\w.~+/=-]{8,}"),
     re.compile(r"(?P<keep>://[^\s/:@]*:)[^\s/@]+(?=@)"),
     re.compile(r"(?P<keep>(?:^|\s)-u\s*[\"']?[^\s:\"']+:)[^\s\"']+"),

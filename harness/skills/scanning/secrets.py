@@ -11,7 +11,7 @@ from harness.skills.scanning.texts import Place
 
 _EMPTY = re.compile(
     r"(?i)example|sample|your|placeholder|changeme|change-me|dummy|fake|redacted|insert|replace|xxxx|\*\*\*|\.\.\.|0{6}|"
-    r"12345|abcdef|test|todo|<[^>]+>|\$\{?[A-Z_]"
+    r"12345|abcdef|test|todo|<[^<>]+>|\$\{?[A-Z_]"
 )
 _TOKEN = re.compile(r"[A-Za-z0-9+/_.-]+")
 LEAST_ENTROPY = 3.0

@@ -28,7 +28,7 @@ MENTION = re.compile(
     r"|blocked|phishing|checks? for|search(?:es)? for|grep)\b|危险|不要|禁止|切勿|例如|攻击|检测|避免|恶意|警告"
 )
 """What a text says that speaks about something instead of asking for it."""
-_ADDRESS = re.compile(r"\w+://\S+")
+_ADDRESS = re.compile(r"(?<!\w)\w+://\S+")
 BEFORE = 3
 """Lines in front of one, blank ones left out, that may say so."""
 

@@ -1,0 +1,308 @@
+"""No text of strangers or of a model makes the gateway slow: the time of every pattern, and of what reads, shows and
+lays out foreign text, grows with the length of the text and not with its square.
+
+Times are CPU times of this thread, and only compared with one another, so that a busy machine changes nothing.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pkgutil
+import re
+import sys
+import time
+from functools import cache
+from itertools import count
+from pathlib import Path
+from re import _constants as kinds  # type: ignore[attr-defined]
+from re import _parser as parser  # type: ignore[attr-defined]
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from bot.redaction import Redactor
+from channels.console import outbound as console
+from channels.feishu import outbound as feishu
+from channels.memory.platform import MemoryMode
+from channels.memory.platform import layout as memory_layout
+from channels.message import Address, OutboundMessage
+from channels.slack import outbound as slack
+from channels.telegram import outbound as telegram
+from channels.text.parse import parse
+from channels.wecom import outbound as wecom
+from harness.frames import VisibleStream, neutral, visible
+from harness.guardrails.commands import read
+from harness.guardrails.shown import shown_arguments, shown_proposal
+from harness.mcp.texts import harmless
+from harness.memory.hygiene import without_secrets
+from harness.prompt import as_data
+from harness.tools.lines import one_line, plain_text
+from sandbox.audit import assess
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+SIZES = (10_000, 20_000, 40_000)
+NEGLIGIBLE = 0.004
+"""CPU seconds at the smallest size: what is so fast reads nothing twice for each of 10 000 characters."""
+MOST_GROWTH = 8.0
+"""From the smallest to the largest size: 4 where it is linear, 16 where it is quadratic."""
+PACKAGES = ("bot", "channels", "harness", "sandbox")
+
+EXEMPT = {
+    "harness.memory.taint._FILES": "looks only at blocks of the gateway's own making; foreign text cannot open one",
+}
+"""Patterns that are quadratic on a text that they never meet, and why they do not meet it."""
+
+UNITS = (
+    *("a", "A", "0", "_", "-", " ", "\n", "\t", "\r", "\0", "é", "字", "\u200b", "\x1b[", "\x1b]", "😀"),
+    *("a ", "a-", "a.", "a,", "a\n", "a=", "0-", "0 ", " \n", "\n\n a", "--a ", "-u ", "://a:", "a/", "$(", "${", "<!--"),
+    *("(", ")", "[", "]", "<", ">", "`", "*", "_a", "\\", "'", '"', "|", "|a", "||", "~~", "{", "&", "&#", "!", "@a ", "#"),
+    *("<a ", "[a](", "](", "![", "[[", "> ", "- ", "  - ", "1. ", "*a ", "**a", "```\n", "|a|b|\n", "<antler-", "#!"),
+    *("password", "token=", "cookie:", "passport", "-----BEGIN ", "<antler-files>\n", "sk-", "eyJ", "bearer ", "www."),
+)
+ENDINGS = ("", "!\0", "\n x")
+
+
+def _text(before: str, unit: str, size: int, ending: str) -> str:
+    return before + (unit * (size // len(unit) + 1))[:size] + ending
+
+
+def _seconds(work: Callable[[str], object], text: str, runs: int) -> float:
+    least = float("inf")
+    for _ in range(runs):
+        begun = time.thread_time()
+        work(text)
+        least = min(least, time.thread_time() - begun)
+    return least
+
+
+def slow_shapes(
+    work: Callable[[str], object], shapes: list[tuple[str, str]], endings: tuple[str, ...] = ENDINGS
+) -> list[str]:
+    """The shapes, a beginning and what is repeated behind it, for which the time grows faster than the text."""
+    slow = []
+    for before, unit in shapes:
+        for ending in endings:
+            texts = [_text(before, unit, size, ending) for size in SIZES]
+            if _seconds(work, texts[0], 1) < NEGLIGIBLE:
+                continue
+            if growth := _growth(work, texts):
+                slow.append(f"{before!r} + n * {unit!r} + {ending!r}: {growth:.1f} times as long")
+    return slow
+
+
+def _growth(work: Callable[[str], object], texts: list[str]) -> float:
+    """How much more time the longer texts take, 0 where it is no more than they are longer."""
+    growth = 0.0
+    for runs in (1, 3):  # what looks slow is measured again: something else may have been at work
+        first, second = (_seconds(work, text, runs) for text in texts[:2])
+        if first < NEGLIGIBLE or second <= first * MOST_GROWTH**0.45:
+            return 0.0
+        if second > 0.5:  # seconds for the longest one, and again: this is slow enough to be sure
+            return second / first
+        growth = _seconds(work, texts[2], runs) / first
+        if growth <= MOST_GROWTH:
+            return 0.0
+    return growth
+
+
+# The patterns. A text that one of them reads again and again is made of its own parts: what stands before a repetition,
+# once or many times, and what is repeated.
+
+
+@cache
+def _modules() -> tuple[Any, ...]:
+    found = (
+        info.name
+        for package in PACKAGES
+        for info in pkgutil.walk_packages(importlib.import_module(package).__path__, f"{package}.")
+    )
+    left_out = ("__main__", "migrations")
+    return tuple(importlib.import_module(name) for name in found if not any(part in name for part in left_out))
+
+
+@cache
+def _source() -> str:
+    root = Path(__file__).parent.parent
+    return "\n".join(path.read_text() for package in PACKAGES for path in sorted((root / package).rglob("*.py")))
+
+
+def _patterns() -> dict[str, re.Pattern[Any]]:
+    """Each compiled pattern of the product once, by the first name that it has."""
+    found: dict[re.Pattern[Any], str] = {}
+    for module in _modules():
+        for name, value in vars(module).items():
+            if not name.startswith("__"):
+                for pattern in _within(value, 0):
+                    found.setdefault(pattern, f"{module.__name__}.{name}")
+    named: dict[str, re.Pattern[Any]] = {}
+    for pattern, name in found.items():
+        same = sum(other.partition("#")[0] == name for other in named)
+        named[f"{name}#{same}" if same else name] = pattern
+    return named
+
+
+def _within(value: object, depth: int) -> Iterator[re.Pattern[Any]]:
+    if isinstance(value, re.Pattern):
+        yield value
+    elif depth < 4 and isinstance(value, tuple | list | set | frozenset):
+        for item in value:
+            yield from _within(item, depth + 1)
+    elif depth < 4 and isinstance(value, dict):
+        for item in value.items():
+            yield from _within(item, depth + 1)
+
+
+def _shapes(pattern: re.Pattern[Any]) -> list[tuple[str, str]]:
+    source = pattern.pattern.decode("latin-1") if isinstance(pattern.pattern, bytes) else pattern.pattern
+    tree = parser.parse(source, pattern.flags & ~(re.UNICODE | re.LOCALE))
+    own = {shape for before, unit in _repeated(tree, "") for shape in ((before, unit), ("", before), ("", before + unit))}
+    return [("", unit) for unit in UNITS] + sorted(shape for shape in own if shape[1])
+
+
+_REPEATS = (kinds.MAX_REPEAT, kinds.MIN_REPEAT, kinds.POSSESSIVE_REPEAT)
+
+
+def _repeated(tree: Any, before: str) -> Iterator[tuple[str, str]]:
+    """What is repeated, and an example of what stands before it."""
+    for kind, value in tree:
+        if kind in _REPEATS:
+            yield before, _example(value[2]) or "a"
+            yield from _repeated(value[2], before)
+        elif kind is kinds.SUBPATTERN:
+            yield from _repeated(value[3], before)
+        elif kind is kinds.BRANCH:
+            for branch in value[1]:
+                yield from _repeated(branch, before)
+        elif kind in (kinds.ASSERT, kinds.ASSERT_NOT):
+            yield from _repeated(value[1], before)
+        elif kind is kinds.ATOMIC_GROUP:
+            yield from _repeated(value, before)
+        before = (before + _example([(kind, value)], at_least=1))[-200:]
+
+
+def _example(tree: Any, at_least: int = 0) -> str:
+    return "".join(_one(kind, value, at_least) for kind, value in tree)
+
+
+def _one(kind: Any, value: Any, at_least: int) -> str:
+    if kind is kinds.LITERAL:
+        return chr(value)
+    if kind is kinds.IN:
+        return _of_class(value)
+    if kind in (kinds.ANY, kinds.NOT_LITERAL):
+        return "a" if value != ord("a") else "b"
+    if kind is kinds.BRANCH:
+        return _example(value[1][0], at_least)
+    if kind is kinds.SUBPATTERN:
+        return _example(value[3], at_least)
+    if kind is kinds.ATOMIC_GROUP:
+        return _example(value, at_least)
+    return _example(value[2], at_least) * max(value[0], at_least) if kind in _REPEATS else ""
+
+
+_CATEGORIES = {kinds.CATEGORY_DIGIT: "0", kinds.CATEGORY_SPACE: " ", kinds.CATEGORY_NOT_WORD: "-"}
+
+
+def _of_class(items: Any) -> str:
+    taken = [
+        chr(value if kind is kinds.LITERAL else value[0]) if kind is not kinds.CATEGORY else _CATEGORIES.get(value, "a")
+        for kind, value in items
+        if kind is not kinds.NEGATE
+    ]
+    if items[0][0] is not kinds.NEGATE:
+        return taken[0]
+    return next((sign for sign in "a -0\n=:/.é" if sign not in taken), "字")
+
+
+def _reader(name: str, pattern: re.Pattern[Any]) -> Callable[[str], object]:
+    """Uses the pattern as the product does: at the beginning of a text only, where it is never searched for."""
+    module, _, short = name.partition("#")[0].rpartition(".")
+    private = short.startswith("_") and module in sys.modules
+    source = inspect.getsource(sys.modules[module]) if private else _source()
+    uses = set(re.findall(rf"\b{short}\.(\w+)", source))
+    anchored = bool(uses) and uses <= {"match", "fullmatch"}
+    methods = (pattern.match, pattern.fullmatch) if anchored else (lambda text: [*pattern.finditer(text)],)
+
+    def run(text: str) -> None:
+        subject: Any = text.encode(errors="replace") if isinstance(pattern.pattern, bytes) else text
+        for method in methods:
+            method(subject)
+
+    return run
+
+
+ROOMS = ("bot.", "channels.", "harness.memory.", "harness.skills.", "harness.", "sandbox.")
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_no_pattern_reads_a_text_again_and_again(room: str) -> None:
+    here = {
+        name: pattern
+        for name, pattern in _patterns().items()
+        if name not in EXEMPT and next(each for each in ROOMS if name.startswith(each)) == room
+    }
+    slow = {name: shapes for name, each in here.items() if (shapes := slow_shapes(_reader(name, each), _shapes(each)))}
+    assert here
+    assert not slow
+
+
+def test_what_is_exempt_is_there() -> None:
+    assert set(EXEMPT) <= set(_patterns())
+
+
+@pytest.mark.parametrize("pattern", [r"\n\n+(?=\S)", r"(?=[\w-]*?token)[\w-]+=", r" +$", r"<[^>]+>"])
+def test_the_measure_knows_a_quadratic_pattern(pattern: str) -> None:
+    compiled = re.compile(pattern)
+    assert slow_shapes(_reader("", compiled), _shapes(compiled))
+
+
+# What reads, shows and lays out foreign text.
+
+REDACT = Redactor(["correct-horse-battery", "123456:abcdefghijklmnopqrstuvwxyz0123456789"])
+_NEW = count()
+
+
+def _outbound(text: str) -> OutboundMessage:
+    """Another one each time, so that nothing is remembered of the last measurement."""
+    to = Address(account="a", chat="1")
+    return OutboundMessage(to=to, text=f"{next(_NEW)}\n\n{text}", final=True)
+
+
+def _streamed(text: str) -> None:
+    stream = VisibleStream()
+    for place in range(0, len(text), 500):
+        stream.feed(text[place : place + 500])
+    stream.end()
+
+
+READERS: dict[str, Callable[[str], object]] = {
+    "parse": lambda text: parse(_outbound(text).text),
+    "parse growing": lambda text: parse(_outbound(text).text, growing=True),
+    "telegram": lambda text: telegram.layout(_outbound(text)),
+    "slack": lambda text: slack.layout(_outbound(text)),
+    "feishu": lambda text: feishu.layout(_outbound(text)),
+    "wecom": lambda text: wecom.layout(_outbound(text)),
+    "console": lambda text: console.layout(_outbound(text)),
+    "memory": lambda text: memory_layout(_outbound(text), MemoryMode()),
+    "approval": lambda text: shown_arguments("remember", {"content": text}),
+    "approval of a command": lambda text: shown_arguments("bash", {"command": text}),
+    "proposal": shown_proposal,
+    "command": read,
+    "audit": assess,
+    "one line": one_line,
+    "plain text": plain_text,
+    "server's text": harmless,
+    "prompt": as_data,
+    "frames": lambda text: (neutral(text), visible(text)),
+    "streamed": _streamed,
+    "memory's secrets": without_secrets,
+    "redaction": lambda text: (REDACT(text), REDACT.without_beginning(text)),
+}
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_nothing_takes_longer_than_a_text_is_long(name: str) -> None:
+    assert not slow_shapes(READERS[name], [("", unit) for unit in UNITS], ENDINGS[-1:])
