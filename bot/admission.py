@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal
 
 from bot.conversations.policies import QUEUED, TurnRules
 from bot.identity import chat_id, person_id
+from harness.cleaned import readable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -166,8 +167,11 @@ class _Line:
     text: str
 
 
+LONGEST_NAME = 80
+
+
 def _line(message: Message, longest: int) -> _Line:
-    name = " ".join(message.sender.display_name.split())
+    name = " ".join(readable(message.sender.display_name).replace(":", " ").split())[:LONGEST_NAME]
     text = f"{name}: {message.text}"[:longest]
     person = person_id(message.account, message.sender.id)
     return _Line(message.platform_message_id, message.address, person, text)

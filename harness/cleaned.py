@@ -2,9 +2,36 @@
 
 from __future__ import annotations
 
+import unicodedata
+
+_UNSEEN = frozenset({"Cc", "Cf", "Co", "Cn", "Cs"})
+_JOINS = frozenset("\u200c\u200d")
+"""Between letters of some scripts and in pictures made of several signs."""
+
 
 def clean_text(text: str) -> str:
     """Text that every store and wire format takes: no NUL, no lone surrogates."""
     if text.isascii():
         return text.replace("\0", "") if "\0" in text else text
     return text.replace("\0", "").encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def seen(text: str) -> str:
+    """Only characters that a reader would see; hidden ones (tags, zero width, direction) carry hidden orders, or split a
+    word so that nothing finds it."""
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(char for char in text if char in "\n\t" or unicodedata.category(char) not in _UNSEEN)
+
+
+def readable(text: str) -> str:
+    """What people and programs wrote, as it is seen: without signs that hide something or turn its direction, but with
+    those that join letters of some scripts and the parts of a picture, where they stand between such."""
+    if text.isascii():
+        return text
+    return "".join(
+        char
+        for before, char, after in zip(" " + text, text, text[1:] + " ", strict=False)
+        if unicodedata.category(char) not in ("Cf", "Co", "Cn", "Cs")
+        or (char in _JOINS and not before.isascii() and not after.isascii())
+    )

@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 
 from langchain_core.messages import HumanMessage
 
-from harness.cleaned import clean_text
+from harness.cleaned import clean_text, readable
 from harness.frames import CONTEXT, FILES, MEMORY, OUTSIDE, QUOTED, SAID_BY_OTHERS, framed, neutral
 from harness.images import UnreadableImage, upload_data_url
 from harness.messages import CHOSEN_SKILL, TEXT_LENGTH
@@ -202,9 +202,10 @@ class UserTurn(NamedTuple):
 def as_data(text: str, *, limit: int | None = None) -> str:
     """The one place where foreign text is made safe to stand in a prompt: it cannot open or close our frames.
 
-    limit: for names, which must also stay on one line. Everything else of the text stays as it was written.
+    limit: for names, which must also stay on one line. Signs that nobody sees are left out, which could hide such a frame
+    or an order; everything else of the text stays as it was written.
     """
-    text = clean_text(text)
+    text = readable(clean_text(text))
     if limit is not None:
         text = " ".join(text.split())
         text = text if len(text) <= limit else text[: limit - 1] + "…"
@@ -262,10 +263,15 @@ def _blocks(ctx: RunContext, run_input: RunInput, files: Sequence[str], now: dat
     if run_input.quote:
         blocks.append((QUOTED, [as_data(run_input.quote)]))
     if run_input.background:
-        blocks.append((SAID_BY_OTHERS, [as_data(line) for line in run_input.background]))
+        blocks.append((SAID_BY_OTHERS, [_entry(line) for line in run_input.background]))
     if files:
         blocks.append((FILES, list(files)))
     return ["\n\n" + framed(name, "\n".join(body)) for name, body in blocks]
+
+
+def _entry(text: str) -> str:
+    """Of several in one block: only its first line begins at the margin, so that it cannot contain another one."""
+    return "\n  ".join(as_data(text).splitlines())
 
 
 def _date(now: datetime, timezone: str) -> str:

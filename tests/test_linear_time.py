@@ -26,7 +26,7 @@ from channels.console import outbound as console
 from channels.feishu import outbound as feishu
 from channels.memory.platform import MemoryMode
 from channels.memory.platform import layout as memory_layout
-from channels.message import Address, OutboundMessage
+from channels.message import OutboundMessage
 from channels.slack import outbound as slack
 from channels.telegram import outbound as telegram
 from channels.text.parse import parse
@@ -57,8 +57,49 @@ EXEMPT = {
 
 UNITS = (
     *("a", "A", "0", "_", "-", " ", "\n", "\t", "\r", "\0", "é", "字", "\u200b", "\x1b[", "\x1b]", "😀"),
-    *("a ", "a-", "a.", "a,", "a\n", "a=", "0-", "0 ", " \n", "\n\n a", "--a ", "-u ", "://a:", "a/", "$(", "${", "<!--"),
-    *("(", ")", "[", "]", "<", ">", "`", "*", "_a", "\\", "'", '"', "|", "|a", "||", "~~", "{", "&", "&#", "!", "@a ", "#"),
+    *(
+        "a ",
+        "a-",
+        "a.",
+        "a,",
+        "a\n",
+        "a=",
+        "0-",
+        "0 ",
+        " \n",
+        "\n\n a",
+        "--a ",
+        "-u ",
+        "://a:",
+        "a/",
+        "$(",
+        "${",
+        "<!--",
+    ),
+    *(
+        "(",
+        ")",
+        "[",
+        "]",
+        "<",
+        ">",
+        "`",
+        "*",
+        "_a",
+        "\\",
+        "'",
+        '"',
+        "|",
+        "|a",
+        "||",
+        "~~",
+        "{",
+        "&",
+        "&#",
+        "!",
+        "@a ",
+        "#",
+    ),
     *("<a ", "[a](", "](", "![", "[[", "> ", "- ", "  - ", "1. ", "*a ", "**a", "```\n", "|a|b|\n", "<antler-", "#!"),
     *("password", "token=", "cookie:", "passport", "-----BEGIN ", "<antler-files>\n", "sk-", "eyJ", "bearer ", "www."),
 )
@@ -158,7 +199,9 @@ def _within(value: object, depth: int) -> Iterator[re.Pattern[Any]]:
 def _shapes(pattern: re.Pattern[Any]) -> list[tuple[str, str]]:
     source = pattern.pattern.decode("latin-1") if isinstance(pattern.pattern, bytes) else pattern.pattern
     tree = parser.parse(source, pattern.flags & ~(re.UNICODE | re.LOCALE))
-    own = {shape for before, unit in _repeated(tree, "") for shape in ((before, unit), ("", before), ("", before + unit))}
+    own = {
+        shape for before, unit in _repeated(tree, "") for shape in ((before, unit), ("", before), ("", before + unit))
+    }
     return [("", unit) for unit in UNITS] + sorted(shape for shape in own if shape[1])
 
 
@@ -267,8 +310,7 @@ _NEW = count()
 
 def _outbound(text: str) -> OutboundMessage:
     """Another one each time, so that nothing is remembered of the last measurement."""
-    to = Address(account="a", chat="1")
-    return OutboundMessage(to=to, text=f"{next(_NEW)}\n\n{text}", final=True)
+    return OutboundMessage(text=f"{next(_NEW)}\n\n{text}", final=True)
 
 
 def _streamed(text: str) -> None:

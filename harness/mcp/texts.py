@@ -4,8 +4,8 @@ results.py."""
 from __future__ import annotations
 
 import re
-import unicodedata
 
+from harness.cleaned import seen
 from harness.frames import neutral
 from harness.tools.lines import plain_text
 
@@ -14,19 +14,11 @@ _TEMPLATE = re.compile(
 )
 """What some models' chat templates are made of."""
 _BLANKS = re.compile(r"\n{3,}")
-_UNSEEN = frozenset({"Cc", "Cf", "Co", "Cn", "Cs"})
 
 
 def harmless(text: str) -> str:
     """Without terminal codes and unseen characters, and unable to end a result or open one of our blocks."""
     return neutral(_TEMPLATE.sub("&lt;", seen(plain_text(text))))
-
-
-def seen(text: str) -> str:
-    """Only characters that a reader would see; hidden ones (tags, zero width, direction) carry hidden orders."""
-    if text.isascii():
-        return text  # plain_text took the control characters
-    return "".join(char for char in text if char in "\n\t" or unicodedata.category(char) not in _UNSEEN)
 
 
 def described(text: str, limit: int) -> str:

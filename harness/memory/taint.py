@@ -1,6 +1,7 @@
-"""When the agent may not remember something by itself: strangers had a word, and it could be theirs. For the guardrail.
+"""When the agent may not do by itself what lasts (a memory, a schedule, a skill): strangers had a word, and it could be
+theirs. For the guardrail.
 
-Text from outside may tell the agent to remember something, at once or at a later turn. So in a turn that read such text
+Text from outside may tell the agent to keep something, at once or at a later turn. So in a turn that read such text
 the person is asked each time, and while it is still before the model, if only in a summary, they are asked about what
 is not in their words.
 """
@@ -24,15 +25,17 @@ if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
     from langchain_core.tools import BaseTool
 
-WRITES_MEMORY = "writes_memory"
-"""metadata key of a tool that does."""
+LASTS = "lasts"
+"""metadata key of a tool whose calls act beyond their turn: the argument that holds what lasts, without which nothing
+does; ALL of them."""
+ALL = "*"
 OWN = 0.6
 """Share of a fact's words that the person used, from which on it is theirs."""
 FOREIGN_SINCE = "antler_foreign"
 """additional_kwargs key of a summary: the id of the person's message in whose turn a stranger's text was read last, ""
 where none was. A summary without it may hold anything."""
 UNKNOWN = "unknown"
-REASON = "This would be remembered in later conversations, and it may come from something that was read, not from you."
+REASON = "This would act beyond this answer, and it may come from something that was read, not from you."
 
 _BLOCKS = tuple(f"<{name}>" for name in (QUOTED, SAID_BY_OTHERS))
 _FILES = re.compile(rf"<{FILES}>\n(.*?)\n</{FILES}>", re.DOTALL)
@@ -40,7 +43,8 @@ _FILES = re.compile(rf"<{FILES}>\n(.*?)\n</{FILES}>", re.DOTALL)
 
 def needs_word(tool: BaseTool, args: Mapping[str, Any], messages: Sequence[BaseMessage], run_id: str) -> bool:
     """Whether the person has to be asked before the call, whatever the rules say. messages: of the thread."""
-    if not (tool.metadata or {}).get(WRITES_MEMORY):
+    kept = _kept((tool.metadata or {}).get(LASTS), args)
+    if not kept:
         return False
     start = _start(messages, run_id)
     turn = {message.id for message in messages[start:] if is_users(message)}
@@ -49,7 +53,14 @@ def needs_word(tool: BaseTool, args: Mapping[str, Any], messages: Sequence[BaseM
     if not any(map(_is_foreign, messages[:start])):
         return False
     own = frozenset(word for message in messages[start:] for word in words(_own(message)))
-    return not is_among(str(args.get("content", "")), own, OWN)
+    return not is_among(kept, own, OWN)
+
+
+def _kept(argument: str | None, args: Mapping[str, Any]) -> str:
+    """The text that would last."""
+    if argument is None:
+        return ""
+    return " ".join(map(str, args.values())) if argument == ALL else str(args.get(argument, ""))
 
 
 def foreign_since(messages: Sequence[BaseMessage]) -> str:

@@ -22,10 +22,11 @@ from harness.guardrails.port import GuardRequest, Verdict
 from harness.guardrails.proposals import Refused
 from harness.guardrails.shown import args_hash, shown_arguments, shown_proposal
 from harness.mcp.names import MCP
-from harness.memory.taint import REASON, WRITES_MEMORY, needs_word
+from harness.memory.taint import LASTS, REASON, needs_word
 from harness.middleware.effects import call_place
 from harness.signals import ApprovalNeeded, scope_of, tell
 from harness.tools.lines import one_line
+from harness.tools.scheduling import SCHEDULE
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -98,7 +99,10 @@ class Guardrail(AgentMiddleware[Any, Any, Any]):
         if decided is None:
             verdict = await self._verdict(request, metadata)
             messages = request.state["messages"]
-            if verdict.decision == "allow" and needs_word(request.tool, call["args"], messages, scope.ctx.run_id):
+            # In a turn of a schedule the tool refuses by itself: nobody need be asked.
+            can_last = not (scope.ctx.schedule and call["name"] == SCHEDULE)
+            asks = can_last and needs_word(request.tool, call["args"], messages, scope.ctx.run_id)
+            if verdict.decision == "allow" and asks:
                 verdict = Verdict("ask", REASON)
             if verdict.decision == "deny":
                 log.warning("a call of %s was denied: %s", call["name"], verdict.reason)
@@ -194,9 +198,9 @@ def _goes_ahead(verdict: Verdict, proposal: Proposal | None, *, proposes: bool, 
 
 
 def _coverage(name: str, digest: str, metadata: dict[str, Any]) -> str:
-    """What "for this chat" covers: of the shell this one command, of a memory this one fact, of others the tool as it
+    """What "for this chat" covers: of the shell this one command, of what lasts this one call, of others the tool as it
     is defined now."""
-    if name == SHELL or metadata.get(WRITES_MEMORY):
+    if name == SHELL or metadata.get(LASTS):
         return f"call:{digest}"
     about = metadata.get(MCP)
     return f"tool:{about.get('server', '')}/{about.get('digest', '')}" if isinstance(about, dict) else "tool:"

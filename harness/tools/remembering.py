@@ -10,7 +10,7 @@ from harness.cleaned import clean_text
 from harness.memory.model import LONGEST_FACT, Category
 from harness.memory.port import MemoryUnavailable, NotKept
 from harness.memory.recall import found
-from harness.memory.taint import WRITES_MEMORY
+from harness.memory.taint import LASTS
 from harness.middleware.effects import IDEMPOTENT, asking_message
 from harness.signals import scope_of
 from harness.tools.results import Answer, Runtime, done, failed
@@ -68,6 +68,6 @@ def memory_tools(remembering: Remembering, clock: Clock) -> list[BaseTool]:
         lines = found(known.memory, query[:1000], remembering.settings, clock.now())
         return done(runtime, RECALL, "\n".join(lines) or NOTHING)
 
-    remember.metadata = {IDEMPOTENT: True, WRITES_MEMORY: True}
+    remember.metadata = {IDEMPOTENT: True, LASTS: "content"}
     recall.metadata = {IDEMPOTENT: True}
     return [remember, recall]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from langchain.tools import ToolRuntime
 from langchain_core.messages import ToolMessage
 
-from harness.cleaned import clean_text
+from harness.cleaned import clean_text, readable
 from harness.frames import neutral
 from harness.signals import scope_of
 from sandbox.base import OUTPUTS, SKILLS, UPLOADS, WORKSPACE, ProblemCode
@@ -55,13 +55,18 @@ TRY: dict[ProblemCode, str] = {
 def done(runtime: Runtime, tool: str, text: str, **artifact: Any) -> ToolMessage:
     """A result. artifact: JSON types only, kept beside the message in the thread."""
     return ToolMessage(
-        neutral(clean_text(text)), tool_call_id=runtime.tool_call_id or "", name=tool, artifact=artifact or None
+        neutral(readable(clean_text(text))),
+        tool_call_id=runtime.tool_call_id or "",
+        name=tool,
+        artifact=artifact or None,
     )
 
 
 def failed(runtime: Runtime, tool: str, text: str) -> ToolMessage:
     """The result of a call that did nothing."""
-    return ToolMessage(neutral(clean_text(text)), tool_call_id=runtime.tool_call_id or "", name=tool, status="error")
+    return ToolMessage(
+        neutral(readable(clean_text(text))), tool_call_id=runtime.tool_call_id or "", name=tool, status="error"
+    )
 
 
 def refused(runtime: Runtime, tool: str, problem: Problem) -> ToolMessage:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from langchain_core.tools import tool
 
 from harness.cleaned import clean_text
+from harness.memory.taint import LASTS
 from harness.middleware.effects import IDEMPOTENT, asking_message
 from harness.schedules import TooMany
 from harness.signals import scope_of
@@ -63,7 +64,7 @@ def schedule_tool(scheduling: Scheduling, clock: Clock) -> BaseTool:
         except BadTime as error:
             return failed(runtime, SCHEDULE, f"Nothing was scheduled. {error}")
 
-    schedule.metadata = {IDEMPOTENT: True}
+    schedule.metadata = {IDEMPOTENT: True, LASTS: "text"}
     return schedule
 
 

@@ -12,6 +12,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from harness.cleaned import clean_text
 from harness.guardrails.proposals import PROPOSES, Proposal, Refused
+from harness.memory.taint import ALL, LASTS
 from harness.middleware.effects import IDEMPOTENT, asking_message
 from harness.middleware.report import usage_event
 from harness.models import DEMO
@@ -113,7 +114,7 @@ def skill_manage_tool(manager: SkillManager) -> BaseTool:
             return failed(runtime, SKILL_MANAGE, str(error))
         return done(runtime, SKILL_MANAGE, _told(request, made, shared=shared))
 
-    skill_manage.metadata = {IDEMPOTENT: True, PROPOSES: True}
+    skill_manage.metadata = {IDEMPOTENT: True, PROPOSES: True, LASTS: ALL}
     return skill_manage
 
 

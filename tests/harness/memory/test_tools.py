@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
-from langchain_core.tools import tool
+from langchain_core.tools import StructuredTool, tool
 
 from harness.context import RunInput, Speaker
 from harness.events import ApprovalRequested
@@ -15,10 +15,11 @@ from harness.guardrails.approvals import Approval
 from harness.guardrails.config import GuardrailSettings
 from harness.memory.exchange import OWN_WORDS, is_tainted
 from harness.memory.port import Remembering
-from harness.memory.taint import FOREIGN_SINCE, WRITES_MEMORY, foreign_since, needs_word
+from harness.memory.taint import ALL, FOREIGN_SINCE, LASTS, foreign_since, needs_word
 from harness.memory.twin import InMemoryMemories
 from harness.messages import MARK, SUMMARY, TEXT_LENGTH
 from harness.middleware.foreign import FOREIGN
+from harness.schedules import MemorySchedules, Scheduling
 from harness.tools.asking import ASK
 from harness.tools.files import REPLACE, WRITE
 from harness.tools.planning import WRITE_TODOS
@@ -192,6 +193,32 @@ def person(text: str, id_: str = "m1", behind: str = "") -> HumanMessage:
     return HumanMessage(text + behind, id=id_, additional_kwargs={TEXT_LENGTH: len(text)})
 
 
+async def test_what_a_page_wants_scheduled_the_person_is_asked_about(bench: Bench, script: Script) -> None:
+    bench.scheduling, bench.tools = Scheduling(schedules=MemorySchedules(bench.clock)), [look_up]
+    make = calls((SCHEDULE, {"action": "create", "text": EVIL, "cron": "0 9 * * *"}), ids=["call-1"])
+    (request,) = asked(await run(bench, script, calls(("look_up", {"subject": "x"})), make, turns=[said("news?")]))
+    assert EVIL in request.args_masked
+    assert request.coverage.startswith("call:")
+    assert not await bench.scheduling.schedules.own(context("other"))
+
+
+async def test_nobody_is_asked_before_schedules_are_listed(bench: Bench, script: Script) -> None:
+    bench.scheduling, bench.tools = Scheduling(schedules=MemorySchedules(bench.clock)), [look_up]
+    listing = calls((SCHEDULE, {"action": "list"}), ids=["call-1"])
+    assert not asked(
+        await run(bench, script, calls(("look_up", {"subject": "x"})), listing, "ok", turns=[said("news?")])
+    )
+
+
+def test_all_that_a_change_of_a_skill_holds_lasts() -> None:
+    look_up_skill = StructuredTool.from_function(
+        lambda content: content, name="x", description="x", metadata={LASTS: ALL}
+    )
+    turn = [person("look"), FIRST, PAGE]
+    assert needs_word(look_up_skill, {"action": "create", "files": {"a": EVIL}}, turn, "r1")
+    assert not needs_word(look_up_skill, {"action": "create"}, turn[:2], "r1")
+
+
 def is_asked_about(content: str, *messages: AnyMessage, run: str = "r2") -> bool:
     return needs_word(writer, {"content": content}, messages, run)
 
@@ -202,7 +229,7 @@ def writer(content: str) -> str:
     return content
 
 
-writer.metadata = {WRITES_MEMORY: True}
+writer.metadata = {LASTS: "content"}
 PAGE = ToolMessage("a page", tool_call_id="c", name="web_fetch")
 FIRST, SECOND = AIMessage("", id="r1-1"), AIMessage("", id="r2-1")
 
