@@ -17,8 +17,7 @@ def clean_text(text: str) -> str:
 
 
 def seen(text: str) -> str:
-    """Only characters that a reader would see; hidden ones (tags, zero width, direction) carry hidden orders, or split a
-    word so that nothing finds it."""
+    """Only characters that a reader would see; hidden ones (tags, zero width, direction) carry hidden orders."""
     if text.isascii() and text.isprintable():
         return text
     return "".join(char for char in text if char in "\n\t" or unicodedata.category(char) not in _UNSEEN)

@@ -202,8 +202,8 @@ class UserTurn(NamedTuple):
 def as_data(text: str, *, limit: int | None = None) -> str:
     """The one place where foreign text is made safe to stand in a prompt: it cannot open or close our frames.
 
-    limit: for names, which must also stay on one line. Signs that nobody sees are left out, which could hide such a frame
-    or an order; everything else of the text stays as it was written.
+    limit: for names, which must also stay on one line. Signs that nobody sees are left out, which could hide such a
+    frame or an order; everything else of the text stays as it was written.
     """
     text = readable(clean_text(text))
     if limit is not None:

@@ -38,7 +38,6 @@ class Offer:
     description: str
     schema: Any
     read_only: bool | None = None
-    destructive: bool | None = None
     idempotent: bool | None = None
 
 
@@ -46,8 +45,9 @@ class Offer:
 class RemoteTool:
     """A checked tool. name: as the server has it. schema: of its arguments, as JSON text, which nothing can change.
 
-    read_only, destructive, idempotent: what is believed of it; destructive is assumed of what says nothing. renamed:
-    arguments that the server calls otherwise. digest: changes with anything that the model is told of it.
+    read_only, idempotent: what its server or the operator says of it. destructive: unless the operator says otherwise,
+    whatever its server says. renamed: arguments that the server calls otherwise. digest: changes with anything that the
+    model is told of it, and with what its server says it does.
     """
 
     server: str
@@ -66,7 +66,7 @@ class RemoteTool:
 
     @property
     def digest(self) -> str:
-        told = json.dumps([self.server, self.name, self.description, self.schema])
+        told = json.dumps([self.server, self.name, self.description, self.schema, self.read_only, self.idempotent])
         return hashlib.sha256(told.encode()).hexdigest()
 
 
@@ -131,7 +131,8 @@ def _tool(server: str, offer: Offer, known: HintSettings) -> RemoteTool:
         schema=json.dumps(schema, ensure_ascii=False, sort_keys=True),
         renamed=renamed,
         read_only=read_only,
-        destructive=not read_only and _first(known.destructive, offer.destructive, default=True),
+        # What a server says of itself must not mean that nobody is asked: only the operator's word counts.
+        destructive=not known.read_only and _first(known.destructive, default=True),
         idempotent=_first(known.idempotent, offer.idempotent, default=False),
     )
 

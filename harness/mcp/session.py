@@ -109,7 +109,6 @@ def _offer(tool: types.Tool) -> Offer:
         description=tool.description or hints.title or tool.title or "",
         schema=tool.inputSchema,
         read_only=hints.readOnlyHint,
-        destructive=hints.destructiveHint,
         idempotent=hints.idempotentHint,
     )
 

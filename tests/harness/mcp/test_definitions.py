@@ -35,6 +35,14 @@ def remote(name: str, server: str = "s") -> RemoteTool:
     )
 
 
+def test_a_hint_that_a_server_changes_makes_it_another_tool() -> None:
+    def digest(**hints: bool) -> str:
+        (only,) = checked("s", SETTINGS, [Offer(name="t", description="", schema={}, **hints)]).tools
+        return only.digest
+
+    assert len({digest(), digest(read_only=True), digest(idempotent=True)}) == 3
+
+
 @given(st.lists(st.tuples(st.text(min_size=1, max_size=130), st.sampled_from("abc")), max_size=20, unique=True))
 def test_every_tool_has_a_valid_name_of_its_own(named: list[tuple[str, str]]) -> None:
     tools = [remote(name, server) for name, server in named]

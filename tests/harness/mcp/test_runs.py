@@ -205,6 +205,12 @@ async def test_what_an_operator_knows_wins(bench: Servers) -> None:
     }
 
 
+async def test_what_a_server_says_of_itself_lets_nobody_unasked(bench: Servers) -> None:
+    async with bench.pool(play=bench.stdio(hints={})) as pool:
+        assert any(tool.read_only for tool in pool.tools), "its word counts for what may be repeated after a crash"
+        assert all(tool.destructive for tool in pool.tools)
+
+
 async def test_a_thread_is_settled_and_goes_on_after_a_search(bench: Servers, agent: Bench, script: Script) -> None:
     """A search answers with a command; what it promoted and said is kept when the run is stopped."""
     agent.tool_search = ON
