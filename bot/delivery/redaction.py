@@ -5,8 +5,30 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
+from bot.markdown import plain
+from channels.text.blocks import (
+    Bold,
+    Code,
+    CodeBlock,
+    Heading,
+    Italic,
+    LineBreak,
+    Link,
+    ListBlock,
+    Paragraph,
+    Quote,
+    Spoiler,
+    Strike,
+    Table,
+    Text,
+)
+from channels.text.parse import parse
+
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
     from channels.message import OutboundMessage
+    from channels.text.blocks import Block, Inline
 
 
 class Redactor(Protocol):
@@ -20,14 +42,71 @@ class Redactor(Protocol):
 
 def redact_message(message: OutboundMessage, redact: Redactor) -> OutboundMessage:
     """The same message with every text that a person can see redacted; Button.data never holds a secret of ours."""
-    text = redact(message.text)
     return replace(
         message,
-        text=text if message.final else redact.without_beginning(text),
-        status=redact(message.status),
+        text=_redacted(message.text, redact, growing=not message.final),
+        status=_redacted(message.status, redact, growing=False),
         buttons=tuple(tuple(replace(button, label=redact(button.label)) for button in row) for row in message.buttons),
         files=tuple(replace(file, name=redact(file.name)) for file in message.files),
     )
+
+
+def _redacted(markdown: str, redact: Redactor, *, growing: bool) -> str:
+    """Redacted as it is written, and as it will be read: where a secret shows only then, because Markdown splits or
+    escapes it, the whole text loses its formatting."""
+
+    def without(text: str) -> str:
+        text = redact(text)
+        return redact.without_beginning(text) if growing else text
+
+    source = without(markdown)
+    if not any(sign in source for sign in _FORMATTING):
+        return source
+    addresses: list[str] = []
+    shown = "\n\n".join(_shown_blocks(parse(source, growing=growing), addresses))
+    safe, safe_addresses = without(shown), [redact(address) for address in addresses]
+    if (safe, safe_addresses) == (shown, addresses):
+        return source
+    return plain("\n".join([safe, *safe_addresses]))
+
+
+_FORMATTING = "\\&*_~|`[<"
+"""Without any of these a text is shown as it is written."""
+
+
+def _shown_blocks(blocks: Iterable[Block], addresses: list[str]) -> Iterator[str]:
+    """What a person reads; what links lead to is added to `addresses`."""
+    for block in blocks:
+        match block:
+            case Heading(inlines=inlines) | Paragraph(inlines=inlines):
+                yield _shown(inlines, addresses)
+            case CodeBlock(text=text):
+                yield text
+            case Quote(blocks=inner):
+                yield from _shown_blocks(inner, addresses)
+            case ListBlock(items=items):
+                for item in items:
+                    yield from _shown_blocks(item.blocks, addresses)
+            case Table(header=header, rows=rows):
+                yield "\n".join(" ".join(_shown(cell, addresses) for cell in row) for row in (header, *rows))
+            case _:
+                pass  # a rule has no text
+
+
+def _shown(inlines: Iterable[Inline], addresses: list[str]) -> str:
+    pieces: list[str] = []
+    for node in inlines:
+        match node:
+            case Text(text) | Code(text):
+                pieces.append(text)
+            case LineBreak():
+                pieces.append("\n")
+            case Bold(children) | Italic(children) | Strike(children) | Spoiler(children):
+                pieces.append(_shown(children, addresses))
+            case Link(url, children):
+                pieces.append(_shown(children, addresses))
+                addresses.append(url)
+    return "".join(pieces)
 
 
 SMALLEST_ADDITION, LARGEST_ADDITION = 200, 4000

@@ -15,9 +15,16 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 from sqlalchemy import text
 
+from bot.delivery.redaction import redact_message
 from bot.logs import OURS, JsonFormatter, TextFormatter, configure
 from bot.redaction import MARK, MOST_LEARNT, SHORTEST, RedactingFormatter, Redactor
 from bot.store import engines
+from channels.console import outbound as console
+from channels.feishu import outbound as feishu
+from channels.message import OutboundMessage
+from channels.slack import outbound as slack
+from channels.telegram import outbound as telegram
+from channels.wecom import outbound as wecom
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -252,3 +259,36 @@ def test_a_task_that_nobody_waited_for_does_not_show_its_exception() -> None:
     line = TextFormatter().format(record)
     assert "never retrieved" in line
     assert CANARY not in line
+
+
+SPLIT = "123456:abcdefgh-ijklmnop"
+
+
+@pytest.mark.parametrize("final", [True, False])
+@pytest.mark.parametrize(
+    "written",
+    [
+        "it is 123456\\:abcdefgh-ijklmnop, see",
+        "it is 123456&#58;abcdefgh-ijklmnop, see",
+        "it is **123456**:abcdefgh-ijklmnop, see",
+        "it is 123456:abcd*efgh*-ijklmnop, see",
+        "it is 123456:abcd[efgh](https://a.example)-ijklmnop, see",
+        "see [this](https://a.example/?k=123456:abcdefgh\\-ijklmnop) page",
+        "> - it is 123456\\:abcdefgh-ijklmnop, see",
+        "|a|b|\n|-|-|\n|123456\\:abcdefgh-ijklmnop|x|\n\nsee",
+    ],
+)
+def test_a_secret_that_markdown_splits_or_escapes_never_shows(written: str, final: bool) -> None:
+    message = redact_message(OutboundMessage(text=written, status=written, final=final), Redactor([SPLIT]))
+    for layout in (console.layout, telegram.layout, slack.layout, feishu.layout, wecom.layout):
+        shown = repr(layout(message))
+        assert "redacted" in shown
+        assert "see" in shown
+        assert not any(piece in shown for piece in ("ijklmnop", "123456"))
+
+
+def test_a_text_without_secrets_keeps_its_formatting() -> None:
+    written = "# A\n\n**bold** `code` [x](https://a.example) 1\\. &amp;\n\n- a\n  - b\n\n---\n\n|a|\n|-|\n|b|"
+    for final in (True, False):
+        message = OutboundMessage(text=written, final=final)
+        assert redact_message(message, Redactor([SPLIT])) == message
