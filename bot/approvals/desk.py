@@ -10,10 +10,11 @@ from __future__ import annotations
 import asyncio
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from bot.approvals import shown
-from bot.store import approvals, runs
+from bot.store import approvals, outbox, runs
 from bot.store.approvals import ApprovalRow, Decided
 
 if TYPE_CHECKING:
@@ -28,10 +29,12 @@ if TYPE_CHECKING:
     from bot.store.approvals import GrantRow
     from bot.store.rows import RunRow
     from channels.base import Clock
-    from channels.message import OutboundMessage
+    from channels.message import Message, OutboundMessage
     from harness.events import ApprovalRequested
 
 LONGEST_REASON = 300
+REASON_TIME = timedelta(minutes=2)
+"""So long the next message in a direct chat is the reason, without being a reply."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +54,8 @@ class ApprovalDesk:
         self._delivery = delivery
         self._clock = clock
         self._active = active
+        self._invited: dict[str, datetime] = {}
+        """When somebody was asked to write why; forgotten at a restart, and then only a reply is a reason."""
 
     # For the run that waits.
 
@@ -153,7 +158,7 @@ class ApprovalDesk:
         return change is not None
 
     async def await_reason(self, prompt_id: str, person: str, *, also: Callable[[Connection], object]) -> bool:
-        """The person's next message there is the reason of the denial. False when it is decided already."""
+        """The person may now write the reason of the denial. False when it is decided already."""
         now = self._clock.now()
 
         def unit(tx: Connection) -> Change | None:
@@ -168,18 +173,28 @@ class ApprovalDesk:
 
         change = await self._store.write(unit)
         if change is not None:
+            self._invited[prompt_id] = now
             self._show([change])
             self._wake(change.row.run_id)
         return change is not None
 
-    async def take_reason(self, run_id: str, person: str, text: str, *, also: Callable[[Connection], object]) -> bool:
-        """Whether a message is the reason that a run waits for; then it is denied with it, and `also` happened."""
-        open_ = await self._store.read(lambda tx: approvals.open_of(tx, run_id))
-        awaited = next((row for row in open_ if row.reason_from == person), None)
-        reason = " ".join(text.split())[:LONGEST_REASON]
-        if awaited is None or not reason:
+    async def take_reason(
+        self, run_id: str, person: str, message: Message, *, also: Callable[[Connection], object]
+    ) -> bool:
+        """Whether a message is the reason that a run waits for; then it is denied with it, and `also` happened.
+
+        Another message of that person's denies without a reason.
+        """
+        awaited, replied = await self._store.read(lambda tx: _awaited(tx, run_id, person, message))
+        if awaited is None:
             return False
-        return await self.decide(awaited.prompt_id, Decided.DENY, person, reason=reason, also=also)
+        reason = " ".join(message.text.split())[:LONGEST_REASON]
+        invited = self._invited.pop(awaited.prompt_id, None)
+        in_time = invited is not None and self._clock.now() - invited <= REASON_TIME
+        if reason and not message.attachments and (replied or (in_time and _begins_nothing(message))):
+            return await self.decide(awaited.prompt_id, Decided.DENY, person, reason=reason, also=also)
+        await self.decide(awaited.prompt_id, Decided.DENY, person, also=lambda tx: None)
+        return False
 
     async def grants(self, conversation: str) -> list[GrantRow]:
         """What is allowed for a whole chat."""
@@ -217,6 +232,21 @@ class ApprovalDesk:
     def _finished(self, change: Change) -> None:
         run = change.run
         self._delivery.finished(change.row.prompt_id, run.address, run.reply_to, change.message)
+
+
+def _awaited(tx: Connection, run_id: str, person: str, message: Message) -> tuple[ApprovalRow | None, bool]:
+    """The request of which the person may say why they deny it, and whether the message is a reply to it."""
+    awaited = [row for row in approvals.open_of(tx, run_id) if row.reason_from == person]
+    if not awaited or message.reply_to is None:
+        return next(iter(awaited), None), False
+    key = outbox.reply_of(tx, message.account, message.address.chat, message.reply_to.message_id)
+    meant = next((row for row in awaited if row.prompt_id == key), None)
+    return meant or awaited[0], meant is not None
+
+
+def _begins_nothing(message: Message) -> bool:
+    """In a group whoever addresses the bot wants something, and so does who replies to something else."""
+    return message.address.kind != "group" and message.reply_to is None and message.bundle_key is None
 
 
 def _row(run: RunRow, request: ApprovalRequested, now: datetime) -> ApprovalRow:

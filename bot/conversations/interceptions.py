@@ -23,12 +23,16 @@ if TYPE_CHECKING:
 
 
 async def gives_reason(ports: ConversationPorts, run_id: str, spoken: Spoken) -> bool:
-    """Whether a message is what the running answer waits for: why something is denied. Then that is done."""
-    if spoken.message.attachments or spoken.schedule:
+    """Whether a message is what the running answer waits for: why something is denied. Then that is done.
+
+    In doubt it is a request of its own, and the denial needs no reason any more: no message is ever lost as one.
+    """
+    message = spoken.message
+    if spoken.schedule:
         return False
-    settled, person = ports.responder.answered, person_id(spoken.message.account, spoken.message.sender.id)
+    settled, person = ports.responder.answered, person_id(message.account, message.sender.id)
     return await ports.runs.approvals.take_reason(
-        run_id, person, spoken.message.text, also=lambda tx: settled(tx, [spoken.id], "reason of a denial")
+        run_id, person, message, also=lambda tx: settled(tx, [spoken.id], "reason of a denial")
     )
 
 

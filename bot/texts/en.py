@@ -154,7 +154,7 @@ EN = Texts(
         "Without a decision in {duration} it counts as denied. (`{hash}`)",
     },
     approval_coverage={"call": "exactly this call", "tool": "`{tool}` with any arguments"},
-    approval_write_why="✍️ Write in your next message why not, or press Deny.",
+    approval_write_why="✍️ Why not? Reply to this message, or press Deny. In a direct chat, your next message within 2 minutes counts too.",
     approval_decided={
         "once": "✅ **Allowed once:** `{tool}`",
         "chat": "✅ **Allowed for this chat:** `{tool}`",
@@ -174,7 +174,7 @@ EN = Texts(
         "once": "Allowed once.",
         "chat": "Allowed for this chat.",
         "deny": "Denied.",
-        "why": "Write why in your next message.",
+        "why": "Reply to the request and say why.",
         "stop": "Stopped.",
         "not_yours": "Only the person who asked, or an administrator, can decide this.",
         "admins": "Only an administrator can allow this.",

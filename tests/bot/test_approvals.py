@@ -16,7 +16,7 @@ from bot.store.rows import RunState
 from bot.texts import LANGUAGES
 from bot.texts.en import EN
 from channels.memory import NO_BUTTONS
-from channels.message import ChatMigrated
+from channels.message import ChatMigrated, Quote
 from harness.events import ApprovalRequested, Question
 from harness.guardrails.proposals import ADMINS, ONCE
 from tests.bot.core import ANN, BOB, RULES, Core, core
@@ -54,6 +54,9 @@ def asks(
     c.harness.scripts[text] = script
 
 
+QUOTE = Quote(message_id="other", text="x", author="Bob", from_bot=False)
+
+
 async def say(c: Core, text: str, person: str = ANN) -> None:
     await c.say(text, person)
     await c.clock.advance(2)
@@ -84,6 +87,59 @@ async def test_the_reason_is_the_next_message_also_there(tmp_path: Path) -> None
         await say(c, "not on a Sunday")
         await c.answered()
         assert "allowed: False not on a Sunday" in c.texts()
+
+
+async def test_what_comes_later_or_with_something_else_is_a_request_and_never_lost(tmp_path: Path) -> None:
+    for number, (seconds, quote) in enumerate([(130, None), (0, QUOTE)]):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        async with core(folder, mode=NO_BUTTONS) as c:
+            asks(c, "send it")
+            await say(c, "send it")
+            await say(c, "4")
+            await c.clock.advance(seconds)
+            await c.say("what is the weather?", reply_to=quote)
+            await c.answered()
+            assert {"allowed: False", "echo: what is the weather?"} <= set(c.texts())
+
+
+async def test_after_a_crash_only_a_reply_is_the_reason(tmp_path: Path) -> None:
+    for replies in (True, False):
+        folder = tmp_path / str(replies)
+        folder.mkdir()
+        async with core(folder) as c:
+            asks(c, "send it")
+            await say(c, "send it")
+            asked = bubble(c, 1)
+            await press(c, asked, "say why")
+            await c.crash()
+            await c.start()
+            quote = replace(QUOTE, message_id=asked.message_id) if replies else None
+            await c.say("not on a Sunday", reply_to=quote)
+            await c.answered()
+            if replies:
+                assert "allowed: False not on a Sunday" in c.texts()
+            else:
+                assert {"allowed: False", "echo: not on a Sunday"} <= set(c.texts())
+
+
+async def test_a_mention_in_a_group_is_a_request_and_a_reply_there_the_reason(tmp_path: Path) -> None:
+    for replies in (True, False):
+        folder = tmp_path / str(replies)
+        folder.mkdir()
+        async with core(folder) as c:
+            asks(c, "send it")
+            await c.say("send it", ANN, "g")
+            await c.clock.advance(2)
+            asked = bubble(c, 1, "g")
+            await press(c, asked, "say why", ANN, "g")
+            quote = replace(QUOTE, message_id=asked.message_id) if replies else None
+            await c.say("and the weather?", ANN, "g", reply_to=quote)
+            await c.answered()
+            if replies:
+                assert "allowed: False and the weather?" in c.texts("g")
+            else:
+                assert {"allowed: False", "echo: and the weather?"} <= set(c.texts("g"))
 
 
 async def test_time_decides_also_after_crashes_and_no_attempt_is_counted(tmp_path: Path) -> None:
