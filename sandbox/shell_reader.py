@@ -33,6 +33,7 @@ class _Reader(WordReader):
     def __init__(self, text: str, known: dict[str, str], depth: int) -> None:
         super().__init__(text, known, depth)
         self._documents: list[tuple[Command, Word]] = []
+        self._naming: Command | None = None
 
     def script(self, end: str = "") -> Script:
         """Up to `end`, which is taken, or to the end of the text."""
@@ -92,6 +93,10 @@ class _Reader(WordReader):
 
     def _add(self, command: Command, word: Word) -> None:
         if word.bare and not command.words and word.text in _RESERVED:
+            self._naming = command if word.text in ("function", "coproc") else None
+            return
+        if word.bare and self._naming is command and len(command.words) == 1 and word.text in _RESERVED:
+            command.words.clear()  # `function f {`, `coproc f {`: the first word was a name
             return
         for text in _split(word) if word.bare else [word.text]:
             command.words.append(Word(text, word.inner, word.bare))

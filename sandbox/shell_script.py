@@ -16,9 +16,33 @@ if TYPE_CHECKING:
 SHELLS = frozenset({"sh", "bash", "dash", "ash", "zsh", "ksh", "fish", "rbash"})
 _RUNNERS = names(
     "sudo doas env nohup setsid nice ionice time timeout command builtin exec stdbuf chronic busybox xargs unbuffer"
-    " catchsegv chrt taskset parallel"
+    " catchsegv chrt taskset parallel setpriv runuser pkexec flock watch strace ltrace numactl systemd-run"
+    " fakeroot xvfb-run prlimit chroot"
 )
 """Programs that run the program that their arguments name."""
+_VALUED = {
+    "env": names("-u --unset -C --chdir"),
+    "sudo": names("-u -g -h -p -C -D -R -r -t -T -U --user --group --host --prompt --chdir --chroot"),
+    "doas": names("-u -C"),
+    "timeout": names("-s --signal -k --kill-after"),
+    "nice": names("-n --adjustment"),
+    "ionice": names("-c -n --class --classdata"),
+    "time": names("-f -o --format --output"),
+    "stdbuf": names("-i -o -e --input --output --error"),
+    "exec": names("-a"),
+    "xargs": names(
+        "-a -d -E -I -L -n -P -s --arg-file --delimiter --max-args --max-procs --max-lines --max-chars --replace"
+    ),
+    "parallel": names("-j -a -I -n -N --jobs --arg-file"),
+    "runuser": names("-u -g -G --user --group"),
+    "flock": names("-w -E --wait --timeout"),
+    "watch": names("-n --interval"),
+    "strace": names("-e -o -s -u -E -P"),
+    "ltrace": names("-e -o -s -u"),
+}
+"""Of each its options whose value is a word of its own."""
+_PLACES = names("flock chroot taskset")
+"""Those that name something else first: a file, a folder, a mask."""
 
 
 def all_pipelines(script: Script, depth: int = 0) -> Iterator[list[Command]]:
@@ -39,9 +63,10 @@ def _run_by(command: Command) -> Command:
     if command.name not in _RUNNERS:
         return command
     while words and words[0].text.rpartition("/")[2] in _RUNNERS:
-        rest = words[1:]
+        runner, rest = words[0].text.rpartition("/")[2], words[1:]
         while rest and (rest[0].text.startswith("-") or ASSIGNMENT.fullmatch(rest[0].text) or _is_number(rest[0])):
-            rest = rest[1:]
+            rest = rest[2 if rest[0].text in _VALUED.get(runner, ()) else 1 :]
+        rest = rest[1:] if runner in _PLACES else rest
         if not rest:
             break
         words = rest
@@ -65,6 +90,10 @@ def _within(command: Command) -> Iterator[Script]:
             yield parsed(command.given)
     elif command.name in ("eval", "trap"):
         yield parsed(" ".join(command.arguments))
+    elif command.name == "env":
+        texts = iter(command.arguments)
+        if any(text in ("-S", "--split-string") for text in texts):
+            yield parsed(next(texts, ""))
     elif command.name == "find":
         for place, text in enumerate(command.arguments):
             if text in ("-exec", "-execdir", "-ok", "-okdir"):

@@ -11,7 +11,7 @@ from sandbox.shell_parts import DEEPEST, LONGEST, Unreadable, Word
 if TYPE_CHECKING:
     from sandbox.shell_parts import Script
 
-_VARIABLE = re.compile(r"\$(?:(\w+)|\{(\w+)(?::?[-=+?]([^}]{0,200}))?\})")
+_VARIABLE = re.compile(r"\$(?:(\w+)|\{(\w+)(?::?[-=+?]([^}$`]{0,200}))?\})")
 _ANSI = re.compile(r"\\(?:x([0-9a-fA-F]{1,2})|([0-7]{1,3})|u([0-9a-fA-F]{1,4})|(.))", re.DOTALL)
 _ANSI_LETTERS = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "e": "\x1b", "f": "\f", "v": "\v"}
 _KNOWN = {"HOME": "~", "PWD": ".", "IFS": " "}

@@ -38,6 +38,7 @@ MINERS = names(
 DOWNLOADERS = names("curl wget aria2c fetch lwp-download http https")
 DECODERS = names("base64 base32 xxd openssl uudecode gunzip zcat rev tr")
 _SOURCING = frozenset({"source", ".", "eval"})
+_INPUT = frozenset({"/dev/stdin", "/dev/fd/0", "/proc/self/fd/0", "-"})
 _INTERPRETERS = re.compile(r"(?:python|perl|ruby|node|php|lua)[\d.]*")
 _COPIERS = names("cp mv install ln rsync")
 CHOOSING = names("-name -iname -path -ipath -regex -mtime -mmin -newer -size -empty -user")
@@ -143,10 +144,10 @@ def formats(command: Command) -> bool:
 def _runs_input(command: Command) -> bool:
     """Whether it takes its program from what is piped into it."""
     if command.name in SHELLS:
-        return not command.plain or command.has("s")
+        return all(text in _INPUT for text in command.plain) or command.has("s")
     if _INTERPRETERS.fullmatch(command.name):
         return all(text == "-" for text in command.arguments)
-    return command.name in _SOURCING and any(text in ("/dev/stdin", "-") for text in command.arguments)
+    return command.name in _SOURCING and any(text in _INPUT for text in command.arguments)
 
 
 def piped_into_shell(sources: frozenset[str]) -> Found:

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 NOWHERE = "/dev/null"
 _FUNCTION = re.compile(r"\(\s*\)|(?:^|[\s;&|])function\s")
 _PATTERN = re.compile(r"[*?]|\[[^\[]")
+_SOURCING = frozenset({"source", ".", "eval", "trap"})
+_INPUT = frozenset({"/dev/stdin", "/dev/fd/0", "/proc/self/fd/0", "-"})
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]|\\\Z")
 """Also a backslash behind which nothing comes, which the shell keeps and the reader does not."""
 
@@ -91,8 +93,15 @@ def _is_unknown(word: Word, *, is_program: bool) -> bool:
 
 
 def _takes_any(command: Command) -> bool:
-    """A shell that reads what it runs, as behind a pipe."""
-    return command.name in SHELLS and not command.plain and not command.given
+    """A shell that reads what it runs, as behind a pipe, or gets it from a word that is only known then."""
+    if command.name not in SHELLS | _SOURCING:
+        return False
+    if any(_is_unknown(word, is_program=False) for word in command.words[1:]):
+        return True
+    if command.name in _SOURCING:
+        return any(text in _INPUT for text in command.arguments)
+    ends_in_c = re.fullmatch(r"-\w*c", command.arguments[-1]) is not None if command.arguments else False
+    return ends_in_c or (all(text in _INPUT for text in command.plain) and not command.given)
 
 
 def _fits(patterns: Sequence[str], words: tuple[str, ...]) -> bool:
