@@ -14,7 +14,7 @@ from harness.skills.scanning.blobs import blobs, speech
 from harness.skills.scanning.commands import DESTRUCTIVE, REMOTE
 from harness.skills.scanning.disguises import DISGUISES
 from harness.skills.scanning.hidden import hidden_findings
-from harness.skills.scanning.kinds import MACROS, Form, is_script, kind_of, program
+from harness.skills.scanning.kinds import DATA, MACROS, PROSE, Form, extension, is_script, kind_of, program
 from harness.skills.scanning.rules import compiled
 from harness.skills.scanning.secrets import SECRETS
 from harness.skills.scanning.sending import SENDING
@@ -91,6 +91,8 @@ def _file_findings(path: str, data: bytes, most_commands: int) -> tuple[list[Fin
         case Form.ASSET:
             return list(_asset_findings(path, data)), 0
     findings = []
+    if path.startswith("scripts/") and not is_script(path, data) and extension(path) not in PROSE | DATA:
+        findings.append(Finding(Level.WARN, "unknown-script", path))
     if kind.form is not Form.TEXT:
         findings.append(Finding(Level.WARN, f"{kind.form.value}-file", path))
     decoded, is_utf8 = decode(data)

@@ -17,6 +17,7 @@ SCRIPTS = names(
 )
 """Extensions of what can be run, or is compiled and then run."""
 PROSE = names("md markdown mdx rst txt adoc")
+DATA = names("json jsonl yaml yml toml csv tsv xml xsd html css svg ini cfg")
 SCRIPT_NAMES = frozenset({"makefile", "dockerfile", "justfile", "rakefile", "package.json", "setup.py", "setup.cfg"})
 SHELL = names("sh bash zsh ksh fish mk")
 

@@ -12,6 +12,8 @@ _NET = (
     r"(?:requests\.(?:get|post|put|patch|request|Session)|urllib\.request|urlopen\(|http\.client|httpx\.|aiohttp\.|"
     r"socket\.(?:socket|create_connection)|smtplib|ftplib|paramiko|telnetlib|websockets?\.|fetch\(|axios\b"
     r"|XMLHttpRequest|"
+    r"\b(?:import|from)[ \t]+(?:urllib3|asyncio|dns|socketserver|xmlrpc|imaplib|poplib|nntplib|pycurl|tornado|twisted"
+    r"|grpc|zmq|boto3|botocore|asyncssh|trio|anyio|curl_cffi|httplib2|requests_html|treq|niquests|scapy)\b|"
     r"net\.connect|http\.request|https\.request|\$http|Net::HTTP|LWP::|Invoke-WebRequest|Invoke-RestMethod|WebClient)"
 )
 _SEND = (

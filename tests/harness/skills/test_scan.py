@@ -68,6 +68,24 @@ def test_an_excerpt_has_no_signs_that_cannot_be_seen(skill: Path) -> None:
     assert all(finding.excerpt.isprintable() for finding in scan(skill).findings)
 
 
+@pytest.mark.parametrize("name", ["run", "a.zig", "a.nim", "a.unknown"])
+def test_below_scripts_a_file_of_an_unknown_kind_is_doubtful(skill: Path, name: str) -> None:
+    (skill / "scripts").mkdir(exist_ok=True)
+    (skill / "scripts" / name).write_text("say hello\n")
+    verdict = scan(skill)
+    assert [each.rule for each in verdict.findings if each.file == f"scripts/{name}"] == ["unknown-script"]
+    assert verdict.level is Level.WARN
+
+
+@pytest.mark.parametrize(
+    "line", ["import urllib3", "import asyncio", "from dns import resolver", "import xmlrpc.client"]
+)
+def test_libraries_that_reach_the_network_are_doubtful(skill: Path, line: str) -> None:
+    (skill / "scripts").mkdir(exist_ok=True)
+    (skill / "scripts" / "a.py").write_text(f"{line}\n")
+    assert scan(skill).level is Level.WARN
+
+
 def test_scripts_are_named(skill: Path) -> None:
     put(skill, "scripts/a.py", "print(1)\n")
     put(skill, "tool", "#!/usr/bin/env python3\nprint(1)\n")
