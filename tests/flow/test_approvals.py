@@ -76,16 +76,16 @@ async def test_a_call_is_asked_for_and_made_once_it_is_allowed(world: World, let
         assert len(await world.telegram.bot_messages(ALICE)) == 2
 
 
-async def test_a_denial_with_the_reason_in_the_next_message(world: World, letters: Letters) -> None:
+async def test_a_denial_with_the_reason_in_a_reply_after_a_crash(world: World, letters: Letters) -> None:
     async with world:
         await world.telegram.user_says(letter("Ann"))
         asked = await request(world, "to: Ann")
         assert await press(world, asked, WHY) == EN.approval_answers["why"]
-        waits = await shown(world, asked, "Write in your next message")
+        waits = await shown(world, asked, "Reply to this message")
         assert [button["text"] for button in waits.buttons] == [DENY]
         await world.kill()
         await world.start()
-        await world.telegram.user_says("she has moved")
+        await world.telegram.user_says("she has moved", reply_to=asked.message_id)
         answer = await world.telegram.wait_for_text(ALICE, NOT_DONE)
         assert "They said: she has moved" in answer.text
         await shown(world, asked, "Because: she has moved")
