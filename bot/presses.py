@@ -138,6 +138,7 @@ class Presses:
             may_control=rules.may_control(message.address, person),
             may_speak=rules.may_speak(message.address, message.sender),
             turns=spoken.rules,
+            typed=True,
         )
 
     async def _tell(self, spoken: Spoken, text: str) -> None:

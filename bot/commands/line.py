@@ -75,6 +75,7 @@ class Press:
 
     may_speak: its sender may talk to the agent there, by these rules. at_home: what its sender writes there belongs to
     the conversation that asked; not so for an administrator in a group where each speaker has one of their own.
+    typed: a number was written, which needs no acknowledgement of its own.
     """
 
     event_id: int
@@ -90,6 +91,7 @@ class Press:
     may_speak: bool
     turns: TurnRules
     at_home: bool = True
+    typed: bool = False
 
     @property
     def texts(self) -> Texts:

@@ -50,7 +50,7 @@ class QuestionCommands:
         await conversation.hear(self._said(prompt, press, option))
         if conversation.can_edit(press.address.account):
             await self._answers.show_choice(press, option)
-        return press.texts.working
+        return "" if press.typed else press.texts.working
 
     def _said(self, prompt: PromptRow, press: Press, option: str) -> Spoken:
         """The event of the press is the message; that it answered is recorded when its run is opened."""
