@@ -1,6 +1,7 @@
 # make run     start Antler; the first time it creates .venv and installs into it (ARGS="--config FILE" is passed on)
-# make test    run the tests (ARGS="-k name" is passed on)
-# make check   format, lint, types, import directions and tests: what the CI runs
+# make test    run the quick tests, in less than four minutes (ARGS="-k name" is passed on)
+# make test-all  run every test (ARGS="tests/flow/test_slack.py" is passed on)
+# make check   format, lint, types, import directions and every test: what the CI runs
 # make torture the gateway killed at every moment, hundreds of times; takes one to two hours (ARGS="--quick" a minute)
 # make bench   figures as JSON, on simulators on this machine (ARGS="chats-50 --quick" for less)
 # make sandbox-runtime  Python packages for the agent's own code; `make run` and `make test` begin it in the background
@@ -22,7 +23,10 @@ HAS_SANDBOX_PYTHON = $(SANDBOX_PYTHON) -c 'import sys, ensurepip, venv; sys.exit
   "on Debian and Ubuntu apt install python3 python3-venv, then make sandbox-runtime" >&2; exit 1; }
 BUILD_RUNTIME = $(SANDBOX_PYTHON) -B -m sandbox.build_runtime
 
-.PHONY: run test check torture bench sandbox-runtime runtime-in-background clean
+# Most of these wait for other processes: four workers keep two cores busy.
+EVERY_TEST = $(BIN)/python -m pytest -n 4 --dist worksteal
+
+.PHONY: run test test-all check torture bench sandbox-runtime runtime-in-background clean
 .DELETE_ON_ERROR:
 
 run: $(VENV)/.installed runtime-in-background
@@ -36,15 +40,19 @@ sandbox-runtime:
 runtime-in-background:
 	@{ $(HAS_SANDBOX_PYTHON); exec $(BUILD_RUNTIME) --background; } </dev/null >/dev/null &
 
+# Two workers, for two cores; the tests of one module share its fixtures.
 test: $(VENV)/.installed-dev runtime-in-background
-	@$(BIN)/python -m pytest -n 4 --dist worksteal $(ARGS)
+	@$(BIN)/python -m pytest -m "not slow" -n 2 --dist loadscope $(ARGS)
+
+test-all: $(VENV)/.installed-dev runtime-in-background
+	@$(EVERY_TEST) $(ARGS)
 
 check: $(VENV)/.installed-dev
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/python -m pytest -n 4 --dist worksteal $(ARGS)
+	$(EVERY_TEST) $(ARGS)
 
 torture: $(VENV)/.installed-dev
 	@$(BIN)/python -m tests.torture $(ARGS)

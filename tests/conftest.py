@@ -1,4 +1,4 @@
-"""The store for all tests: every test that takes `url` or `store` runs on both databases. And an open folder."""
+"""Which tests are slow, and the store for all tests: what takes `url` or `store` runs on both databases."""
 
 from __future__ import annotations
 
@@ -15,6 +15,22 @@ from tests.simulators.postgres import PostgresServer, postgres_server
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
+
+
+TESTS = Path(__file__).parent
+SLOW = ("torture", "bench", "simulators", "sandbox/docker", "sandbox/remote", "skills", "flow")
+"""Folders whose tests start processes by the dozen, or test the tests' own tools. `make test` leaves them out."""
+QUICK = ("flow/test_life_of_a_message.py", "skills/test_library.py")
+"""What `make test` runs of them all the same."""
+
+
+@pytest.hookimpl(tryfirst=True)  # before -m selects
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        place = item.path.relative_to(TESTS).as_posix()
+        folder = any(place.startswith(f"{slow}/") for slow in SLOW) and place not in QUICK
+        if folder or item.get_closest_marker("postgres") is not None:
+            item.add_marker(pytest.mark.slow)
 
 
 @pytest.fixture(scope="session")
