@@ -106,6 +106,45 @@ def chosen(prompt: PromptRow, index: int) -> tuple[str, str]:
     return tuple(options[index]) if index < len(options) else ("", "")
 
 
+# What the agent asked, answered by a pressed option or by the next message.
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """A question with its answer. choice: the option that was taken, or the beginning of what was said instead."""
+
+    reply_key: str
+    address: Address
+    choice: str
+
+
+def take_answer(tx: Connection, run: RunRow, said: str) -> list[Answered]:
+    """Record what a new run was asked as the answer to the question of the run before it: nothing where that asked
+    none, or where somebody else says something that is no option of it."""
+    asked = runs.last_worked(tx, run.conversation, run.thread_id)
+    shown = outbox.load(tx, asked.reply_key) if asked is not None else []
+    data = _data(shown[0].body, asked) if shown and shown[0].final else ()
+    prompt = prompts.load(tx, data[0].partition(":")[0]) if data else None
+    if asked is None or prompt is None or (prompt.kind, prompt.run_id) != (CLARIFY, asked.run_id):
+        return []
+    options, words = json.loads(prompt.options), " ".join(said.split())
+    number = next((at for at, option in enumerate(options) if _same(option, words)), None)
+    if number is None and run.speaker != asked.speaker:
+        return []
+    answer = "" if number is None else str(number)
+    if prompts.answer(tx, prompt.id, run.speaker, answer, run.created_at) is None:
+        return []
+    if number is not None:
+        words = options[number]
+    elif len(words) > LABEL:
+        words = f"{words[: LABEL - 1]}…"
+    return [Answered(asked.reply_key, asked.address, words)]
+
+
+def _same(option: str, words: str) -> bool:
+    return " ".join(option.split()).casefold() == words.casefold()
+
+
 # Without buttons.
 
 

@@ -94,11 +94,11 @@ class Responder:
         await self.answer(event_id, address, rows[0].reply_to, message, reason=reason, reply_key=reply_key)
 
     async def show_choice(self, reply_key: str, address: Address, choice: str) -> None:
-        """Show the final reply that has buttons with the chosen one in their place."""
+        """Show the final reply that has buttons with the answer in their place."""
         rows = await self._store.read(lambda tx: outbox.load(tx, reply_key))
         if rows and rows[0].final and rows[0].body:
             shown = OUTBOUND_MESSAGE.validate_json(rows[0].body)
-            text = "\n\n".join(part for part in (shown.text, f"☑ {plain(choice)}") if part)
+            text = "\n\n".join(part for part in (shown.text, f"☑ {plain(choice)}" if choice else "") if part)
             await self.tell(reply_key, address, rows[0].reply_to, replace(shown, text=text, buttons=()))
 
     async def settle(

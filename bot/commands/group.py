@@ -73,10 +73,6 @@ class Answers:
         """Take the buttons off the message that has them; its text stays."""
         await self._responder.take_buttons_off(press.event_id, press.reply_key, press.address, reason)
 
-    async def show_choice(self, press: Press, choice: str) -> None:
-        """Put what was chosen in the place of the buttons; settles nothing."""
-        await self._responder.show_choice(press.reply_key, press.address, choice)
-
     async def change(
         self, press: Press, message: OutboundMessage, reason: str, also: Callable[[Connection], object] | None = None
     ) -> None:

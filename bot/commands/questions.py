@@ -9,13 +9,10 @@ from typing import TYPE_CHECKING
 from bot.buttons import CLARIFY
 from bot.commands.group import ButtonKind
 from bot.conversations.turns import Spoken
-from bot.store import prompts
 from channels.message import Message
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-    from sqlalchemy import Connection
 
     from bot.commands.group import Answers, CommandHandler
     from bot.commands.line import Press
@@ -47,14 +44,13 @@ class QuestionCommands:
             await self._answers.without_buttons(press, "button too late")
             return press.texts.pressed["over"]
         option = json.loads(prompt.options)[press.option]
-        await conversation.hear(self._said(prompt, press, option))
-        if conversation.can_edit(press.address.account):
-            await self._answers.show_choice(press, option)
+        await conversation.hear(self._said(press, option))
         return "" if press.typed else press.texts.working
 
-    def _said(self, prompt: PromptRow, press: Press, option: str) -> Spoken:
-        """The event of the press is the message; that it answered is recorded when its run is opened."""
-        now, number = self._clock.now(), str(press.option)
+    def _said(self, press: Press, option: str) -> Spoken:
+        """The event of the press is the message; that it answers the question is recorded when its run is opened, as
+        for a typed answer."""
+        now = self._clock.now()
         message = Message(
             account=press.address.account,
             dedupe_keys=(),
@@ -67,8 +63,5 @@ class QuestionCommands:
             mention=True,
         )
 
-        def also(tx: Connection) -> None:
-            prompts.answer(tx, prompt.id, press.person, number, now)
-
         rules = replace(press.turns, debounce=0.0)
-        return Spoken(press.event_id, message, press.language, press.is_admin, rules, also)
+        return Spoken(press.event_id, message, press.language, press.is_admin, rules)

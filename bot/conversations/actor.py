@@ -134,11 +134,6 @@ class Conversation:
 
     # Messages become turns, turns become runs.
 
-    def can_edit(self, account: str) -> bool:
-        """Whether a message with buttons can be changed on the account's platform."""
-        channel = self._ports.channel(account)
-        return channel is not None and channel.capabilities.edits and channel.capabilities.buttons
-
     async def hear(self, spoken: Spoken) -> None:
         """A message for the agent. Only within the conversation's own order."""
         ports = self._ports

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from bot.buttons import waiting_question
+from bot.buttons import take_answer, waiting_question
 from bot.conversations.policies import Moment, Move, decide
 from bot.conversations.run_inputs import can_join, joined_run, run_of
 from bot.conversations.steering import all_steer, as_steering, can_steer
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection
 
+    from bot.buttons import Answered
     from bot.conversations.ports import ConversationPorts
     from bot.conversations.queue import Waiting, WaitingLine
     from bot.conversations.turns import Turn
@@ -76,13 +77,24 @@ class Openings:
         run = await self._run_of(turn)
         run = as_steering(run) if heard else run
         questions = [waiting_question(run, run.created_at)] if waits else []
+        answered: list[Answered] = []
 
         def unit(tx: Connection) -> None:
             open_once(tx, run)
             prompts.ensure(tx, questions)
+            if not waits and not turn.schedule:
+                answered[:] = take_answer(tx, run, turn.text)
 
         await self._commit(turn, notice, unit)
         self._line.add(run)
+        for question in answered:
+            await self._show_choice(question)
+
+    async def _show_choice(self, question: Answered) -> None:
+        """What was answered stands in the question, in the place of its buttons."""
+        channel = self._ports.channel(question.address.account)
+        if channel is not None and channel.capabilities.edits and channel.capabilities.buttons:
+            await self._ports.responder.show_choice(question.reply_key, question.address, question.choice)
 
     async def _join(self, last: Waiting, turn: Turn, notice: OutboundMessage | None) -> None:
         """The last that waits answers this turn too."""
@@ -119,20 +131,13 @@ class Openings:
         )
 
     async def _commit(self, turn: Turn, notice: OutboundMessage | None, unit: Callable[[Connection], object]) -> None:
-        """What becomes of a turn, together with what its messages bring, and what there is to tell about its files."""
-
-        def whole(tx: Connection) -> None:
-            unit(tx)
-            for part in turn.parts:
-                if part.also is not None:
-                    part.also(tx)
-
+        """What becomes of a turn, together with what there is to tell about its files."""
         if notice is None:
-            await self._ports.store.write(whole)
+            await self._ports.store.write(unit)
             return
         first = turn.first
         key = f"files:{turn.ids[0]}"
-        await self._ports.responder.tell(key, first.address, first.platform_message_id, notice, also=whole)
+        await self._ports.responder.tell(key, first.address, first.platform_message_id, notice, also=unit)
 
     async def answer(self, turn: Turn, notice: OutboundMessage, reason: str) -> None:
         """Settle a turn that gets no run, with a sentence."""

@@ -12,9 +12,7 @@ from bot.texts import texts_for
 from channels.message import OutboundMessage
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from sqlalchemy import Connection
+    from collections.abc import Iterable
 
     from bot.uploads import Refused
     from channels.base import Clock
@@ -29,16 +27,14 @@ WINDOWS = 5
 
 @dataclass(frozen=True, slots=True)
 class Spoken:
-    """An admitted message. language: to answer in; is_admin: of its sender; rules: of its account. also: to be written
-    in the transaction in which its run is opened. schedule: the id of the one that says it in its sender's name, "" for
-    what they wrote just now."""
+    """An admitted message. language: to answer in; is_admin: of its sender; rules: of its account. schedule: the id of
+    the one that says it in its sender's name, "" for what they wrote just now."""
 
     id: int
     message: Message
     language: str
     is_admin: bool = False
     rules: TurnRules = QUEUED
-    also: Callable[[Connection], object] | None = None
     schedule: str = ""
 
 

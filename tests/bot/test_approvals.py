@@ -219,6 +219,46 @@ async def test_a_question_with_options_is_answered_by_its_number(tmp_path: Path)
         assert c.texts()[-1] == "echo: that"
 
 
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [("THAT ", "that"), ("neither\n*of* them", "neither \\*of\\* them"), ("no " * 40, ("no " * 20)[:59].strip() + "…")],
+)
+async def test_a_typed_answer_stands_in_its_question(tmp_path: Path, said: str, shown: str) -> None:
+    async with core(tmp_path) as c:
+        expires = c.clock.now() + timedelta(days=7)
+
+        def question(tell: Teller) -> AnyRunEvent:
+            run_id = f"q{tell.ctx.run_id}"
+            return tell(Question, prompt_id=run_id, text="Which?", options=("this", "that"), expires_at=expires)
+
+        c.harness.tells("do it", question, lambda tell: tell.answer("Which?"))
+        await say(c, "do it")
+        asked = open_request(c)
+        await say(c, said)
+        await c.answered()
+        (now,) = [seen for seen in c.channel.chats[ANN] if seen.message_id == asked.message_id]
+        assert (now.part.text, now.part.buttons) == (f"Which?\n\n☑ {shown}", ())
+
+
+async def test_what_somebody_else_says_is_no_answer_to_a_question_unless_it_is_an_option(tmp_path: Path) -> None:
+    async with core(tmp_path) as c:
+        expires = c.clock.now() + timedelta(days=7)
+
+        def question(tell: Teller) -> AnyRunEvent:
+            run_id = f"q{tell.ctx.run_id}"
+            return tell(Question, prompt_id=run_id, text="Which?", options=("this", "that"), expires_at=expires)
+
+        for answer, stands in (("something else", "Which?"), ("that", "Which?\n\n☑ that")):
+            c.harness.tells("do it", question, lambda tell: tell.answer("Which?"))
+            await c.say("do it", ANN, "g")
+            await c.clock.advance(60)
+            asked = open_request(c, "g")
+            await c.say(answer, BOB, "g")
+            await c.clock.advance(60)
+            (now,) = [seen for seen in c.channel.chats["g"] if seen.message_id == asked.message_id]
+            assert now.part.text == stands
+
+
 def open_request(c: Core, chat: str = ANN) -> Bubble:
     return [seen for seen in c.channel.chats[chat] if seen.part.buttons][-1]
 

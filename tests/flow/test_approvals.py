@@ -253,11 +253,21 @@ async def test_the_next_message_answers_it_and_then_no_button_does(world: World,
         asked = await world.telegram.wait_for_message(ALICE, lambda seen: bool(seen.buttons))
         await world.telegram.user_says("rather 2023")
         await world.telegram.wait_for_text(ALICE, "You said: rather 2023")
-        assert await press(world, asked, "2024") == EN.pressed["over"]
-        await world.telegram.wait_for_message(
+        shown = await world.telegram.wait_for_message(
             ALICE, lambda seen: seen.message_id == asked.message_id and not seen.buttons
         )
+        assert shown.text == "There are two reports.\n\nWhich year?\n\n☑ rather 2023"
         assert len(await world.model.completions()) == 2
+
+
+async def test_a_typed_option_stands_in_its_question_as_it_was_offered(world: World, letters: Letters) -> None:
+    async with world:
+        await world.telegram.user_says(question(options=["This year", "Last year"]))
+        asked = await world.telegram.wait_for_message(ALICE, lambda seen: bool(seen.buttons))
+        await world.telegram.user_says("last  YEAR")
+        await world.telegram.wait_for_message(
+            ALICE, lambda seen: seen.message_id == asked.message_id and seen.text.endswith("\n\n☑ Last year")
+        )
 
 
 async def test_an_open_question_and_long_options(world: World, letters: Letters) -> None:
