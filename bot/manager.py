@@ -176,9 +176,11 @@ class ChannelManager:
             self.gate.admitted(message)
         if admitted and not self._flood.passes(person):
             await self._too_fast(event_id, message, person, language)
+        elif admitted and message.unread:
+            await self._cannot_read(event_id, message, language)
         elif admitted and line is not None:
             self._command_called(event_id, message, line, language)
-        elif admitted or unsure:
+        elif (admitted or unsure) and not message.unread:
             spoken = Spoken(event_id, message, language, policy.access.is_admin(person), policy.turns)
             self._spoken(spoken, sure=not unsure)
         elif decision.verdict is Verdict.GREET:
@@ -211,6 +213,13 @@ class ChannelManager:
             await actor.hear(spoken)
         else:
             await self._ports.responder.settle([spoken.id], "unknown group")
+
+    async def _cannot_read(self, event_id: int, message: Message, language: str) -> None:
+        """A sticker and the like: its sender waits for an answer where nobody else is meant; no model has to give it."""
+        if message.address.kind != "dm":
+            return self._ports.responder.settle_soon(event_id, "cannot be read")
+        texts = texts_for(language)
+        await self._ports.responder.say(event_id, message, texts.cannot_read[message.unread], "cannot be read")
 
     async def _too_fast(self, event_id: int, message: Message, person: str, language: str) -> None:
         if self._told_too_fast.first(person):

@@ -15,6 +15,13 @@ from pydantic import Field, TypeAdapter
 
 ChatKind = Literal["dm", "group", "channel"]
 AttachmentKind = Literal["image", "voice", "audio", "video", "file"]
+UNREAD = frozenset(
+    {
+        *("sticker", "story", "game", "invoice", "checklist", "giveaway", "paid_media"),
+        *("shared_group", "shared_contact", "task", "poll", "red_packet", "folder", "event", "video_call"),
+    }
+)
+"""What people send that is neither words nor files, and that a bot is not shown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,6 +98,7 @@ class Message(Event):
     bundle_key: equal for events that the platform cut from one message (an album, a long paste), else None.
     dictated: the text was spoken, and the platform wrote it down; it is never a command.
     chat_title: of a group, untrusted text for show.
+    unread: the kind of what nobody here can read (a sticker, a story: see `UNREAD`), where it is that and nothing else.
     """
 
     address: Address
@@ -104,6 +112,7 @@ class Message(Event):
     bundle_key: str | None = None
     dictated: bool = False
     chat_title: str = ""
+    unread: str = ""
     type: Literal["message"] = "message"
 
 

@@ -140,6 +140,7 @@ class Texts:
     # Limits.
     refusals: Mapping[str, str]  # {count} {limit}; keys: Refusal
     too_fast: str  # {limit}
+    cannot_read: Mapping[str, str]  # keys: UNREAD
     not_allowed: str
 
     # Commands.

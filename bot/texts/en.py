@@ -346,6 +346,23 @@ EN = Texts(
         "⚠️ That was too fast: I take {limit} messages a minute from one person, and some were not taken. "
         "Please wait a moment, then send them again."
     ),
+    cannot_read={
+        "sticker": "I cannot see this sticker. Please tell me in words, or send a picture.",
+        "story": "I cannot open stories. Please tell me in words, or send the picture or video itself.",
+        "game": "I cannot play games. Please tell me in words what you would like.",
+        "invoice": "I cannot read invoices of this kind. Please send the text or a file.",
+        "checklist": "I cannot read checklists. Please send the items as text.",
+        "giveaway": "I cannot read giveaways. Please tell me in words what you would like.",
+        "paid_media": "I cannot see paid media. Please send the picture or video itself.",
+        "shared_group": "I cannot look into a shared group. Please tell me in words what you would like.",
+        "shared_contact": "I cannot read shared contacts. Please send the name as text.",
+        "task": "I cannot read shared tasks. Please send the task as text.",
+        "poll": "I cannot read this poll. Please send it as text.",
+        "red_packet": "I cannot open red packets. Please tell me in words what you would like.",
+        "folder": "I cannot open folders. Please send the files one by one.",
+        "event": "I cannot read shared calendar events. Please send the date and the subject as text.",
+        "video_call": "I cannot join video calls. Please write to me here.",
+    },
     not_allowed="Only administrators may do that here.",
     command_menu={
         "new": "Start a new thread: /new [title]",

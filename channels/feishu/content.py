@@ -50,27 +50,28 @@ class Content:
     text: str
     files: tuple[Attachment, ...] = ()
     named: bool = False
+    unread: str = ""
 
 
-UNREAD = {
+_UNREAD = {
     "sticker": "sticker",
-    "share_chat": "shared group",
-    "share_user": "shared contact",
+    "share_chat": "shared_group",
+    "share_user": "shared_contact",
     "todo": "task",
     "vote": "poll",
-    "hongbao": "red packet",
+    "hongbao": "red_packet",
     "folder": "folder",
     "calendar": "event",
     "share_calendar_event": "event",
     "general_calendar": "event",
-    "video_chat": "video call",
+    "video_chat": "video_call",
 }
-"""What people send that an agent cannot read: the type of the message, and what it is called."""
+"""What people send that an agent cannot read: the type of the message, and its kind in `channels.message.UNREAD`."""
 
 
 def unread(kind: str) -> Content | None:
-    """A line that names what cannot be read, as its sender waits for an answer; None for service messages."""
-    return Content(f"[{UNREAD[kind]}: its content cannot be read here]") if kind in UNREAD else None
+    """What cannot be read but is answered, since its sender waits for that; None for service messages."""
+    return Content("", unread=_UNREAD[kind]) if kind in _UNREAD else None
 
 
 def read_content(kind: str, raw: str, names: Names, message_id: str) -> Content | None:
@@ -219,6 +220,14 @@ def _media(fields: Mapping[str, Any], names: Names, message_id: str) -> Content:
     return Content("", _files(message_id, _string(fields, "file_key"), "video", _string(fields, "file_name")))
 
 
+def _vote(fields: Mapping[str, Any], names: Names, message_id: str) -> Content:
+    topic, options = (
+        one_line(_string(fields, "topic")),
+        [one_line(str(option)) for option in _list(fields.get("options"))],
+    )
+    return Content(f"[poll: {topic} {' / '.join(options)}]") if topic else Content("", unread=_UNREAD["vote"])
+
+
 def _location(fields: Mapping[str, Any], names: Names, message_id: str) -> Content:
     parts = (one_line(str(fields.get(part, ""))) for part in ("name", "latitude", "longitude"))
     return Content(f"[location: {', '.join(part for part in parts if part)}]")
@@ -232,6 +241,7 @@ _READERS = {
     "audio": _audio,
     "media": _media,
     "location": _location,
+    "vote": _vote,
 }
 _MIME_TYPES: dict[AttachmentKind, str] = {"voice": "audio/ogg", "video": "video/mp4"}
 

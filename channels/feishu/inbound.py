@@ -119,6 +119,7 @@ class Reader:
             attachments=content.files,
             continues=self.thread_follow and address.topic is not None and address.kind == "group",
             chat_title=one_line(context.chat.title) if context.chat is not None else "",
+            unread=content.unread,
         )
 
     def _address(self, raw: RawMessage) -> Address:

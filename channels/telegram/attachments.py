@@ -23,7 +23,7 @@ def read_attachments(raw: RawMessage) -> tuple[Attachment, ...]:
     if raw.animation is not None:  # before document, which an animation also sets
         return (_attachment(raw.animation, "video", "video/mp4"),)
     if raw.sticker is not None:
-        return (_sticker(raw.sticker),)
+        return () if unread(raw) else (_attachment(raw.sticker, "image", "image/webp"),)
     kinds: tuple[tuple[RawFile | None, AttachmentKind, str | None], ...] = (
         (raw.voice, "voice", "audio/ogg"),
         (raw.audio, "audio", "audio/mpeg"),
@@ -35,10 +35,7 @@ def read_attachments(raw: RawMessage) -> tuple[Attachment, ...]:
 
 
 def described(raw: RawMessage) -> str:
-    """What is neither words nor a file, as a line for the agent; "" where there is nothing of the kind.
-
-    What cannot be read is named, for a person who sent it waits for an answer.
-    """
+    """What is neither words nor a file, as a line for the agent; "" where there is nothing of the kind."""
     if raw.venue is not None:  # before location, which a venue also sets
         name = ", ".join(one_line(part) for part in (raw.venue.title, raw.venue.address) if part)
         return f"[place: {name} ({_point(raw.venue.location)})]"
@@ -52,9 +49,15 @@ def described(raw: RawMessage) -> str:
         return f"[poll: {one_line(raw.poll.question)} {options}]"
     if raw.dice is not None:
         return f"[{one_line(raw.dice.emoji)} shows {raw.dice.value}]"
+    return ""
+
+
+def unread(raw: RawMessage) -> str:
+    """The kind of what no model can read, "" for all else. A sticker that does not move is a picture."""
+    if raw.sticker is not None and (raw.sticker.is_animated or raw.sticker.is_video):
+        return "sticker"
     kinds = ("story", "game", "invoice", "checklist", "giveaway", "paid_media")
-    unread = next((kind for kind in kinds if getattr(raw, kind) is not None), None)
-    return "" if unread is None else f"[{unread.replace('_', ' ')}: its content cannot be read here]"
+    return next((kind for kind in kinds if getattr(raw, kind) is not None), "")
 
 
 def _point(location: RawLocation) -> str:
@@ -70,14 +73,6 @@ def file_id(attachment: Attachment) -> str:
     if not isinstance(found, str):
         raise AttachmentFailed("the attachment's reference is not one of Telegram's", "gone")
     return found
-
-
-def _sticker(file: RawFile) -> Attachment:
-    if file.is_animated:
-        return _attachment(file, "file", "application/x-tgsticker")
-    if file.is_video:
-        return _attachment(file, "video", "video/webm")
-    return _attachment(file, "image", "image/webp")
 
 
 def _attachment(file: RawFile, kind: AttachmentKind, mime_type: str | None) -> Attachment:

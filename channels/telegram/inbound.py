@@ -21,7 +21,7 @@ from channels.message import (
     Unparsed,
 )
 from channels.telegram.addressed import listen
-from channels.telegram.attachments import described, read_attachments
+from channels.telegram.attachments import described, read_attachments, unread
 from channels.telegram.schema import (
     RawCallback,
     RawChat,
@@ -120,7 +120,8 @@ class Reader:
         written = raw.text if raw.text is not None else raw.caption
         if written is None and not attachments and raw.edit_date is None:  # a live location moves all the time
             written = described(raw) or None
-        if sender is None or sender.id == str(self.me.id) or (written is None and not attachments):
+        kind = unread(raw) if written is None and not attachments and raw.edit_date is None else ""
+        if sender is None or sender.id == str(self.me.id) or (written is None and not attachments and not kind):
             return None
         address = _address(self.account, raw.chat, raw.message_thread_id if raw.is_topic_message else None)
         reply_to = self._quote(raw)
@@ -136,12 +137,13 @@ class Reader:
             address=address,
             platform_message_id=str(raw.message_id),
             sender=sender,
-            text=_plain(text),
+            text="" if kind else _plain(text),
             mention=mention or address.kind == "dm",
             reply_to=reply_to,
             attachments=attachments,
             bundle_key=bundle,
             chat_title=_one_line(raw.chat.title),
+            unread=kind,
         )
 
     def _heard(self, raw: RawMessage, written: str, reply_to: Quote | None) -> tuple[str, bool]:

@@ -19,7 +19,7 @@ from bot.texts.en import EN
 from bot.texts.zh import ZH
 from bot.uploads import Problem
 from channels.base import ConnectionState
-from channels.message import OutboundMessage
+from channels.message import UNREAD, OutboundMessage
 from channels.slack.manifest import COMMANDS
 from harness.events import FailureKind
 
@@ -64,6 +64,11 @@ def test_every_menu_lists_the_same_commands_in_the_same_order() -> None:
         assert list(texts.command_menu) == list(EN.command_menu)
         assert list(texts.admin_menu) == list(EN.admin_menu)
     assert [name for name, _ in COMMANDS] == list(EN.command_menu)
+
+
+def test_there_is_a_sentence_for_all_that_cannot_be_read() -> None:
+    for texts in LANGUAGES.values():
+        assert set(texts.cannot_read) == UNREAD
 
 
 def test_every_command_in_a_sentence_is_marked_as_one() -> None:

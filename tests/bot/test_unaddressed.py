@@ -140,3 +140,16 @@ async def test_a_code_that_an_edit_shows_in_a_group_is_void(tmp_path: Path) -> N
         await c.edit(said, f"look at this: {shown(code)}")
         await c.answered()
         assert not c.claims.is_open("memory")
+
+
+async def test_what_nobody_can_read_is_told_so_in_a_direct_message_and_asks_no_model(tmp_path: Path) -> None:
+    async with core(tmp_path) as c:
+        await c.receive(replace(c.message("", ANN), unread="sticker"))
+        await c.receive(replace(c.message("", ANN, "g"), unread="sticker"))
+        await c.clock.advance(5)
+        assert c.texts() == [EN.cannot_read["sticker"]]
+        assert c.texts("g") == []
+        assert c.harness.starts == []
+        await c.receive(replace(c.message("", EVE), unread="sticker"))
+        await c.clock.advance(5)
+        assert EN.cannot_read["sticker"] not in c.texts(EVE)

@@ -144,16 +144,16 @@ class TestMessages:
             await bench.feishu.forwards([said.message_id for said in told])
             assert (await message(bench)).text == "[forwarded messages]\nBob: first\nBob: second"
 
-    async def test_what_cannot_be_read_is_named_where_somebody_waits_for_an_answer(self, bench: Bench) -> None:
+    async def test_what_cannot_be_read_is_told_as_such_where_somebody_waits_for_an_answer(self, bench: Bench) -> None:
         async with bench.running():
             await bench.feishu.sends_raw("sticker", {"file_key": "x"}, chat=TEAM)
             await bench.feishu.sends_raw("sticker", {"file_key": "x"})
             place = {"name": "Cafe", "latitude": "52.5", "longitude": "13.4"}
             await bench.feishu.sends_raw("location", place)
             said = [await message(bench, number) for number in range(2)]
-            assert [each.text for each in said] == [
-                "[sticker: its content cannot be read here]",
-                "[location: Cafe, 52.5, 13.4]",
+            assert [(each.text, each.unread) for each in said] == [
+                ("", "sticker"),
+                ("[location: Cafe, 52.5, 13.4]", ""),
             ]
             assert all(each.address == bench.dm for each in said)
 
