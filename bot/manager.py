@@ -217,7 +217,8 @@ class ChannelManager:
     async def _cannot_read(self, event_id: int, message: Message, language: str) -> None:
         """A sticker and the like: its sender waits for an answer where nobody else is meant; no model has to give it."""
         if message.address.kind != "dm":
-            return self._ports.responder.settle_soon(event_id, "cannot be read")
+            self._ports.responder.settle_soon(event_id, "cannot be read")
+            return
         texts = texts_for(language)
         await self._ports.responder.say(event_id, message, texts.cannot_read[message.unread], "cannot be read")
 

@@ -141,16 +141,25 @@ class WaitingLine:
     def _acknowledgement(
         self, waiting: Waiting, place: int, blocking: ApprovalRow | None, running: RunRow | None
     ) -> OutboundMessage:
-        if blocking is None or waiting.row.speaker != blocking.requester:
-            return acknowledgement(waiting, place, heard=running is not None and steers(waiting, running))
         channel = self._channel(waiting.row.address.account)
         buttons = channel is not None and channel.capabilities.buttons
-        decision = first(blocking, texts_for(waiting.context.locale), buttons=buttons)
-        return decision if buttons else replace(decision, buttons=acknowledgement(waiting, place).buttons)
+        if blocking is None or waiting.row.speaker != blocking.requester:
+            shown = acknowledgement(waiting, place, heard=running is not None and steers(waiting, running))
+        else:
+            shown = first(blocking, texts_for(waiting.context.locale), buttons=buttons)
+            shown = shown if buttons else replace(shown, buttons=acknowledgement(waiting, place).buttons)
+        # Buttons would end the stream and stay above the answer.
+        return replace(shown, buttons=()) if buttons and self._streams(waiting) else shown
+
+    def _streams(self, waiting: Waiting) -> bool:
+        """Only a stream can be changed there: the notice is its beginning, and the answer grows in its place."""
+        channel = self._channel(waiting.row.address.account)
+        return channel is not None and channel.capabilities.append_only_stream and not channel.capabilities.edits
 
     def _may_edit(self, waiting: Waiting, in_budget: bool) -> bool:
         channel = self._channel(waiting.row.address.account)
-        return in_budget and channel is not None and channel.capabilities.edits
+        changes = channel is not None and (channel.capabilities.edits or self._streams(waiting))
+        return in_budget and changes
 
     async def _show(self, waiting: Waiting, message: OutboundMessage) -> None:
         row, delivery = waiting.row, self._delivery
@@ -158,6 +167,7 @@ class WaitingLine:
             waiting.reply = await self._store.until_available(
                 lambda: delivery.open(row.reply_key, row.address, row.reply_to)
             )
+            waiting.reply.goes_on = texts_for(waiting.context.locale).goes_on_below
         waiting.reply.show(message)
         waiting.shown = message
 

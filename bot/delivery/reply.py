@@ -29,6 +29,8 @@ EDITS_REFUSED = 2
 """Refused edits after which a reply has no more drafts: each would be a message of its own."""
 ADDITION_INTERVAL = 6.0
 """Seconds between two messages that an answer grows by where nothing can be changed: faster ones would be noise."""
+SILENT = 8.0
+"""Seconds without anything to see after which it is said that the answer takes a while (`Reply.takes_a_while`)."""
 TYPING_DELAY = 0.5
 """Seconds before the first typing action: a first text that comes at once needs none."""
 TYPING_INTERVAL = 4.0
@@ -102,6 +104,10 @@ class Reply:
         self.live_over = False
         self.goes_on = ""
         """What a message says that has to end before the answer does, which then goes on below it."""
+        self.takes_a_while = ""
+        """What to say once, where only further messages can be added, when nothing else is to be seen for a while."""
+        self.silent_since: float | None = None
+        """Since when it is at work there without a word of the answer to show."""
         self.growing = GrowingText()
         self.view: tuple[OutboundMessage, View] | None = None
         """What `wanted` looks like, kept until either changes."""
@@ -282,6 +288,9 @@ class Reply:
             return self._draft_wish(self.wanted, interval, self.usual_interval(caps))
         if self.suspended:
             return None
+        if self.silent_since is not None and self.takes_a_while and self.adds(caps):
+            due = max(self.retry_at, self.silent_since + SILENT)
+            return (Priority.DRAFT, due, due)
         if self.live is not None and math.isfinite(self.live.ends):
             return (Priority.QUESTION, self.live.ends, self.live.ends)
         if self.previewed is not None and not self.message_ids:
@@ -291,6 +300,10 @@ class Reply:
             due = max(self.retry_at, self.typing_at + TYPING_INTERVAL)
             return (Priority.TYPING, due, due)
         return None
+
+    def too_silent(self, now: float) -> bool:
+        """It is time to say that the answer takes a while."""
+        return bool(self.takes_a_while) and self.silent_since is not None and now >= self.silent_since + SILENT
 
     def adds(self, caps: Capabilities) -> bool:
         """It grows by further messages: no stream begins (any more), and nothing can be changed."""

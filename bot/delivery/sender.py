@@ -12,7 +12,7 @@ from bot.delivery.journal import NO_PAGE, NOTHING_SHOWN
 from bot.delivery.parts import Live
 from bot.delivery.plan import Delete, Edit, Find, FinishStream, Preview, Seal, Send, ShowStream, View, next_step
 from bot.delivery.redaction import redact_message
-from bot.delivery.reply import TYPING_INTERVAL
+from bot.delivery.reply import ADDITION_INTERVAL, TYPING_INTERVAL
 from bot.delivery.resuming import resume, stream_ends
 from bot.delivery.scheduler import Made
 from bot.texts.commands import written
@@ -78,8 +78,13 @@ class Sender:
         if not reply.loaded:
             self._journal.restore(reply, await self._journal.load(reply.key))
         resume(reply, self._channel, self._answered(reply), self._clock.monotonic())
+        silent = reply.too_silent(self._clock.monotonic())
+        if silent:
+            reply.view = None
         step = self._plan(reply, previews)
         if step is None:
+            if silent:
+                reply.takes_a_while = ""  # it cannot be said here
             await self._up_to_date(reply)
             return Made.CALL if await self._typing(reply) else Made.NOTHING
         if not self._may_call(reply, step):
@@ -128,8 +133,17 @@ class Sender:
         if message.final or message.buttons:
             return replace(message, text=reply.growing.grow(message.text, 0))
         if reply.adds(self._caps):
-            return replace(message, text=reply.growing.add(message.text, self._redact.sign), status="")
+            return replace(message, text=self._added(reply, message.text), status="")
         return replace(message, text=reply.growing.grow(message.text, self._redact.sign))
+
+    def _added(self, reply: Reply, text: str) -> str:
+        """What the next message adds, or says where there is nothing to see for too long."""
+        added, now = reply.growing.add(text, self._redact.sign), self._clock.monotonic()
+        if added:
+            reply.silent_since = None
+        elif reply.silent_since is None:
+            reply.silent_since = max(reply.opened_at, reply.shown_at, now - ADDITION_INTERVAL)
+        return added or (reply.takes_a_while if reply.too_silent(now) else "")
 
     async def _up_to_date(self, reply: Reply) -> None:
         shown = reply.wanted
@@ -240,6 +254,8 @@ class Sender:
     async def _finish_stream(self, reply: Reply, step: FinishStream) -> None:
         rev, whole, state = reply.rev, self._view(reply).whole, step.live.part
         if not step.message.final:
+            if not step.message.buttons:
+                reply.takes_a_while = ""  # it says that it goes on
             await self._journal.ends(reply, state)
         await step.live.stream.finish(as_shown(step.message, self._caps, reply.no_buttons))
         reply.end_stream(step.part, self._caps.edits)
@@ -281,6 +297,8 @@ class Sender:
     async def _sent(self, reply: Reply, state: PartState, message_id: str, shown: Part | None, rev: int) -> None:
         """A part is in the chat. Nothing else of this chat goes before that is recorded."""
         state.message_id, state.shown = message_id, shown
+        if reply.view is not None and reply.view[1].message.text == reply.takes_a_while:
+            reply.takes_a_while = ""  # once is enough
         if shown is not None and (reply.view is None or shown == reply.view[1].parts[-1]):
             reply.growing.mark()  # the last of its messages: only now all of the text is there
         state.settle()

@@ -126,7 +126,7 @@ class RunManager:
         active.reply = reply
         if row.started_at is not None:
             await self._recall_text(active)
-        reply.goes_on = active.texts.goes_on_below
+        reply.goes_on, reply.takes_a_while = active.texts.goes_on_below, active.texts.takes_a_while
         if active.stop_reason is None:
             reply.show(active.view.draft(active.texts))
         return reply

@@ -190,6 +190,7 @@ class Texts:
     whoami: str  # {person} {conversation} {chat}
     whoami_group: str  # {chat}
     goes_on_below: str
+    takes_a_while: str
     button_expired: str
     button_run_now: str
     button_drop: str

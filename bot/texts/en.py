@@ -623,6 +623,7 @@ EN = Texts(
     whoami="You are `{person}`\nThis conversation is `{conversation}`",
     whoami_group="\nThis chat is `{chat}` (for `access.groups.allow`)",
     goes_on_below="Continues below",
+    takes_a_while="⏳ Still working. The answer follows below.",
     button_expired="This button is no longer valid.",
     button_run_now="Run now",
     button_drop="Drop",

@@ -565,6 +565,7 @@ ZH = Texts(
     whoami="你是 `{person}`\n当前会话是 `{conversation}`",
     whoami_group="\n这个群是 `{chat}`（用于 `access.groups.allow`）",
     goes_on_below="下文继续",
+    takes_a_while="⏳ 仍在处理，回答将在下方给出。",
     button_expired="这个按钮已失效。",
     button_run_now="立即回答",
     button_drop="丢弃",

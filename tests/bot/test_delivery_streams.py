@@ -269,3 +269,39 @@ def test_a_code_block_that_a_stream_ended_in_is_opened_again() -> None:
     growing.mark()
     growing.cut()
     assert growing.grow(text + "print(2)\n```", 0) == "```python\nprint(2)\n```"
+
+
+async def test_where_only_messages_can_be_added_a_long_silence_is_explained_once(tmp_path: Path) -> None:
+    async with world(tmp_path, APPEND_ONLY) as w:
+        w.channel.fail("open_stream", Rejected("no stream here"))
+        reply = await w.delivery.open("r1", dm(), None)
+        reply.takes_a_while = "Still working."
+        reply.show(OutboundMessage(status="Working…"))
+        await w.clock.advance(7)
+        assert w.texts == []
+        await w.clock.advance(8)
+        assert w.texts == ["Still working."]
+        for second in range(120):
+            reply.show(OutboundMessage(status=f"a tool, for {second} s"))
+            await w.clock.advance(1)
+        assert w.texts == ["Still working."]
+        await w.say(TEXT)
+        await w.drained()
+        assert w.texts == ["Still working.", TEXT]
+
+
+async def test_where_something_is_to_be_seen_no_silence_is_explained(tmp_path: Path) -> None:
+    async with world(tmp_path, APPEND_ONLY) as w:
+        streamed = await w.delivery.open("r1", dm("1"), None)
+        streamed.takes_a_while = "Still working."
+        streamed.show(OutboundMessage(status="Working…"))
+        await w.clock.advance(60)
+        assert w.channel.texts("1") == [""]  # a stream, which shows the status
+        w.channel.fail("open_stream", Rejected("no stream here"))
+        quick = await w.delivery.open("r2", dm("2"), None)
+        quick.takes_a_while = "Still working."
+        quick.show(OutboundMessage(status="Working…"))
+        await w.clock.advance(5)
+        await w.say(TEXT, key="r2", chat="2")
+        await w.drained()
+        assert w.channel.texts("2") == [TEXT]

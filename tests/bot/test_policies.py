@@ -15,7 +15,7 @@ from bot.store import inbox, runs
 from bot.store.rows import InboxState, RunState
 from bot.texts.en import EN
 from bot.texts.zh import ZH
-from channels.memory import NO_EDIT
+from channels.memory import APPEND_ONLY, NO_EDIT
 from channels.message import Attachment, Quote
 from tests.bot.core import ANN, BOB, Core, core
 from tests.delivery_world import Tripwire
@@ -296,6 +296,21 @@ async def test_what_cannot_be_edited_is_acknowledged_once(tmp_path: Path) -> Non
 
 
 # collect
+
+
+async def test_where_only_a_stream_can_be_changed_no_buttons_stay_above_the_answer(tmp_path: Path) -> None:
+    async with core(tmp_path, mode=APPEND_ONLY) as c:
+        gate = c.harness.hold("first")
+        await c.say("first")
+        await c.say("second", BOB)
+        await c.say("in line")
+        await c.clock.advance(5)
+        waiting = bubble(c, -1)
+        assert waiting.part.buttons == ()
+        gate.set()
+        await c.answered()
+        assert bubble(c, -1) is waiting
+        assert (waiting.text, len(c.texts())) == ("echo: in line", 2)
 
 
 async def test_what_waits_of_one_person_is_answered_together(tmp_path: Path) -> None:
