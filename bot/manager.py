@@ -215,7 +215,7 @@ class ChannelManager:
             await self._ports.responder.settle([spoken.id], "unknown group")
 
     async def _cannot_read(self, event_id: int, message: Message, language: str) -> None:
-        """A sticker and the like: its sender waits for an answer where nobody else is meant; no model has to give it."""
+        """A sticker and the like: in a direct message its sender waits for an answer; no model has to give it."""
         if message.address.kind != "dm":
             self._ports.responder.settle_soon(event_id, "cannot be read")
             return

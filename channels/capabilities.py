@@ -21,7 +21,9 @@ class Capabilities:
     """What a platform can do. Shown in docs/channels.md; delivery decides by these and never by a platform's name.
 
     edits: a sent message can be changed. append_only_stream: `open_stream` works and can only grow.
-    stream_ttl: seconds that a stream may stay open, None for no end. buttons, files, typing: supported natively.
+    stream_ttl: seconds that a stream may stay open, None for no end. stream_sign: seconds after which a stream shows
+    once more what it shows, since only an addition tells that a person has stopped it; None where that is told.
+    buttons, files, typing: supported natively.
     max_unit: the longest text of one message, in `text_unit`. idempotent_send: a repeated `send` with the same key is
     the same message. findable_after_crash: `find` also looks for drafts that an earlier process may have sent.
     edit_interval: seconds between two edits of one message (or additions to a stream) that the platform tolerates for
@@ -53,6 +55,7 @@ class Capabilities:
     operator: bool = False
     replies_to_message: bool = False
     group_threads: bool = False
+    stream_sign: float | None = None
     smallest_file: int = 0
     largest_file: int | None = None
 

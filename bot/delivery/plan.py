@@ -130,7 +130,8 @@ def _stream_step(reply: Reply, live: Live, caps: Capabilities, view: View, now: 
         # Where it cannot be changed afterwards, what happens just now must not stay there as if it went on.
         ended = view.message if caps.edits else replace(view.message, status=reply.goes_on)
         return FinishStream(live, ended, None)
-    return None if live.shown == view.message else ShowStream(live, view.message)
+    again = caps.stream_sign is not None and now >= reply.shown_at + caps.stream_sign
+    return ShowStream(live, view.message) if again or live.shown != view.message else None
 
 
 def _next_part(reply: Reply, caps: Capabilities, view: View) -> Step | None:

@@ -291,6 +291,10 @@ class Reply:
         if self.silent_since is not None and self.takes_a_while and self.adds(caps):
             due = max(self.retry_at, self.silent_since + SILENT)
             return (Priority.DRAFT, due, due)
+        if self.live is not None and caps.stream_sign is not None:
+            due = max(self.retry_at, self.shown_at + max(interval, caps.stream_sign))
+            if due < self.live.ends:
+                return (Priority.DRAFT, due, due)
         if self.live is not None and math.isfinite(self.live.ends):
             return (Priority.QUESTION, self.live.ends, self.live.ends)
         if self.previewed is not None and not self.message_ids:

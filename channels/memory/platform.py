@@ -37,6 +37,7 @@ class MemoryMode:
     resumes: bool = False
     typing: bool = True
     stream_ttl: float | None = None
+    stream_sign: float | None = None
     max_unit: int = 4000
 
     @property
@@ -45,6 +46,7 @@ class MemoryMode:
             edits=self.edits,
             append_only_stream=self.append_only,
             stream_ttl=self.stream_ttl,
+            stream_sign=self.stream_sign,
             buttons=self.buttons,
             files=True,
             typing=self.typing,

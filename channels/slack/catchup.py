@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import asyncio
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from channels.errors import ChannelError, RateLimited
-from channels.slack.history import TooMuch, messages
+from channels.slack.history import TooMuch, messages, page
 from channels.slack.inbound import is_dm
 from channels.slack.payload import is_timestamp, order
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from channels.base import ChannelPorts, Newest
     from channels.slack.api import SlackApi
@@ -64,6 +64,8 @@ class CatchUp:
         for chat, thread, oldest in places:
             roots: list[str] = []
             await self._patiently(chat, thread, oldest, roots)
+            if thread is None and not is_dm(chat):
+                roots += await self._answered_since(chat, oldest)
             begun += [(chat, root, oldest) for root in roots if (chat, root) not in known]
         begun.sort(key=lambda place: order(place[1] or ""), reverse=True)
         if len(begun) > MOST_PLACES:
@@ -71,6 +73,15 @@ class CatchUp:
             self._ports.log.warning("%s: %d threads began meanwhile that are not read", self._reader.account, left)
         for chat, thread, oldest in begun[:MOST_PLACES]:
             await self._patiently(chat, thread, oldest, [])
+
+    async def _answered_since(self, chat: str, oldest: str) -> list[str]:
+        """Of the newest messages from before, those to which somebody has replied since: a thread may have begun."""
+        try:
+            before = await page(self._api, chat, latest=oldest)
+        except ChannelError as error:
+            self._ports.log.warning("%s: threads in %s are not looked for: %s", self._reader.account, chat, error)
+            return []
+        return [message["ts"] for message in before if _replied_after(message, oldest)]
 
     async def _patiently(self, chat: str, thread: str | None, oldest: str, roots: list[str]) -> None:
         """Fetch one place; what cannot be fetched is told and left out. roots: where its threads are added."""
@@ -103,6 +114,13 @@ class CatchUp:
 
     def _earliest(self) -> str:
         return f"{(self._ports.clock.now() - LONGEST_ABSENCE).timestamp():.6f}"
+
+
+def _replied_after(message: Mapping[str, Any], oldest: str) -> bool:
+    match message:
+        case {"ts": str(ts), "latest_reply": str(latest)} if is_timestamp(ts) and is_timestamp(latest):
+            return order(latest) > order(oldest)
+    return False
 
 
 def _places(newest: Sequence[Newest], earliest: str) -> list[tuple[str, str | None, str]]:

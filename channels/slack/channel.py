@@ -77,6 +77,7 @@ class SlackChannel(Adapter):
             edits=True,
             append_only_stream=streaming,
             stream_ttl=streams.STREAM_SECONDS if streaming else None,
+            stream_sign=streams.SIGN_SECONDS if streaming else None,
             buttons=True,
             files=True,
             smallest_file=1,

@@ -17,6 +17,13 @@ class TooMuch(Exception):
     """There is more than was read."""
 
 
+async def page(api: SlackApi, channel: str, *, latest: str) -> list[dict[str, Any]]:
+    """The newest messages of a channel up to `latest`, at most PAGE. Raises ChannelError."""
+    params = {"channel": channel, "limit": str(PAGE), "latest": latest, "inclusive": "true"}
+    found = (await api.call("conversations.history", params)).get("messages")
+    return [message for message in found if isinstance(message, dict)] if isinstance(found, list) else []
+
+
 async def messages(
     api: SlackApi, channel: str, thread: str | None, oldest: str | None, *, metadata: bool = False
 ) -> AsyncIterator[dict[str, Any]]:

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 STREAM_SECONDS = 270.0
 """Slack ends a stream about five minutes after its start, however much it grew meanwhile."""
+SIGN_SECONDS = 5.0
+"""Slack tells of a pressed stop button in the answer to the next addition only."""
 _NOTHING_YET = "…"
 _TITLE_CHARACTERS = 240
 
@@ -62,10 +64,8 @@ class StreamedReply:
         if len(text) > len(self._text):
             chunks.append({"type": "markdown_text", "text": text[len(self._text) :]})
         status = _title(message.status)
-        if status and status != self._status:
-            chunks.append(_task(self._key, status))
-        if not chunks:
-            return
+        if (status and status != self._status) or not chunks:
+            chunks.append(_task(self._key, status or self._status or _NOTHING_YET))
         try:
             await self._api.call("chat.appendStream", {**self._target(), "chunks": chunks}, repeatable=False)
         except OutcomeUnknown as error:

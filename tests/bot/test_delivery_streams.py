@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -305,3 +306,20 @@ async def test_where_something_is_to_be_seen_no_silence_is_explained(tmp_path: P
         await w.say(TEXT, key="r2", chat="2")
         await w.drained()
         assert w.channel.texts("2") == [TEXT]
+
+
+async def test_where_only_an_addition_tells_of_a_stop_a_quiet_stream_is_touched_now_and_then(tmp_path: Path) -> None:
+    async with world(tmp_path, replace(APPEND_ONLY, stream_sign=5.0)) as w:
+        reply = await w.delivery.open("r1", dm(), None)
+        reply.show(OutboundMessage(status="Working…"))
+        await w.clock.advance(61)
+        touched = len(w.calls()) - len(w.calls("open_stream"))
+        assert 11 <= touched <= 14
+        await w.say(TEXT)
+        await w.drained()
+        assert w.texts == [TEXT]
+    async with world(tmp_path, APPEND_ONLY) as w:
+        reply = await w.delivery.open("r2", dm(), None)
+        reply.show(OutboundMessage(status="Working…"))
+        await w.clock.advance(61)
+        assert len(w.calls()) - len(w.calls("open_stream")) <= 2

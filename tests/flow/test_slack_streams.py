@@ -66,6 +66,16 @@ async def test_the_streams_own_stop_button_stops_the_run(slack_world: SlackWorld
         await only_answer(slack, TEAM)
 
 
+async def test_the_streams_own_stop_button_is_noticed_while_the_model_says_nothing(slack_world: SlackWorld) -> None:
+    slack = slack_world.slack
+    async with slack_world:
+        await slack.channel_says(f"@antler {ASK}")
+        draft = await slack.wait_for_message(TEAM, grows)
+        await slack.stops_stream(draft.ts, chat=TEAM)
+        stopped = await slack.wait_for_text(TEAM, "⏹ Stopped.")
+        assert stopped.ts == draft.ts
+
+
 async def test_an_answer_in_a_thread_is_a_stream_and_ends_as_a_message(slack_world: SlackWorld) -> None:
     slack = slack_world.slack
     async with slack_world:

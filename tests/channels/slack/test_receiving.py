@@ -270,6 +270,19 @@ async def test_a_thread_that_began_while_it_was_away_is_read_whole(bench: Bench)
     assert sorted(set(bench.gateway.texts)) == texts
 
 
+async def test_a_thread_that_began_meanwhile_below_an_older_message_is_read(bench: Bench) -> None:
+    older = await bench.slack.channel_says("talk among us", silent=True)
+    await bench.slack.channel_says("said before", thread=older.ts, silent=True)
+    quiet = await bench.slack.channel_says("more talk", silent=True)
+    await bench.slack.channel_says("that is that", thread=quiet.ts, silent=True)
+    root = await bench.slack.channel_says("@antler root", silent=True)
+    bench.gateway.stored = [newest(TEAM.id, root.ts, root.ts)]
+    await bench.slack.channel_says("@antler what do you say?", thread=older.ts, silent=True)
+    async with bench.running():
+        await bench.gateway.event()
+    assert bench.gateway.texts == ["what do you say?"]
+
+
 async def test_after_a_long_absence_the_history_is_read_and_after_a_short_one_it_is_not(bench: Bench) -> None:
     async with bench.running():
         seen = await bench.slack.user_says("before")
