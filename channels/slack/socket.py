@@ -114,22 +114,25 @@ class Socket:
         client, self._client = self._client, None
         if client is None:
             return
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(ACK_SECONDS), self._worked:
-                await self._worked.wait_for(lambda: not self._working)
-        client.closed, client.auto_reconnect_enabled = True, False
-        tasks = [
-            task
-            for task in (client.message_receiver, client.current_session_monitor, client.message_processor)
-            if task is not None
-        ]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        if client.current_session is not None:
-            with contextlib.suppress(TimeoutError, OSError):
-                await asyncio.wait_for(client.current_session.close(), CLOSE_SECONDS)
-        await client.aiohttp_client_session.close()
+        try:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(ACK_SECONDS), self._worked:
+                    await self._worked.wait_for(lambda: not self._working)
+            client.closed, client.auto_reconnect_enabled = True, False
+            tasks = [
+                task
+                for task in (client.message_receiver, client.current_session_monitor, client.message_processor)
+                if task is not None
+            ]
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            if client.current_session is not None:
+                with contextlib.suppress(TimeoutError, OSError, aiohttp.ClientError, RuntimeError):
+                    await asyncio.wait_for(client.current_session.close(), CLOSE_SECONDS)
+        finally:
+            # Also when the closing is cancelled, as at the end of a process: nobody else has hold of this session.
+            await client.aiohttp_client_session.close()
 
     async def _handle(self, client: AsyncBaseSocketModeClient, request: SocketModeRequest) -> None:
         """One envelope: acked when it is committed, and not at all otherwise, so that Slack sends it again."""
