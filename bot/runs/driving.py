@@ -111,6 +111,7 @@ class Driver:
                 asked += [event] if isinstance(event, ApprovalRequested) else []
         if isinstance(last, ApprovalRequested):
             await self._approvals.ask(active, asked)
+            active.row = replace(active.row, deaths=())  # as in the store: see runs.wait
             return None
         active.view.notices += await self._budgets.notices(active.row, last, active.texts)
         return self._ending(active, last)

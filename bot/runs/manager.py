@@ -274,16 +274,16 @@ class RunManager:
         return ending
 
     async def _take_slot(self, active: ActiveRun, reply: Reply) -> None:
-        """Wait for a slot, saying so when there is none."""
-        if self._slots.free:
-            return await self._slots.take()
-        self._say(active, reply, active.texts.no_slot.format(limit=self._slots.limit))
+        """Wait for a slot, saying so when there is none; what held the run up before is over with that."""
+        if not self._slots.free:
+            self._say(active, reply, active.texts.no_slot.format(limit=self._slots.limit))
         self._waiting += 1
         try:
             await self._slots.take()
         finally:
             self._waiting -= 1
-        self._say(active, reply, "")
+        if active.view.status:
+            self._say(active, reply, "")
 
     async def _show(self, active: ActiveRun, reply: Reply) -> None:
         """Render is the first reader of the run's stream; what it missed does not matter, it shows the state."""

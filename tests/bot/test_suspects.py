@@ -16,6 +16,8 @@ from bot.store.rows import RunRow, RunState
 from bot.texts.en import EN
 from tests.bot.core import ANN, BOB, Core, core
 from tests.bot.scripted_harness import ScriptedHarness
+from tests.bot.test_approvals import asks
+from tests.bot.test_policies import bubble, press
 from tests.clock import VirtualClock
 
 if TYPE_CHECKING:
@@ -136,8 +138,25 @@ async def test_what_died_once_goes_on_at_once_and_what_died_twice_waits_for_a_qu
         assert [len(run.deaths) for run in await w.unended()] == [2]
         await w.core.clock.advance(QUIET_SECONDS)
         assert w.agent.working_on == {"q"}
+        assert w.core.texts() == [EN.working]
         await w.core.answered()
         assert w.core.texts() == ["echo: q"]
+
+
+async def test_what_has_waited_for_a_person_is_no_suspect_any_more(tmp_path: Path) -> None:
+    async with watched(tmp_path) as w:
+        gate = asyncio.Event()
+        asks(w.core, "send it", gate=gate)
+        await w.core.say("send it")
+        await w.kill()
+        await w.kill()
+        gate.set()
+        await w.core.clock.advance(QUIET_SECONDS + 1)
+        (active,), (stored,) = w.core.runs.active.values(), await w.unended()
+        assert active.row.deaths == stored.deaths == ()
+        await press(w.core, bubble(w.core, 1), "Allow once")
+        await w.core.answered()
+        assert "allowed: True" in w.core.texts()
 
 
 async def test_a_death_before_the_agent_is_there_counts_for_nobody(tmp_path: Path) -> None:
