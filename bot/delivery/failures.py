@@ -198,10 +198,12 @@ class Failures:
         """Try a final's text again with less that a platform could refuse; "" when nothing is left to try."""
         message, made = reply.wanted, reply.concessions
         assert message is not None
-        stands = any(state.shown is not None for state in reply.states)
+        stands = any(state.stands for state in reply.states)
         reply.growing.restart()  # what is tried next is no continuation of what was refused
         if made.whole is None and message.text and (self._channel.capabilities.edits or not stands):
             made.whole = message
+            for state in reply.states:
+                state.final_shown = False  # it is divided into other parts now
             # What was laid out is redacted; a secret in the escaped text would not be known any more.
             shown = reply.view[1] if reply.view is not None and reply.view[0] is message else None
             text = shown.message.text if shown is not None and shown.whole else message.text

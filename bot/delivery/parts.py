@@ -67,6 +67,11 @@ class PartState:
     begun: float = -math.inf
     asked: tuple[str, ...] = ()
 
+    @property
+    def stands(self) -> bool:
+        """It is known to show something that was wanted of it, maybe by an earlier process."""
+        return self.shown is not None or self.final_shown
+
     def gone(self) -> None:
         """Its message is no more. The next one needs another key, or the platform would take it for this one. An
         earlier process may have used that key already, for a message that is gone as well, or shows something older."""

@@ -163,7 +163,7 @@ class Sender:
         delivered, so that a crash loses no sentence; the same key says it once."""
         sentences = dict.fromkeys(file.instead for file in reply.not_taken if file.instead)
         if reply.left_out and reply.wanted is not None:
-            stands = any(state.shown is not None for state in reply.states)
+            stands = any(state.stands for state in reply.states)
             said = self._texts(reply.address.account, reply.wanted.text).platform_refused
             sentences[said["part" if stands else "answer"]] = None
         if sentences:

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from bot.delivery import Outcome
+from bot.markdown import plain
 from bot.texts.en import EN
 from bot.texts.zh import ZH
+from channels.capabilities import Rate
 from channels.errors import (
     ButtonsRefused,
     ChannelError,
@@ -280,6 +282,27 @@ async def test_without_formatting_a_stream_that_never_began_says_it_once(tmp_pat
         await w.say("*a*")
         await w.drained()
         assert w.texts == ["\\*a\\*"]
+
+
+@pytest.mark.parametrize(
+    "mode", [MemoryMode(max_unit=200), MemoryMode(max_unit=200, edits=False)], ids=["edits", "none"]
+)
+async def test_what_an_earlier_process_has_shown_of_it_and_what_is_tried_without_formatting_fit_together(
+    tmp_path: Path, mode: MemoryMode
+) -> None:
+    slow = Rate(per_second=30, per_chat_per_second=0.2, per_group_per_minute=20)
+    async with world(tmp_path, mode, slow) as w:
+        first = f"*{'a' * 198}*"
+        await w.say(f"{first}BBBB")
+        await w.clock.advance(1)
+        assert w.texts == [first]
+        await w.restart()
+        w.channel.fail("send", Rejected("bad entity"))
+        await w.drained()
+        if mode.edits:
+            assert "".join(w.texts) == plain(f"{first}BBBB")
+        else:
+            assert w.texts == [first, EN.platform_refused["part"]]
 
 
 # Buttons
