@@ -121,12 +121,13 @@ class Driver:
         if active.keeping is not None and not active.keeping.done():
             return
         active.record.flush()
-        rows, active.record.rows = active.record.rows, []
-        active.keeping = asyncio.create_task(self._write(active.row.run_id, rows), name=f"keep:{active.row.run_id}")
+        rows = tuple(active.record.rows)
+        active.keeping = asyncio.create_task(self._write(active, rows), name=f"keep:{active.row.run_id}")
 
-    async def _write(self, run_id: str, rows: Sequence[run_events.Event]) -> None:
+    async def _write(self, active: ActiveRun, rows: Sequence[run_events.Event]) -> None:
         with suppress(StoreError):  # the run meets it at its own next write
-            await self._store.write(partial(run_events.append, run_id=run_id, events=rows))
+            await self._store.write(partial(run_events.append, run_id=active.row.run_id, events=rows))
+            active.record.kept(rows)
 
     def _ending(self, active: ActiveRun, last: AnyRunEvent | None) -> Ending:
         files = last.files if isinstance(last, Finished) else ()

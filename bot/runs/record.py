@@ -13,7 +13,7 @@ from bot.store.usage import UsageRow
 from harness.events import RUN_EVENT, ReasoningDelta, SubagentProgress, TextDelta, ToolProgress, Usage
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
     from datetime import datetime
 
     from sqlalchemy import Connection
@@ -39,7 +39,7 @@ class EventRecord:
     _folding: TextDelta | None = None
     _growing: str = ""
     _flushed: int = 0
-    """Characters of the growing message that are in `rows`, or were."""
+    """Characters of the growing message that are in `rows`, or have been written."""
 
     @property
     def due(self) -> bool:
@@ -101,6 +101,10 @@ class EventRecord:
             currency=None if price is None else price.currency,
             at=now,
         )
+
+    def kept(self, rows: Sequence[run_events.Event]) -> None:
+        """These rows, the first ones, need not be committed any more."""
+        self.rows = [row for row in self.rows if row[0] > rows[-1][0]]
 
     def written(self, calls: Iterable[UsageRow]) -> None:
         """These calls need not be committed any more."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter, defaultdict
+from functools import partial
 from typing import TYPE_CHECKING
 
 from bot.conversations.policies import Busy
@@ -15,6 +16,7 @@ from bot.delivery.budget import BURST
 from bot.store.rows import InboxState, RunState
 from bot.store.runs import JOINED
 from bot.texts import texts_for
+from bot.texts.commands import written
 from channels.memory import FULL
 from channels.message import OUTBOUND_MESSAGE
 from harness.context import RUN_CONTEXT, RUN_INPUT
@@ -220,7 +222,8 @@ def everything_is_shown(play: Play, books: Books) -> None:
         body = OUTBOUND_MESSAGE.validate_json(rows[0].body)
         if mode == FULL and chat not in channel.refused:
             seen = [shown[row.message_id].part if row.message_id in shown else None for row in rows]
-            assert seen == list(channel.layout(body)), f"reply {key} shows {seen}, not its final {body}"
+            wanted = channel.layout(written(body, partial(channel.command, address=rows[0].address)))
+            assert seen == list(wanted), f"reply {key} shows {seen}, not its final {body}"
     if mode == FULL:
         known = {row.message_id for row in books.outbox}
         assert not set(shown) - known, f"left open: {[shown[left] for left in set(shown) - known]}"

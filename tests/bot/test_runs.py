@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import TYPE_CHECKING, Any
 
@@ -207,6 +208,31 @@ async def test_a_crash_before_anybody_decided_loses_nothing(tmp_path: Path) -> N
         await c.restart()
         await c.answered()
         assert c.texts() == [f"echo: m{number}" for number in range(5)]
+
+
+async def test_what_could_not_be_written_while_it_worked_is_written_with_its_end(tmp_path: Path) -> None:
+    async with core(tmp_path) as c:
+        full, room = asyncio.Event(), asyncio.Event()
+
+        async def script(tell: Teller) -> AsyncGenerator[AnyRunEvent, None]:
+            await full.wait()
+            yield tell(ToolStarted, call_id="1", tool="fetch_page", summary="")
+            yield tell(TextDelta, message_id="a", text="x" * 300)
+            await room.wait()
+            yield tell.answer("done")
+
+        c.harness.scripts["q"] = script
+        await c.say("q")
+        c.store.down = True
+        full.set()
+        await c.clock.advance(20)
+        c.store.down = False
+        room.set()
+        await c.clock.settle()
+        assert c.texts() == ["done"]
+        run = await last_run(c)
+        assert await c.store.read(lambda tx: run_events.tools_called(tx, run.run_id)) == {"fetch_page"}
+        assert [kind for _, kind, _ in await events_of(c, run)] == ["tool_started", "text_delta", "finished"]
 
 
 async def test_planned_stops_do_not_count_and_are_told(tmp_path: Path) -> None:
