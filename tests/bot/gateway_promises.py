@@ -18,7 +18,7 @@ from bot.store.runs import JOINED
 from bot.texts import texts_for
 from bot.texts.commands import written
 from channels.memory import FULL
-from channels.message import OUTBOUND_MESSAGE
+from channels.message import OUTBOUND_MESSAGE, Address
 from harness.context import RUN_CONTEXT, RUN_INPUT
 from tests.bot.gateway_books import Books, admitted, read_books
 from tests.bot.gateway_outcomes import one_outcome_each
@@ -222,7 +222,8 @@ def everything_is_shown(play: Play, books: Books) -> None:
         body = OUTBOUND_MESSAGE.validate_json(rows[0].body)
         if mode == FULL and chat not in channel.refused:
             seen = [shown[row.message_id].part if row.message_id in shown else None for row in rows]
-            wanted = channel.layout(written(body, partial(channel.command, address=rows[0].address)))
+            place = Address(account=rows[0].account, chat=chat, kind=rows[0].chat_kind)
+            wanted = channel.layout(written(body, partial(channel.command, address=place)))
             assert seen == list(wanted), f"reply {key} shows {seen}, not its final {body}"
     if mode == FULL:
         known = {row.message_id for row in books.outbox}
