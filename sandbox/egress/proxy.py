@@ -171,8 +171,8 @@ class EgressProxy:
             upstream.write(first)
             async with asyncio.timeout(self._idle_seconds) as idle, asyncio.TaskGroup() as both:
                 touch = partial(_touch, idle, self._idle_seconds)
-                to_host = partial(_send, target=upstream, touch=touch)
-                to_command = partial(_send, target=writer, touch=touch)
+                to_host = partial(send_to, target=upstream, touch=touch)
+                to_command = partial(send_to, target=writer, touch=touch)
                 both.create_task(_ask(request, reader, upstream, to_host))
                 both.create_task(_answered(upstream_reader, writer, to_command))
         except* (OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
@@ -220,9 +220,11 @@ def _touch(idle: asyncio.Timeout, seconds: float) -> None:
     idle.reschedule(asyncio.get_running_loop().time() + seconds)
 
 
-async def _send(data: bytes, target: asyncio.StreamWriter, touch: Callable[[], None]) -> None:
+async def send_to(data: bytes, target: asyncio.StreamWriter, touch: Callable[[], None]) -> None:
+    """Pass something on. touch: is told of it."""
     target.write(data)
     await target.drain()
+    await asyncio.sleep(0)  # a body in thousands of tiny chunks gives others their turn
     touch()
 
 

@@ -21,11 +21,12 @@ CHUNK = 64 * 1024
 UNRECOGNIZED_NAME = bytes([21, 3, 1, 0, 2, 2, 112])
 """The TLS alert."""
 _REQUEST_LINE = re.compile(r"([A-Z]{3,20}) (\S+) HTTP/1\.[01]")
-_HEADER = re.compile(r"([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*([^\0]*?)[ \t]*")
+_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _PORT = re.compile(r"[0-9]{1,5}")
 _LENGTH = re.compile(r"[0-9]{1,18}")
+_MOST_TRAILERS = 100
 _CHUNK_SIZE = re.compile(rb"([0-9A-Fa-f]{1,15})[ \t]*(?:;[^\r\n]*)?\r\n")
-_OWN_HEADERS = ("proxy-", "connection", "host", "keep-alive", "upgrade")
+_OWN_HEADERS = frozenset({"connection", "host", "keep-alive", "upgrade"})
 
 
 class Refused(Exception):
@@ -73,16 +74,21 @@ def parsed(head: bytes) -> Request:
     if url.scheme != "http" or url.hostname is None or "@" in url.netloc:
         raise Refused("400 Bad Request", "only http:// URLs and CONNECT are understood")
     path = (url.path or "/") + (f"?{url.query}" if url.query else "")
-    kept = [f"{name}: {value}" for name, value in headers if not name.lower().startswith(_OWN_HEADERS)]
+    kept = [f"{name}: {value}" for name, value in headers if not _is_own(name.lower())]
     first = [f"{method} {path} HTTP/1.1", f"Host: {url.netloc}", *kept, "Connection: close", "", ""]
     return Request(url.hostname, port_number, "\r\n".join(first).encode("latin-1"), _length(headers))
 
 
 def _header(line: str) -> tuple[str, str]:
-    found = _HEADER.fullmatch(line)
-    if found is None:
+    name, colon, value = line.partition(":")
+    if not colon or _NAME.fullmatch(name) is None or "\0" in value:
         raise Refused("400 Bad Request", "a header is one line: its name, a colon and its value")
-    return found[1], found[2]
+    return name, value.strip(" \t")
+
+
+def _is_own(name: str) -> bool:
+    """Whether a header is for the proxy, or written by it. name: in lower case."""
+    return name in _OWN_HEADERS or name.startswith("proxy-")
 
 
 def _length(headers: list[tuple[str, str]]) -> int | None:
@@ -111,9 +117,10 @@ async def forward_body(
             raise ConnectionAbortedError("this is no chunk")
         await send(b"\r\n")
     # Trailers are left out: what they mean is nobody's to check.
-    while await source.readuntil(b"\r\n") != b"\r\n":
-        pass
-    await send(b"0\r\n\r\n")
+    for _ in range(_MOST_TRAILERS):
+        if await source.readuntil(b"\r\n") == b"\r\n":
+            return await send(b"0\r\n\r\n")
+    raise ConnectionAbortedError("there are too many trailers")
 
 
 async def _chunk_size(source: asyncio.StreamReader) -> int:

@@ -18,8 +18,8 @@ from sandbox.bubblewrap.provider import BubblewrapProvider
 from sandbox.config import SandboxSettings
 from sandbox.egress.guard import is_host_name, is_listed, is_public
 from sandbox.egress.names import THREADS, Names
-from sandbox.egress.proxy import IDLE_SECONDS, EgressProxy
-from sandbox.egress.requests import UNRECOGNIZED_NAME
+from sandbox.egress.proxy import IDLE_SECONDS, EgressProxy, send_to
+from sandbox.egress.requests import UNRECOGNIZED_NAME, forward_body
 from sandbox.workspace import Workspaces
 from tests.sandbox.conftest import private_folder
 from tests.sandbox.escapes.world import World
@@ -219,12 +219,47 @@ async def test_one_request_a_connection(headers: str, body: str, passed: str) ->
         "Content-Length: +1",
         "Content-Length: 1\r\nTransfer-Encoding: chunked",
         "Transfer-Encoding: gzip, chunked",
+        "A: b\0c",
+        "A:" + " " * 20_000 + "\0",
+        "A: b" + " \t" * 10_000 + "\0",
     ],
 )
 async def test_headers_that_servers_read_differently_are_refused(origin: Origin, headers: str) -> None:
     answer = await asked(proxy_to(origin), f"GET http://ok.example.org:{origin.port}/ HTTP/1.1\r\n{headers}\r\n\r\n")
     assert answer.startswith("HTTP/1.1 400 ")
     assert origin.heard == []
+
+
+async def test_only_what_is_for_the_proxy_is_left_out(origin: Origin) -> None:
+    ours = "Connection: keep-alive, Upgrade\r\nUpgrade: h2c\r\nProxy-Connection: keep-alive\r\nKeep-Alive: 5\r\n"
+    theirs = "Upgrade-Insecure-Requests: 1\r\nHostname: h\r\nConnection-Id: 7\r\nEmpty: \r\n"
+    await asked(proxy_to(origin), f"GET http://ok.example.org:{origin.port}/ HTTP/1.1\r\n{ours}{theirs}\r\n")
+    (heard,) = origin.heard
+    host = f"Host: ok.example.org:{origin.port}\r\n"
+    assert heard.decode() == f"GET / HTTP/1.1\r\n{host}{theirs}Connection: close\r\n\r\n"
+
+
+async def test_a_body_of_tiny_chunks_lets_others_work(origin: Origin) -> None:
+    source, sent, turns = asyncio.StreamReader(), 0, 0
+    source.feed_data(b"1\r\na\r\n" * 5000 + b"0\r\n\r\n")
+    _, target = await asyncio.open_connection("127.0.0.1", origin.port)
+
+    async def send(data: bytes) -> None:
+        nonlocal sent
+        sent += len(data)
+        await send_to(data, target, lambda: None)
+
+    async def others() -> None:
+        nonlocal turns
+        while sent < 25_000:
+            turns += 1
+            await asyncio.sleep(0)
+
+    async with asyncio.timeout(LONG), asyncio.TaskGroup() as both:
+        both.create_task(others())
+        both.create_task(forward_body(None, source, send))
+    target.close()
+    assert turns > 1000
 
 
 async def test_who_says_nothing_is_let_go() -> None:
