@@ -29,7 +29,7 @@ ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "PYTHONUTF8": "1"}
 
 
 class HelperFailed(Exception):
-    """It ended, or answered nothing that can be read."""
+    """It could not be started, it ended, or it answered nothing that can be read."""
 
 
 class Helpers:
@@ -76,14 +76,18 @@ class Helpers:
         return None
 
     async def _started(self) -> asyncio.subprocess.Process:
-        return await asyncio.create_subprocess_exec(
-            *(sys.executable, "-I", "-B", str(self._script)),
-            env=ENVIRONMENT,
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.DEVNULL,
-            limit=LONGEST_ANSWER,
-        )
+        try:
+            return await asyncio.create_subprocess_exec(
+                *(sys.executable, "-I", "-B", str(self._script)),
+                env=ENVIRONMENT,
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.DEVNULL,
+                limit=LONGEST_ANSWER,
+            )
+        except OSError as error:  # no descriptors, processes or memory are left
+            log.warning("a helper process was not started: %s", error)
+            raise HelperFailed from error
 
     def _keep(self, helper: asyncio.subprocess.Process) -> None:
         self._idle.append(helper)

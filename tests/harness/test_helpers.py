@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import resource
 import sys
 from typing import TYPE_CHECKING
 
@@ -86,6 +88,19 @@ async def test_a_broken_one_is_replaced(helpers: Helpers, do: str) -> None:
         await helpers.call({"do": do}, b"", seconds=20, whose=ANN)
     after = await helpers.call({"do": ""}, b"", seconds=20, whose=ANN)
     assert before["pid"] != after["pid"]
+
+
+async def test_without_descriptors_none_is_started_and_later_one_is(helpers: Helpers) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    free = os.open("/dev/null", os.O_RDONLY)
+    os.close(free)
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (free, hard))
+        with pytest.raises(HelperFailed):
+            await helpers.call({"do": ""}, b"", seconds=20, whose=ANN)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert (await helpers.call({"do": ""}, b"x", seconds=20, whose=ANN))["size"] == 1
 
 
 async def test_a_slow_one_is_ended_and_so_is_one_that_nobody_waits_for(helpers: Helpers) -> None:
