@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
 from psycopg import OperationalError
-from psycopg.errors import ReadOnlySqlTransaction
+from psycopg.errors import ProgramLimitExceeded, ReadOnlySqlTransaction
 from psycopg.rows import dict_row
-from psycopg_pool import AsyncConnectionPool
+from psycopg_pool import AsyncConnectionPool, PoolClosed
 
 from harness.outage import Outage
 
@@ -38,6 +38,8 @@ RETRY_SECONDS = 1.0
 PASSING = (OperationalError, ReadOnlySqlTransaction)
 """What ends without a change here: a server that restarts, a network that is cut, a full disk, a replica that is about
 to be promoted (PostgreSQL docs, appendix A, classes 08, 53, 57 and 25006)."""
+LASTING = (PoolClosed, ProgramLimitExceeded)
+"""Those of them that no waiting ends: the saver was closed, or the row is larger than PostgreSQL can hold (54000)."""
 
 
 class PatientPostgresSaver(AsyncPostgresSaver):
@@ -129,6 +131,8 @@ class PatientPostgresSaver(AsyncPostgresSaver):
             while True:
                 try:
                     result = await call()
+                except LASTING:
+                    raise
                 except PASSING as error:
                     self._outage.failed(call, error)
                 else:

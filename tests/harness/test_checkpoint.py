@@ -14,12 +14,14 @@ from typing import TYPE_CHECKING, Any
 
 import ormsgpack
 import psycopg.conninfo
+import psycopg_pool
 import pytest
 from langgraph.checkpoint.base import id as checkpoint_ids
 from langgraph.checkpoint.serde import jsonplus
 
 from bot.store.engines import POSTGRES_OPTIONS, libpq_url
 from harness.checkpoint import open_checkpoints
+from harness.postgres_saver import PatientPostgresSaver
 from tests.harness.support import Bench, Script, collect, context, said
 from tests.simulators.postgres import PostgresServer, postgres_server
 
@@ -197,6 +199,18 @@ async def test_a_server_that_restarts_in_mid_turn_costs_no_run(
         assert [type(event).__name__ for event in events][-1] == "Finished"
         assert [e.text for e in await harness.history("thread-1")] == ["one", "answer 1", "two", "answer 2"]
     log.removeHandler(handler)
+
+
+@pytest.mark.postgres
+async def test_what_no_waiting_changes_on_postgresql_is_raised(postgres: PostgresServer) -> None:
+    saver = await PatientPostgresSaver.open(libpq_url(postgres.database()))
+    async with asyncio.timeout(30):
+        await saver.run("CREATE TABLE long (text text PRIMARY KEY)", ())
+        with pytest.raises(psycopg.errors.ProgramLimitExceeded):
+            await saver.run("INSERT INTO long SELECT string_agg(md5(n::text), '') FROM generate_series(1, 500) n", ())
+        await saver.close()
+        with pytest.raises(psycopg_pool.PoolClosed):
+            await saver.run("SELECT 1", ())
 
 
 def test_the_checkpoints_of_postgresql_have_the_options_of_the_store() -> None:
