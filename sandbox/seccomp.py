@@ -151,10 +151,12 @@ SHARED_MACHINE: tuple[Rule, ...] = (
         "and do nothing, because an error ends git, tar and venv",
         verdict=fail(0),
     ),
+    Rule(calls="chown fchown lchown fchownat", reason="Landlock does not check these either"),
     Rule(
-        calls="chown fchown lchown fchownat setxattr fsetxattr lsetxattr setxattrat removexattr fremovexattr "
-        "lremovexattr removexattrat file_setattr",
-        reason="Landlock does not check these either",
+        calls="setxattr fsetxattr lsetxattr setxattrat removexattr fremovexattr lremovexattr removexattrat "
+        "file_setattr",
+        reason="nor these; on a file system that has none of them, cp and install do without",
+        verdict=fail(errno.EOPNOTSUPP),
     ),
     Rule(
         calls="ioctl",

@@ -129,6 +129,11 @@ def test_git(driver: Driver) -> None:
     assert printed(driver, f"{commit} && git log --format=%s", "umask; stat -c %a r/a") == ["done", "0022\n644"]
 
 
+def test_files_are_copied_with_their_permissions_as_far_as_there_are_any(driver: Driver) -> None:
+    copied = "mkdir a && echo x > a/f && cp -a a b && cp -p a/f g && install -m 755 a/f h && cat b/f g h"
+    assert printed(driver, copied) == ["x\nx\nx"]
+
+
 def test_a_sandbox_names_itself_and_nobody_of_the_host(driver: Driver, mode: Mode) -> None:
     if mode is LANDLOCK:
         pytest.skip("it shares the host's name")
