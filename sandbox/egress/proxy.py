@@ -127,7 +127,11 @@ class EgressProxy:
             self._places.leave(whose)
 
         while True:
-            await _readable(listener)
+            try:
+                await _readable(listener)
+            except OSError:  # The commands of this user have used up the kernel's epoll watches.
+                await asyncio.sleep(_REST_SECONDS)
+                continue
             await self._places.take(whose)
             try:
                 connection, _ = listener.accept()

@@ -25,6 +25,7 @@ from tests.sandbox.conftest import private_folder
 from tests.sandbox.escapes.world import World
 from tests.sandbox.modes import BUBBLEWRAP_ROOT, BUBBLEWRAP_USER, Driver, Mode
 from tests.sandbox.test_escapes import attempt_everything
+from tests.sandbox.test_process import FewWatches
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -260,6 +261,26 @@ async def test_a_body_of_tiny_chunks_lets_others_work(origin: Origin) -> None:
         both.create_task(forward_body(None, source, send))
     target.close()
     assert turns > 1000
+
+
+def test_a_command_has_its_way_out_once_the_kernel_has_a_watch_for_it() -> None:
+    selector = FewWatches()
+
+    async def ask() -> str:
+        origin = Origin()
+        listener = socket.create_server(("127.0.0.1", 0))
+        async with origin.serve(), asyncio.timeout(LONG), proxy_to(origin).serve(listener, "thread"):
+            selector.only_pipes, selector.refused = False, 1
+            while selector.refused:
+                await asyncio.sleep(0)
+            reader, writer = await asyncio.open_connection(*listener.getsockname())
+            writer.write(f"GET http://ok.example.org:{origin.port}/ HTTP/1.1\r\n\r\n".encode())
+            answer = await reader.read()
+            writer.close()
+            return answer.decode()
+
+    with asyncio.Runner(loop_factory=lambda: asyncio.SelectorEventLoop(selector)) as runner:
+        assert runner.run(ask()).endswith("hello")
 
 
 async def test_who_says_nothing_is_let_go() -> None:
