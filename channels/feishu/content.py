@@ -229,7 +229,7 @@ def _vote(fields: Mapping[str, Any], names: Names, message_id: str) -> Content:
 
 
 def _location(fields: Mapping[str, Any], names: Names, message_id: str) -> Content:
-    parts = (one_line(str(fields.get(part, ""))) for part in ("name", "latitude", "longitude"))
+    parts = (one_line(_string(fields, part)) for part in ("name", "latitude", "longitude"))
     return Content(f"[location: {', '.join(part for part in parts if part)}]")
 
 
