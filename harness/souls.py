@@ -1,6 +1,6 @@
 """The agents that an operator defines: one folder each, with SOUL.md (who it is) and config.yaml (what it has).
 
-Read at the start and by `antler check-config`; a change is seen at the next start. Light to import, for bot/.
+Read at the start, by `antler check-config`, and again when a file changes. Light to import, for bot/.
 """
 
 from __future__ import annotations

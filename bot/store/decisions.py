@@ -1,4 +1,4 @@
-"""Why an event was answered, dropped or refused: what `antler status` and an operator's question are answered from."""
+"""Why an event was answered, dropped or refused: a record for operators who look into the database."""
 
 from __future__ import annotations
 
