@@ -12,6 +12,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 # Not a bare python3: with pyenv and the like that may be any version. Override it with `make PYTHON=...`.
 PYTHON ?= $(firstword $(wildcard /usr/bin/python3.11) python3.11)
+# Without bytecode each of the tests' workers, and each gateway that a test starts, would compile everything again.
+unexport PYTHONDONTWRITEBYTECODE
 # Nothing here may read the standard input: it belongs to `antler run`.
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check --no-input install -c constraints.txt
 ARGS ?=

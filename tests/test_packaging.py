@@ -13,6 +13,8 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from tests.tables import table
+
 ROOT = Path(__file__).parents[1]
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())
 PINS = dict(
@@ -27,7 +29,7 @@ def test_constraints_hold_names_and_versions_only(name: str) -> None:
         assert line.startswith("#") or re.fullmatch(r"[A-Za-z0-9_.-]+==[A-Za-z0-9.]+", line)
 
 
-@pytest.mark.parametrize("dependency", DEPENDENCIES)
+@table("dependency", DEPENDENCIES)
 def test_each_dependency_is_pinned_to_a_version_that_it_allows(dependency: str) -> None:
     requirement = Requirement(dependency)
     pins = {canonicalize_name(name): pinned for name, pinned in PINS.items()}

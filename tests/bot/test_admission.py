@@ -6,13 +6,13 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.admission import AccessRules, Background, Budget, FloodGate, OncePer, Verdict, decide
 from channels.message import Address, Message, Sender
 from tests.clock import VirtualClock
+from tests.tables import table
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 HOST = AccessRules(
@@ -39,7 +39,7 @@ def message(
     return Message(**(values | more))
 
 
-@pytest.mark.parametrize(
+@table(
     ("said", "rules", "verdict"),
     [
         # Persons in a DM: exact strings, and nobody when nobody is listed.

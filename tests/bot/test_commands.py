@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from bot.commands import CommandLine, parse
 from channels.message import Attachment
 from tests.bot.core import ANN, BOB, RULES, Core, core
+from tests.tables import table
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -20,7 +21,7 @@ BOBS = {"person": BOB, "chat": "g"}
 ANNS = {"person": ANN, "chat": "g"}
 
 
-@pytest.mark.parametrize(
+@table(
     ("text", "expected"),
     [
         ("/new", CommandLine("new", None, "")),

@@ -16,6 +16,7 @@ from bot.settings.model import COMMON_KEYS
 from channels.registry import PLATFORMS, config_class
 from harness.config import ModelSettings
 from tests.bot.settings_files import TOKEN
+from tests.tables import table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -39,7 +40,7 @@ def all_keys() -> set[str]:
     return {*fields_of(Settings), *fields_of(ModelSettings), *COMMON_KEYS, *platforms} - {"adapter"}
 
 
-@pytest.mark.parametrize("key", sorted(all_keys()))
+@table("key", sorted(all_keys()))
 def test_every_key_is_in_it_with_a_comment(key: str) -> None:
     lines = EXAMPLE.read_text(encoding="utf-8").splitlines()
     place = re.compile(rf"^[\s#-]*(.*[{{ ])?{re.escape(key)}:")

@@ -19,6 +19,7 @@ from channels.memory import APPEND_ONLY, NO_EDIT
 from channels.message import Attachment, Quote
 from tests.bot.core import ANN, BOB, Core, core
 from tests.delivery_world import Tripwire
+from tests.tables import table
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -62,7 +63,7 @@ ENDING = Moment(running="ann", stopping=True)
 BEHIND = Moment(running="ann", waiting=True, joinable=True)
 
 
-@pytest.mark.parametrize(
+@table(
     ("busy", "moment", "is_admin", "expected"),
     [
         (Busy.QUEUE, OWN, True, Move.WAIT),

@@ -25,6 +25,7 @@ from channels.message import OutboundMessage
 from channels.slack import outbound as slack
 from channels.telegram import outbound as telegram
 from channels.wecom import outbound as wecom
+from tests.tables import table
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,7 +37,7 @@ SECRET = 'sk-äé "quoted"/+ 0123456789'
 TOKEN = "123456:AAbbCCdd-EEff_gg"
 
 
-@pytest.mark.parametrize(
+@table(
     "hidden",
     [
         TOKEN,
@@ -187,9 +188,9 @@ def refused_by_sqlite(tmp_path: Path) -> None:
         engine.dispose()
 
 
-@pytest.mark.parametrize("as_argument", [True, False])
-@pytest.mark.parametrize("formatter", [TextFormatter(), JsonFormatter()])
-@pytest.mark.parametrize(
+@table("as_argument", [True, False])
+@table("formatter", [TextFormatter(), JsonFormatter()])
+@table(
     ("action", "told"),
     [
         (lambda: dict[str, int]()[CANARY], "KeyError"),
@@ -264,8 +265,8 @@ def test_a_task_that_nobody_waited_for_does_not_show_its_exception() -> None:
 SPLIT = "123456:abcdefgh-ijklmnop"
 
 
-@pytest.mark.parametrize("final", [True, False])
-@pytest.mark.parametrize(
+@table("final", [True, False])
+@table(
     "written",
     [
         "it is 123456\\:abcdefgh-ijklmnop, see",

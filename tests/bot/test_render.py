@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
@@ -35,6 +34,7 @@ from harness.events import (
     ToolStarted,
     Usage,
 )
+from tests.tables import table
 
 SENTENCE = "It failed."
 
@@ -158,7 +158,7 @@ def test_an_answer_that_was_cut_says_by_which_limit() -> None:
     assert "limits.model_calls" in RunView().answer(replace(cut, calls=7), EN).text
 
 
-@pytest.mark.parametrize(
+@table(
     ("text", "closed"),
     [
         ("plain", "plain"),

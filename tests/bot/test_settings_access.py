@@ -8,6 +8,7 @@ import pytest
 
 from bot.settings import AccessSettings
 from tests.bot.settings_files import CHANNELS, TOKEN, found, settings_of
+from tests.tables import table
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -31,7 +32,7 @@ def test_exact_ids_are_taken_as_they_are(tmp_path: Path, identity: str) -> None:
     assert settings_of(tmp_path, CHANNELS + f'access: {{allow: ["{identity}"]}}\n').access.allow == (identity,)
 
 
-@pytest.mark.parametrize(
+@table(
     ("entry", "message"),
     [
         ('"@name"', "names change hands"),

@@ -9,6 +9,7 @@ from pydantic import SecretStr
 
 from bot.settings import Settings
 from bot.settings.network import NetworkSettings
+from tests.tables import table
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -20,7 +21,7 @@ def network(*no_proxy: str) -> NetworkSettings:
     return NetworkSettings(proxy=SecretStr(PROXY), no_proxy=no_proxy)
 
 
-@pytest.mark.parametrize(
+@table(
     ("pattern", "url", "direct"),
     [
         ("example.com", "https://example.com/x", True),

@@ -9,6 +9,7 @@ import pytest
 
 from bot.settings import ConfigError, load
 from tests.bot.settings_files import CHANNELS, TOKEN, found, problems_of
+from tests.tables import table
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -65,7 +66,7 @@ def test_a_problem_reads_as_one_line(tmp_path: Path) -> None:
     assert str(ConfigError([problem, problem])).count("\n") == 1
 
 
-@pytest.mark.parametrize(
+@table(
     ("line", "key", "message"),
     [
         (
@@ -124,7 +125,7 @@ def test_no_account_is_a_problem(tmp_path: Path) -> None:
     assert "no account is configured" in found(tmp_path, "channels:\n")["channels"]
 
 
-@pytest.mark.parametrize(
+@table(
     ("text", "line", "message"),
     [
         ("", None, "is empty"),
@@ -187,8 +188,8 @@ PLACES = (
 )
 
 
-@pytest.mark.parametrize("value", ODD_VALUES)
-@pytest.mark.parametrize("place", PLACES)
+@table("value", ODD_VALUES)
+@table("place", PLACES)
 def test_a_value_of_any_shape_anywhere_is_no_crash(tmp_path: Path, place: str, value: str) -> None:
     text = value
     for key in reversed(place.split(".")):

@@ -10,6 +10,7 @@ import pytest
 from bot.settings import ConfigError, load
 from bot.settings.summary import describe
 from tests.bot.settings_files import CHANNELS, TOKEN, settings_of, write
+from tests.tables import table
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -47,7 +48,7 @@ def test_neither_repr_nor_json_nor_summary_shows_a_secret(tmp_path: Path) -> Non
         assert TOKEN not in shown
 
 
-@pytest.mark.parametrize(
+@table(
     "text",
     [
         f"channels: {{telegram: {{token: {CANARY}}}}}",

@@ -7,8 +7,6 @@ from dataclasses import fields
 from string import Formatter
 from typing import Any, get_args
 
-import pytest
-
 from bot.access.changes import RefusalKind
 from bot.health import Part
 from bot.health import Problem as HealthProblem
@@ -22,6 +20,7 @@ from channels.base import ConnectionState
 from channels.message import UNREAD, OutboundMessage
 from channels.slack.manifest import COMMANDS
 from harness.events import FailureKind
+from tests.tables import table
 
 
 def sentences(texts: Any) -> dict[str, str]:
@@ -95,7 +94,7 @@ def test_menu_descriptions_are_what_platforms_take() -> None:
             assert 3 <= len(description) <= 256
 
 
-@pytest.mark.parametrize(
+@table(
     ("seconds", "expected"),
     [
         *((-1, "0 s"), (0, "0 s"), (0.4, "0 s"), (45, "45 s"), (89, "89 s"), (120, "2 min"), (1800, "30 min")),
@@ -106,7 +105,7 @@ def test_a_length_of_time_in_the_unit_that_says_enough(seconds: float, expected:
     assert EN.duration(seconds) == expected
 
 
-@pytest.mark.parametrize(
+@table(
     ("fixed", "platform", "text", "expected"),
     [
         ("zh", "en", "hello", "zh"),

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import pytest
-
 from bot.store import conversations
 from harness.when import zone_name
 from tests.bot.core import ANN, BOB, core
+from tests.tables import table
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 
-@pytest.mark.parametrize(
+@table(
     ("said", "known"),
     [
         ("Europe/Berlin", "Europe/Berlin"),

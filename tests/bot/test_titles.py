@@ -22,6 +22,7 @@ from harness.config import PriceSettings
 from harness.context import RUN_INPUT, RunInput, Titled
 from tests.bot.scripted_harness import ScriptedHarness
 from tests.clock import VirtualClock
+from tests.tables import table
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -143,7 +144,7 @@ async def test_titles_can_be_turned_off(bench: Bench) -> None:
     assert await bench.title() == ""
 
 
-@pytest.mark.parametrize(
+@table(
     ("text", "expected"),
     [
         ("short", "short"),

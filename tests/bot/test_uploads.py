@@ -29,6 +29,7 @@ from harness.context import RUN_INPUT, InputFile, RunInput
 from sandbox.files.rights import Owner
 from tests.clock import VirtualClock
 from tests.store.samples import message, run_row
+from tests.tables import table
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -283,7 +284,7 @@ async def test_writing_does_not_block_the_loop(tmp_path: Path) -> None:
     assert all(thread != threading.main_thread().name for _, thread in seen)
 
 
-@pytest.mark.parametrize(
+@table(
     ("declared", "shown"),
     [
         ("report.pdf", "report.pdf"),

@@ -26,6 +26,7 @@ from harness.config import PriceSettings
 from harness.events import Usage
 from tests.bot.core import ANN, BOB, Core, core
 from tests.clock import VirtualClock
+from tests.tables import table
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -77,7 +78,7 @@ def test_what_a_call_costs(price: PriceSettings, tokens: tuple[int, int, int], e
     assert cost(call, price) == expected
 
 
-@pytest.mark.parametrize(
+@table(
     ("number", "expected"),
     [
         *((0, "0"), (999, "999"), (1000, "1.00k"), (9994, "9.99k"), (12_345, "12.3k"), (128_000, "128k")),

@@ -28,6 +28,7 @@ from channels.text import (
 from channels.text.grid import fit
 from channels.text.inline import WINDOW_UNITS, parse_inlines, windows
 from channels.text.parse import read_blocks
+from tests.tables import table
 
 
 def test_marks_become_nodes() -> None:
@@ -56,7 +57,7 @@ def test_chinese_needs_no_space_around_marks() -> None:
     assert parse_inlines("他说：**你好，**世界") == (Text("他说："), Bold((Text("你好，"),)), Text("世界"))
 
 
-@pytest.mark.parametrize(
+@table(
     "url",
     [
         "javascript:alert(1)",
@@ -131,7 +132,7 @@ def test_nothing_is_lost_however_deep_it_is_nested() -> None:
     assert "word" in plain(parse_inlines("**" * 200 + "word" + "**" * 200))
 
 
-@pytest.mark.parametrize(
+@table(
     ("source", "shown"),
     [
         ("**half a sen", (Bold((Text("half a sen"),)),)),

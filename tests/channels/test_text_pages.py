@@ -10,6 +10,7 @@ import pytest
 
 from channels.text import Dialect, pages
 from tests.channels.text_support import CHARACTERS, DIALECTS, JSON_BYTES, UTF8_BYTES, said
+from tests.tables import table
 
 TABLE = "| a | b |\n|---|--:|\n| **1** | 2 |"
 EXAMPLES = [
@@ -62,9 +63,7 @@ EXAMPLES = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("dialect", "source", "shown"), [row[1:] for row in EXAMPLES], ids=[row[0] for row in EXAMPLES]
-)
+@table(("dialect", "source", "shown"), [row[1:] for row in EXAMPLES])
 def test_what_a_dialect_shows(dialect: Dialect, source: str, shown: str) -> None:
     assert pages(source, dialect, 1000) == (shown,)
 
@@ -132,9 +131,9 @@ def test_the_beginning_of_a_long_reply_is_not_written_again() -> None:
     assert measured < 20_000
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
-@pytest.mark.parametrize("hostile", ["<!channel>", "<@U1>", '<at user_id="all"></at>', "&lt;!here&gt;", "<!-- x"])
-@pytest.mark.parametrize(
+@table("dialect", DIALECTS)
+@table("hostile", ["<!channel>", "<@U1>", '<at user_id="all"></at>', "&lt;!here&gt;", "<!-- x"])
+@table(
     "place",
     ["{}", "**{}**", "# {}", "- [x] {}", "> {}", "[{}](https://a.b)", "| a |\n|---|\n| {} |", "||{}||", "{}" * 60],
 )

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from channels.capabilities import TextUnit
 from channels.text import display_width, is_blank, is_safe_link, length, one_line, sanitize, split_text
 from channels.text.split import clusters, fitting, is_border
+from tests.tables import table
 
 MEASURED = [TextUnit.UTF16, TextUnit.CHARACTERS, TextUnit.UTF8_BYTES]
 WHOLE = ["👨‍👩‍👧", "🇩🇪", "é", "👍🏽", "한", "☑️", "각", "🏴󠁧󠁢󠁳󠁣󠁴󠁿", "e\u0301\u0323", "\r\n"]
@@ -20,7 +21,7 @@ def test_lengths() -> None:
         length("a", TextUnit.JSON_BYTES)
 
 
-@pytest.mark.parametrize("whole", WHOLE)
+@table("whole", WHOLE)
 def test_what_looks_like_one_character_is_never_cut(whole: str) -> None:
     assert clusters(f"a{whole}{whole}b") == ["a", whole, whole, "b"]
 

@@ -12,7 +12,6 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -24,6 +23,7 @@ from channels.slack import inbound as slack
 from channels.wecom import frames
 from channels.wecom import inbound as wecom
 from tests.channels.telegram.test_inbound_fuzz import EXAMPLES, deep, mutate
+from tests.tables import table
 
 if TYPE_CHECKING:
     from channels.slack.reading import Person
@@ -98,9 +98,9 @@ def test_feishu(data: st.DataObject) -> None:
         check(FEISHU.unparsed(payload, error, NOW))
 
 
-@pytest.mark.parametrize("platform", ["slack", "wecom"])
-@pytest.mark.parametrize("place", ["event", "event_id", "type", "body", "msgid", "text"])
-@pytest.mark.parametrize("kind", ["list", "dict"])
+@table("platform", ["slack", "wecom"])
+@table("place", ["event", "event_id", "type", "body", "msgid", "text"])
+@table("kind", ["list", "dict"])
 def test_nested_as_deeply_as_json_can_be(platform: str, place: str, kind: str) -> None:
     payload = {"event_id": "Ev1", "event": {"type": "message", "ts": "1.0", "channel": "C1"}, place: deep(kind, 900)}
     if platform == "slack":

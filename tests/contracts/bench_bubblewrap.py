@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from sandbox.bubblewrap.provider import BubblewrapProvider
 from sandbox.workspace import Workspaces
-from tests.contracts.sandbox_bench import SETTINGS, SandboxBench
+from tests.contracts.sandbox_bench import LOCAL_FILES_ARE_ELSEWHERE, SETTINGS, SandboxBench
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,4 +29,4 @@ def _missing() -> str:
     return "" if found else "bubblewrap is not installed"
 
 
-BUBBLEWRAP = SandboxBench(_make, missing=_missing)
+BUBBLEWRAP = SandboxBench(_make, lacks=LOCAL_FILES_ARE_ELSEWHERE, missing=_missing)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from sandbox.docker.config import DockerSettings
 from sandbox.docker.provider import DockerProvider
 from sandbox.workspace import Workspaces
-from tests.contracts.sandbox_bench import SETTINGS, Ability, SandboxBench
+from tests.contracts.sandbox_bench import LOCAL_FILES_ARE_ELSEWHERE, SETTINGS, SandboxBench
 from tests.sandbox.docker.all_in_one_image import all_in_one_image
 from tests.sandbox.docker.daemon import IMAGE, the_daemon
 
@@ -34,5 +34,5 @@ def _make(settings: DockerSettings, folder_of: Callable[[str], Path], skills: Sk
     return DockerProvider(SETTINGS, settings, workspaces, instance=uuid.uuid4().hex[:8])
 
 
-DOCKER = SandboxBench(_plain)
-ALL_IN_ONE = SandboxBench(_all_in_one, lacks={Ability.OWN_FILES: "its files are those of docker"})
+DOCKER = SandboxBench(_plain, lacks=LOCAL_FILES_ARE_ELSEWHERE)
+ALL_IN_ONE = SandboxBench(_all_in_one, lacks=LOCAL_FILES_ARE_ELSEWHERE)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from sandbox.host.provider import host_provider
 from sandbox.workspace import Workspaces
-from tests.contracts.sandbox_bench import SETTINGS, Ability, SandboxBench
+from tests.contracts.sandbox_bench import LOCAL_FILES_ARE_ELSEWHERE, SETTINGS, Ability, SandboxBench
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,4 +29,5 @@ def _make(folder_of: Callable[[str], Path], skills: SkillsOf) -> SandboxProvider
 
 
 NOT_HELD = {Ability.HELD: "its commands are held by nothing"}
-HOST = SandboxBench(_make, lacks=NOT_HELD | ({Ability.COMMANDS: REASON, Ability.SHELL: REASON} if AS_ROOT else {}))
+NO_COMMANDS = {Ability.COMMANDS: REASON, Ability.SHELL: REASON} if AS_ROOT else {}
+HOST = SandboxBench(_make, lacks=NOT_HELD | LOCAL_FILES_ARE_ELSEWHERE | NO_COMMANDS)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.contracts.sandbox_benches import SANDBOX_BENCHES
+from tests.contracts.sandbox_benches import SANDBOX_BENCHES, WITH_FILES_OF_THEIR_OWN
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -16,7 +16,20 @@ if TYPE_CHECKING:
     from tests.contracts.sandbox_bench import SandboxBench
 
 
-@pytest.fixture(params=SANDBOX_BENCHES)
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """The contract of files runs once for all providers that share them."""
+    if "sandbox_bench" in metafunc.fixturenames:
+        own_files = "files_of_its_own" in metafunc.fixturenames
+        names = WITH_FILES_OF_THEIR_OWN if own_files else list(SANDBOX_BENCHES)
+        metafunc.parametrize("sandbox_bench", names, indirect=True)
+
+
+@pytest.fixture
+def files_of_its_own() -> None:
+    """Who uses it asks for files only, and is spared the providers whose files another bench has too."""
+
+
+@pytest.fixture
 def sandbox_bench(request: pytest.FixtureRequest) -> SandboxBench:
     found = SANDBOX_BENCHES[request.param]
     if missing := found.missing():

@@ -38,6 +38,9 @@ class Ability(StrEnum):
     """Its file half is not the very one of another bench."""
 
 
+LOCAL_FILES_ARE_ELSEWHERE = {Ability.OWN_FILES: "its files are those of the bench `local files`"}
+
+
 @dataclass(frozen=True)
 class SandboxBench:
     """make: a provider that has not started, for functions from thread id to the thread's user-data folder and to its

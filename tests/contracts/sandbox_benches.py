@@ -28,3 +28,4 @@ SANDBOX_BENCHES: dict[str, SandboxBench] = {
     "docker": DOCKER,
     "docker, an all-in-one image": ALL_IN_ONE,
 }
+WITH_FILES_OF_THEIR_OWN = [name for name, bench in SANDBOX_BENCHES.items() if Ability.OWN_FILES not in bench.lacks]

@@ -10,15 +10,12 @@ import pytest
 
 from sandbox.base import NEW, OUTPUTS, UPLOADS, WORKSPACE, Entries, FileInfo, Hits, Problem, ProblemCode, Updated
 from tests.contracts.sandbox_answers import PNG, code, found, paths, read, write
-from tests.contracts.sandbox_bench import Ability, SandboxBench, needs
 
 if TYPE_CHECKING:
     from sandbox.base import Sandbox
 
 
-@pytest.fixture(autouse=True)
-def _files_that_are_its_own(sandbox_bench: SandboxBench) -> None:
-    needs(sandbox_bench, Ability.OWN_FILES)
+pytestmark = pytest.mark.usefixtures("files_of_its_own")
 
 
 # Versions and changes

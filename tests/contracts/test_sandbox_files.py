@@ -17,7 +17,7 @@ from sandbox.base import (
     ProblemCode,
 )
 from tests.contracts.sandbox_answers import PNG, code, fetched, read, write
-from tests.contracts.sandbox_bench import SETTINGS, Ability, SandboxBench, needs
+from tests.contracts.sandbox_bench import SETTINGS
 
 if TYPE_CHECKING:
     from sandbox.base import Sandbox
@@ -25,9 +25,7 @@ if TYPE_CHECKING:
 MEGABYTE = 1 << 20
 
 
-@pytest.fixture(autouse=True)
-def _files_that_are_its_own(sandbox_bench: SandboxBench) -> None:
-    needs(sandbox_bench, Ability.OWN_FILES)
+pytestmark = pytest.mark.usefixtures("files_of_its_own")
 
 
 # Reading and writing

@@ -37,11 +37,6 @@ def put(tmp_path: Path) -> Put:
     return put
 
 
-@pytest.fixture
-def files_of_its_own(sandbox_bench: SandboxBench) -> None:
-    needs(sandbox_bench, Ability.OWN_FILES)
-
-
 async def listed(sandbox: Sandbox, path: str) -> list[str]:
     found = await sandbox.list_dir(path, depth=9)
     assert isinstance(found, Entries), found

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 from typing import Any
 
 import pytest
@@ -11,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.chunks import Events, joined
+from tests.tables import table
 
 
 def text(content: str, **more: Any) -> dict[str, Any]:
@@ -73,7 +73,7 @@ def test_thoughts_and_text_stay_apart() -> None:
 CALL = {"id": "c", "choices": [{"index": 0, "delta": {"content": "x", "tool_calls": [{"index": 0}]}}]}
 
 
-@pytest.mark.parametrize(
+@table(
     "other",
     [
         text("", finish_reason="stop"),
@@ -89,7 +89,6 @@ CALL = {"id": "c", "choices": [{"index": 0, "delta": {"content": "x", "tool_call
         [],
         None,
     ],
-    ids=lambda other: json.dumps(other)[:40],
 )
 def test_everything_else_passes_as_it_is(other: Any) -> None:
     assert list(joined([text("a"), text("b"), other, text("c"), text("d")])) == [text("ab"), other, text("cd")]

@@ -7,12 +7,12 @@ from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any
 
-import pytest
 from langchain_core.exceptions import ContextOverflowError, ModelTimeoutError
 
 from harness.errors import ModelFailure
 from harness.events import FailureKind as Kind
 from harness.failures import classify, retry_after
+from tests.tables import table
 
 NOW = datetime(2025, 3, 1, 12, 0, tzinfo=UTC)
 
@@ -35,7 +35,7 @@ class ConnectError(type("TransportError", (Exception,), {})):  # type: ignore[mi
     """httpx's, by name."""
 
 
-@pytest.mark.parametrize(
+@table(
     ("error", "kind"),
     [
         (VendorError("This model's maximum context length is 8192 tokens", 400), Kind.CONTEXT_LENGTH),
@@ -79,7 +79,7 @@ def test_a_failure_stays_itself() -> None:
     assert classify(failure, model="other", now=lambda: NOW) is failure
 
 
-@pytest.mark.parametrize(
+@table(
     ("headers", "seconds"),
     [
         ({}, None),

@@ -26,6 +26,7 @@ from tests.harness.support import (
     said,
     stopped_after,
 )
+from tests.tables import table
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -180,7 +181,7 @@ def picture(kind: str) -> bytes:
     return buffer.getvalue()
 
 
-@pytest.mark.parametrize(
+@table(
     ("name", "content", "mime_type"),
     [
         ("a.png", picture("PNG"), "image/png"),

@@ -28,6 +28,7 @@ from tests.harness.support import (
     results,
     said,
 )
+from tests.tables import table
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -254,7 +255,7 @@ async def test_a_run_that_fails_releases_the_sandbox(bench: Bench, script: Scrip
         assert finished(await collect(harness, context("r2"), said("again"))).files == ()
 
 
-@pytest.mark.parametrize(
+@table(
     ("text", "shown"),
     [
         ("curl -H 'Authorization: Bearer abcdef123456' x", "curl -H 'Authorization: Bearer ***' x"),
@@ -276,7 +277,7 @@ def test_one_line_for_people(text: str, shown: str) -> None:
     assert one_line(text) == shown
 
 
-@pytest.mark.parametrize(
+@table(
     ("tool", "args", "shown"),
     [
         ("bash", {"timeout": 5, "command": "pytest -q"}, "pytest -q"),

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from sandbox.audit import TABLE, Verdict, assess
 from sandbox.shell_parts import LONGEST
+from tests.tables import table
 
 BLOCKED = {
     "delete-root": [
@@ -244,20 +245,20 @@ echo "it costs 5 & more; really | truly"
 """
 
 
-@pytest.mark.parametrize(("rule", "command"), [(rule, c) for rule, commands in BLOCKED.items() for c in commands])
+@table(("rule", "command"), [(rule, c) for rule, commands in BLOCKED.items() for c in commands])
 def test_what_is_blocked(rule: str, command: str) -> None:
     found = assess(command)
     assert (found.verdict, found.rule) == (Verdict.BLOCK, rule)
     assert found.reason.endswith(".")
 
 
-@pytest.mark.parametrize(("rule", "command"), [(rule, c) for rule, commands in NOTED.items() for c in commands])
+@table(("rule", "command"), [(rule, c) for rule, commands in NOTED.items() for c in commands])
 def test_what_is_noted(rule: str, command: str) -> None:
     found = assess(command)
     assert (found.verdict, found.rule) == (Verdict.WARN, rule)
 
 
-@pytest.mark.parametrize("command", ORDINARY.splitlines())
+@table("command", ORDINARY.splitlines())
 def test_ordinary_work_passes(command: str) -> None:
     assert assess(command).verdict is Verdict.PASS
 
@@ -279,9 +280,7 @@ def test_no_text_breaks_the_reader(text: str) -> None:
     assert assess(text).verdict in Verdict
 
 
-@pytest.mark.parametrize(
-    "piece", ["$(", "'a'\"b\"$c ", "a|", "`", "{a,b} ", "<<E\n", "bash -c ", "a=$a$a;", "((", "${a:-"]
-)
+@table("piece", ["$(", "'a'\"b\"$c ", "a|", "`", "{a,b} ", "<<E\n", "bash -c ", "a=$a$a;", "((", "${a:-"])
 def test_long_commands_are_read_in_time(piece: str) -> None:
     begun = time.process_time()
     assess(piece * (LONGEST // len(piece)))

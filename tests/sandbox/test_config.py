@@ -8,6 +8,7 @@ import pytest
 from pydantic import ValidationError
 
 from sandbox.config import MountSettings, NetworkSettings, SandboxLimits, SandboxSettings
+from tests.tables import table
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -36,7 +37,7 @@ def test_it_can_be_written_shortly() -> None:
     assert SandboxSettings.model_validate({"network": "none"}).network == NetworkSettings()
 
 
-@pytest.mark.parametrize(
+@table(
     "wrong",
     [
         {"use": "bubblewarp"},

@@ -18,6 +18,7 @@ from sandbox.files.content import Lines, decoded, read_lines, replaced, require_
 from sandbox.files.patterns import Glob, LinePattern, split_glob
 from sandbox.files.problems import Refused
 from sandbox.files.searching import Bounds, hits_in
+from tests.tables import table
 
 ROOT = Path(__file__).resolve().parents[2]
 TEXTS = st.text(st.sampled_from("ab\n\r é🦌"), max_size=60)
@@ -119,7 +120,7 @@ def test_absolute_patterns_bring_their_own_start(pattern: str, path: str, rest: 
     assert split_glob(pattern, path) == (rest, start)
 
 
-@pytest.mark.parametrize(
+@table(
     ("pattern", "yes", "no"),
     [
         ("*.py", ["a.py", ".py"], ["d/a.py", "a.pyc"]),

@@ -26,6 +26,7 @@ from tests.sandbox.escapes.world import World
 from tests.sandbox.modes import BUBBLEWRAP_ROOT, BUBBLEWRAP_USER, Driver, Mode
 from tests.sandbox.test_escapes import attempt_everything
 from tests.sandbox.test_process import FewWatches
+from tests.tables import table
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -43,7 +44,7 @@ INSIDE = (
 )
 
 
-@pytest.mark.parametrize("address", INSIDE)
+@table("address", INSIDE)
 def test_addresses_inside(address: str) -> None:
     assert not is_public(address)
 
@@ -53,7 +54,7 @@ def test_public_addresses(address: str) -> None:
     assert is_public(address)
 
 
-@pytest.mark.parametrize(
+@table(
     "host",
     [
         *("localhost", "127.0.0.1", "2130706433", "0x7f.1", "a.0x7f", "[::1]", "evil\0.example.org", "a..b", ".a.b"),

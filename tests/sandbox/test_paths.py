@@ -12,13 +12,14 @@ from hypothesis import strategies as st
 from sandbox.base import OUTPUTS, SKILLS, UPLOADS, WORKSPACE, ProblemCode
 from sandbox.files.problems import Refused
 from sandbox.paths import Layout, Root, locate, locate_all, shown
+from tests.tables import table
 
 ROOTS = (WORKSPACE, UPLOADS, OUTPUTS, SKILLS, "/mnt/docs")
 NAMES = st.sampled_from(["a", "b", "..", ".", "", "mnt", "user-data", "workspace", "uploads", "skills", "…", "a b"])
 PATHS = st.builds("/".join, st.lists(NAMES, max_size=8))
 
 
-@pytest.mark.parametrize(
+@table(
     ("path", "root", "inside"),
     [
         ("a.txt", WORKSPACE, "a.txt"),
@@ -36,7 +37,7 @@ def test_where_a_path_is(path: str, root: str, inside: str) -> None:
     assert (place.virtual_root, place.path) == (root, inside)
 
 
-@pytest.mark.parametrize(
+@table(
     "path",
     [
         "..",

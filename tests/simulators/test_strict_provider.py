@@ -11,6 +11,7 @@ import pytest
 from tests.simulators.model import strict
 from tests.simulators.model.client import API_KEY, ModelSimulator, take_malformed
 from tests.simulators.process import SimulatorProcess
+from tests.tables import table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -54,7 +55,7 @@ def found_in(*messages: Any, **more: Any) -> str | None:
     return found({"model": "sim", "messages": list(messages), **more})
 
 
-@pytest.mark.parametrize(
+@table(
     "messages",
     [
         (USER,),
@@ -74,7 +75,7 @@ def test_what_is_well_formed_passes(messages: tuple[Message, ...]) -> None:
     assert found_in(*messages, tools=[TOOL], tool_choice="auto", parallel_tool_calls=True) is None
 
 
-@pytest.mark.parametrize(
+@table(
     ("messages", "reason"),
     [
         # A call has its result right behind its message.
@@ -108,8 +109,8 @@ def test_calls_and_results_are_paired(messages: tuple[Message, ...], reason: str
     assert reason in problem
 
 
-@pytest.mark.parametrize("content", ["", " \n", None, [], [text("")], [text("x"), text(" ")], [text(""), PICTURE]])
-@pytest.mark.parametrize("role", ["system", "user", "assistant", "tool"])
+@table("content", ["", " \n", None, [], [text("")], [text("x"), text(" ")], [text(""), PICTURE]])
+@table("role", ["system", "user", "assistant", "tool"])
 def test_no_content_is_empty(role: str, content: Any) -> None:
     messages = [USER, asks("a"), result("a", content)] if role == "tool" else [{"role": role, "content": content}]
     problem = found_in(*messages)
@@ -130,7 +131,7 @@ def test_there_is_one_system_message_and_it_is_first(messages: tuple[Message, ..
     assert found_in(*messages) == f"messages[{place}]: a system message must be the first and only one"
 
 
-@pytest.mark.parametrize(
+@table(
     ("body", "reason"),
     [
         ([], "the body is not an object"),

@@ -8,11 +8,12 @@ from hypothesis import strategies as st
 
 from bot.voice.audio import ACCEPTED, MIME_TYPES, kind_of
 from tests.simulators.transcription import speech
+from tests.tables import table
 
 OCTETS = "application/octet-stream"
 
 
-@pytest.mark.parametrize(
+@table(
     ("content", "suffix", "seconds"),
     [
         (speech.ogg("hello", 2.5), "ogg", 2.5),

@@ -9,6 +9,7 @@ from pydantic import ValidationError
 
 from channels.feishu.config import FeishuConfig
 from channels.registry import channel_class, config_class, names_group
+from tests.tables import table
 
 GOOD: dict[str, Any] = {"app_id": " cli_a1b2c3d4 ", "app_secret": " s3cret "}
 
@@ -31,7 +32,7 @@ def test_the_domain_is_a_name_or_a_root(domain: str, root: str) -> None:
     assert FeishuConfig.model_validate({**GOOD, "domain": domain}).root == root
 
 
-@pytest.mark.parametrize(
+@table(
     ("field", "value"),
     [
         ("app_id", "ou_a1b2c3"),

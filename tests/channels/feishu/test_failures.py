@@ -20,6 +20,7 @@ from channels.errors import (
     TopicClosed,
 )
 from channels.feishu.failures import MissingScope, Refusal, Refused, StaleToken, read_refusal, sorted_out
+from tests.tables import table
 
 
 def refused(
@@ -62,15 +63,15 @@ TABLE: list[tuple[int, type[ChannelError]]] = [
 ]
 
 
-@pytest.mark.parametrize(("code", "kind"), TABLE)
+@table(("code", "kind"), TABLE)
 def test_each_code_has_its_meaning(code: int, kind: type[ChannelError]) -> None:
     error = refused(code)
     assert type(error) is kind or (kind is Rejected and type(error) is Refused)
     assert f"({code})" in str(error)
 
 
-@pytest.mark.parametrize("repeatable", [True, False])
-@pytest.mark.parametrize(("status", "body"), [(500, b"<html>"), (502, b""), (200, b"no json"), (200, b"[]")])
+@table("repeatable", [True, False])
+@table(("status", "body"), [(500, b"<html>"), (502, b""), (200, b"no json"), (200, b"[]")])
 def test_garbage_and_broken_servers_leave_it_open_what_happened(status: int, body: bytes, repeatable: bool) -> None:
     refusal = read_refusal(status, body, {})
     assert refusal is not None

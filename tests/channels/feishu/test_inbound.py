@@ -15,6 +15,7 @@ from channels.feishu.inbound import Me, Reader, parse
 from channels.feishu.lookup import Chat, Context
 from channels.feishu.schema import RawItem
 from channels.message import INBOUND_EVENT, Message
+from tests.tables import table
 
 NOW = datetime(2024, 1, 1, tzinfo=UTC)
 READER = Reader("feishu", Me(app_id="cli_me", open_id="ou_bot", name="Antler"))
@@ -40,7 +41,7 @@ def read(raw: dict[str, Any], context: Context) -> Any:
     return None if event is None else READER.read(event, context, NOW)
 
 
-@pytest.mark.parametrize("case", CASES)
+@table("case", CASES)
 def test_golden_event(case: dict[str, Any]) -> None:
     event = read(case["raw"], context_of(case["context"]))
     if case["event"] is None:

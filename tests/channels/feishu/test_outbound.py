@@ -15,6 +15,7 @@ from channels.feishu import cards
 from channels.feishu.ids import MessageId
 from channels.feishu.outbound import PAGE_UNITS, FeishuPart, escape, layout, measure, tables_as_code
 from channels.message import Address, Button, OutboundFile, OutboundMessage
+from tests.tables import table
 
 CARD_BYTES = 30 * 1024
 DM = Address(account="feishu", chat="oc_1")
@@ -42,7 +43,7 @@ def only(text: str, **more: Any) -> FeishuPart:
     return part
 
 
-@pytest.mark.parametrize(
+@table(
     ("text", "shown"),
     [
         ("**b** *i* ~~s~~ `c`", "**b** *i* ~~s~~ `c`"),

@@ -5,7 +5,6 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-import pytest
 import yaml
 
 from bot.texts.en import EN
@@ -13,6 +12,7 @@ from channels.message import Address, Message
 from channels.slack.inbound import Known, Me, Reader
 from channels.slack.manifest import manifest
 from tests.contracts.features import ROWS, channel_of
+from tests.tables import table
 
 SLACK = next(row for row in ROWS if row.platform == "slack")
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -44,8 +44,8 @@ def called(command: str, **more: str) -> Message:
     return read("slash_commands", payload)
 
 
-@pytest.mark.parametrize("place", PLACES)
-@pytest.mark.parametrize("name", NAMES)
+@table("place", PLACES)
+@table("name", NAMES)
 def test_a_command_as_it_is_written_in_a_sentence_works_where_it_stands(name: str, place: str) -> None:
     channel, _ = channel_of(SLACK)
     address = PLACES[place]

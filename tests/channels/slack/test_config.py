@@ -13,6 +13,7 @@ from channels.slack.config import SlackConfig
 from channels.slack.manifest import COMMANDS, EVENTS, SCOPES, manifest
 from tests.simulators.process import REPO_ROOT
 from tests.simulators.slack.scopes import EVENT_SCOPES
+from tests.tables import table
 
 GOOD = {"bot_token": "xoxb-1234567890-abcDEF", "app_token": "xapp-1-A1234-5678-abcdef"}
 
@@ -29,7 +30,7 @@ def test_a_token_is_taken_without_the_space_that_was_copied_with_it() -> None:
     assert config.bot_token.get_secret_value() == GOOD["bot_token"]
 
 
-@pytest.mark.parametrize(
+@table(
     ("settings", "said"),
     [
         ({"bot_token": GOOD["app_token"]}, "should be a bot token (xoxb-...): see OAuth & Permissions"),

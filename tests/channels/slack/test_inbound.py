@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from channels.message import INBOUND_EVENT, Message
 from channels.slack.inbound import Known, Me, Reader
 from channels.slack.reading import Person
+from tests.tables import table
 
 NOW = datetime(2024, 1, 1, tzinfo=UTC)
 READER = Reader("slack", Me(team="T1", user="U0BOT", username="antler"), thread_follow=True)
@@ -31,7 +32,7 @@ def at(event: Any, path: str) -> Any:
     return event
 
 
-@pytest.mark.parametrize("case", CASES)
+@table("case", CASES)
 def test_golden_envelope(case: dict[str, Any]) -> None:
     event = READER.read(case["kind"], case["payload"], KNOWN, NOW)
     if case["event"] is None:

@@ -17,6 +17,7 @@ from channels.slack.socket import Socket
 from tests.channels.slack.support import config_for
 from tests.channels.tls import proxied
 from tests.simulators.process import SimulatorProcess
+from tests.tables import table
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
@@ -102,7 +103,7 @@ def test_an_unusable_route_is_fatal_and_shows_no_password(slack: SlackSimulator,
             SlackApi("slack", config_for(slack, base_url=ROOT), lambda url, route=route: route, LOG)  # type: ignore[misc]
 
 
-@pytest.mark.parametrize(
+@table(
     ("url", "trusted"),
     [
         ("https://files.slack.com/files-pri/T1-F1/a", True),

@@ -14,6 +14,7 @@ from channels.message import Button, OutboundFile, OutboundMessage
 from channels.slack import payload, streams
 from channels.slack.outbound import PAGE_CHARACTERS, SlackPart, layout
 from tests.simulators.slack.blocks import check_blocks
+from tests.tables import table
 
 CONTROL = re.compile(r"<!(?:here|channel|everyone|subteam|date)|<@[UW]|<#C")
 WORDS = re.compile(r"@(?:here|channel|everyone)\b")
@@ -23,7 +24,7 @@ def final(text: str) -> tuple[SlackPart, ...]:
     return layout(OutboundMessage(text=text, final=True))
 
 
-@pytest.mark.parametrize(
+@table(
     ("text", "shown"),
     [
         ("Hello", "Hello"),

@@ -8,6 +8,7 @@ import pytest
 from pydantic import ValidationError
 
 from channels.telegram.config import TelegramConfig
+from tests.tables import table
 
 TOKEN = "123456:AAcanary-canary-canary-canary-canary"
 
@@ -34,7 +35,7 @@ def test_blanks_around_a_token_are_forgiven() -> None:
     assert config.token.get_secret_value() == TOKEN
 
 
-@pytest.mark.parametrize(
+@table(
     ("settings", "says"),
     [
         ({"base_url": "127.0.0.1:8081"}, "needs a scheme"),

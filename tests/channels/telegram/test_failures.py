@@ -6,13 +6,14 @@ import pytest
 
 from channels.errors import ChannelError, Fatal, OutcomeUnknown, RateLimited, Rejected, Temporary
 from channels.telegram.failures import Refusal, read_refusal, sorted_out
+from tests.tables import table
 
 
 def error_of(code: int, *, method: str = "sendMessage", repeatable: bool = False) -> ChannelError:
     return sorted_out(method, Refusal(code, "", {}), repeatable, "acc")
 
 
-@pytest.mark.parametrize(
+@table(
     ("code", "error"),
     [
         (302, Temporary),
@@ -41,7 +42,7 @@ def test_only_the_methods_that_every_server_knows_tell_of_a_bad_token() -> None:
     assert isinstance(error_of(401), Fatal)
 
 
-@pytest.mark.parametrize(
+@table(
     ("payload", "seconds"),
     [
         (b'{"description": "Too Many Requests: retry after 9", "parameters": {"retry_after": 12}}', 12),

@@ -12,6 +12,7 @@ import pytest
 from channels.message import INBOUND_EVENT, Message, Unparsed
 from channels.telegram.inbound import Me, Reader
 from channels.telegram.pastes import Pastes
+from tests.tables import table
 
 NOW = datetime(2024, 1, 1, tzinfo=UTC)
 DATE = 1_700_000_000
@@ -32,7 +33,7 @@ def at(event: Any, path: str) -> Any:
     return event
 
 
-@pytest.mark.parametrize("case", CASES)
+@table("case", CASES)
 def test_golden_update(case: dict[str, Any]) -> None:
     event = new_reader().read(case["update"], NOW)
     if case["event"] is None:

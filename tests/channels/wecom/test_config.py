@@ -8,6 +8,7 @@ import pytest
 from pydantic import ValidationError
 
 from channels.wecom.config import WecomConfig
+from tests.tables import table
 
 GIVEN = {"bot_id": "aibABC", "secret": "canary-secret"}
 
@@ -26,7 +27,7 @@ def test_blanks_and_the_at_sign_are_forgiven() -> None:
     assert (config.bot_id, config.secret.get_secret_value(), config.bot_name) == ("aibABC", "canary", "Antler")
 
 
-@pytest.mark.parametrize(
+@table(
     ("settings", "says"),
     [
         ({"secret": ""}, "is empty"),

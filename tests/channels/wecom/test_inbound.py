@@ -15,6 +15,7 @@ from channels.message import INBOUND_EVENT, Message, Unparsed
 from channels.wecom import frames
 from channels.wecom.frames import Callback
 from channels.wecom.inbound import Reader
+from tests.tables import table
 
 NOW = datetime(2024, 1, 1, tzinfo=UTC)
 CASES = [
@@ -42,7 +43,7 @@ def read(frame: dict[str, Any], bot_name: str = "Antler") -> Any:
     return Reader("wecom", bot_name).read(callback, NOW)
 
 
-@pytest.mark.parametrize("case", CASES)
+@table("case", CASES)
 def test_golden_callback(case: dict[str, Any]) -> None:
     event = read(case["frame"])
     if case["event"] is None:

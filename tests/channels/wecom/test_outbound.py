@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from channels.message import Button, OutboundFile, OutboundMessage
 from channels.wecom.cards import BUTTONS_PER_CARD, ONLY_BUTTONS, PRESSED_KEY, TEXT_CHARACTERS, Card, Pressed
 from channels.wecom.outbound import FILE_AFTER_PARTS, MESSAGE_BYTES, WecomPart, layout, stream_text
+from tests.tables import table
 
 BUTTONS = ((Button(label="Yes", data="p:0"), Button(label="No", data="p:1")),)
 TABLE = "| a | b |\n| --- | --- |\n| 1 | 2 |"
@@ -42,7 +43,7 @@ def texts(text: str, **more: Any) -> list[str]:
     return [part.text for part in layout(OutboundMessage(text=text, final=True, **more))]
 
 
-@pytest.mark.parametrize(
+@table(
     ("markdown", "shown"),
     [
         ("Hello", "Hello"),

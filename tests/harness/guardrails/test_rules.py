@@ -11,6 +11,7 @@ from harness.context import Speaker
 from harness.guardrails.config import GuardrailSettings, RuleSettings
 from harness.guardrails.port import GuardRequest
 from harness.guardrails.rules import Rules
+from tests.tables import table
 
 MEMBER = Speaker(id="telegram:1", display_name="Ann")
 ADMIN = Speaker(id="telegram:2", display_name="Bob", is_admin=True)
@@ -35,7 +36,7 @@ def decided(by: Rules, tool: str, args: dict[str, Any] | None = None, **about: A
     return by.decided(GuardRequest(**(values | about))).decision
 
 
-@pytest.mark.parametrize(
+@table(
     ("tool", "about", "expected"),
     [
         ("read_file", {}, "allow"),
@@ -58,7 +59,7 @@ def test_without_rules(tool: str, about: dict[str, Any], expected: str) -> None:
 GIT = rules({"tool": "bash", "command": "git *", "decision": "allow"}, {"tool": "bash", "decision": "ask"})
 
 
-@pytest.mark.parametrize(
+@table(
     "command",
     [
         "git",
@@ -80,7 +81,7 @@ def test_a_pattern_allows_the_program_that_it_names(command: str) -> None:
     assert decided(GIT, "bash", {"command": command}) == "allow"
 
 
-@pytest.mark.parametrize(
+@table(
     "command",
     [
         "git x && rm -rf a",
@@ -147,7 +148,7 @@ def test_what_is_no_command_is_not_allowed_by_one(args: dict[str, Any]) -> None:
     assert decided(GIT, "bash", args) == "ask"
 
 
-@pytest.mark.parametrize(
+@table(
     ("command", "expected"),
     [
         ("rm -rf a", "deny"),
@@ -242,7 +243,7 @@ def test_what_cannot_be_read_is_denied_where_a_later_rule_denies_all() -> None:
     assert decided(guard, "bash", {"command": "git 'x"}) == "deny"
 
 
-@pytest.mark.parametrize(
+@table(
     ("words", "command", "fits"),
     [
         ("git status", "git status", True),
@@ -268,7 +269,7 @@ WRITES = rules(
 )
 
 
-@pytest.mark.parametrize(
+@table(
     ("args", "expected"),
     [
         ({"path": "/mnt/user-data/outputs/a.txt"}, "allow"),
@@ -286,7 +287,7 @@ def test_arguments_whole_for_what_is_allowed_anywhere_for_what_is_not(args: dict
     assert decided(WRITES, "write_file", args) == expected
 
 
-@pytest.mark.parametrize(
+@table(
     ("rule", "about", "expected"),
     [
         ({"speaker": "admin", "decision": "allow"}, {"speaker": ADMIN}, "allow"),

@@ -9,13 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.guardrails.shown import LONGEST, args_hash, shown_arguments, shown_proposal, shows_whole
+from tests.tables import table
 
 
 def shown(command: str) -> str:
     return shown_arguments("bash", {"command": command})
 
 
-@pytest.mark.parametrize(
+@table(
     ("command", "expected"),
     [
         ("ls -la", "ls -la"),

@@ -24,6 +24,7 @@ from harness.mcp.results import result_of
 from harness.mcp.texts import described, harmless
 from harness.mcp.tools import mcp_tools
 from harness.state import MOST_PROMOTED, reduce_promoted
+from tests.tables import table
 
 VALID = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 SETTINGS = McpServerSettings(transport="stdio", command="x")
@@ -58,7 +59,7 @@ def test_only_what_clashes_gets_its_servers_name() -> None:
     assert list(shown_names(tools, ["mine"])) == ["a_bash", "a_find", "a_mine", "b_find", "other"]
 
 
-@pytest.mark.parametrize(
+@table(
     ("name", "schema", "why"),
     [
         ("", {}, "its name has not 1 to"),
@@ -213,7 +214,7 @@ def test_a_server_says_what_it_is() -> None:
     assert McpServerSettings.model_validate({"url": "https://host/mcp"}).transport == "http"
 
 
-@pytest.mark.parametrize(
+@table(
     ("values", "why"),
     [
         ({}, "needs a command"),

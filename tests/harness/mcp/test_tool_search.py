@@ -8,6 +8,7 @@ import pytest
 from langchain_core.tools import BaseTool, StructuredTool
 
 from harness.tools.tool_search import LONGEST_ANSWER, MOST_FOUND, MOST_SELECTED, _told, find
+from tests.tables import table
 
 
 def made(name: str, description: str = "d") -> BaseTool:
@@ -25,7 +26,7 @@ TOOLS = [
 MANY = [made(f"tool_{number:03}", "a" * 1000) for number in range(500)]
 
 
-@pytest.mark.parametrize(
+@table(
     ("query", "names"),
     [
         ("select:weather,create_issue, nothing", ["weather", "create_issue"]),

@@ -18,6 +18,7 @@ from harness.memory.exchange import Said
 from harness.memory.model import Memory, Summary, User
 from harness.memory.repair import Unreadable, read_object
 from tests.harness.memory.support import NOW, days, exchange, fact, memory
+from tests.tables import table
 
 GOOD = {"add": [{"content": 'Likes tea, and "milk" // too', "turn": 1}], "remove": []}
 PLAIN = json.dumps(GOOD)
@@ -38,7 +39,7 @@ WRITTEN = {
 }
 
 
-@pytest.mark.parametrize("text", WRITTEN.values(), ids=WRITTEN)
+@table("text", WRITTEN.values())
 def test_the_object_is_found(text: str) -> None:
     found = read_object(text)
     assert [" ".join(each["content"].split()) for each in found["add"]] == ['Likes tea, and "milk" // too']
@@ -52,7 +53,7 @@ def test_literals_of_another_language() -> None:
     }
 
 
-@pytest.mark.parametrize("cut", range(20, 160, 7))
+@table("cut", range(20, 160, 7))
 def test_of_an_answer_without_its_end_the_whole_items_are_taken(cut: int) -> None:
     items = [{"content": f"fact {number}", "turn": 1} for number in range(4)]
     text = json.dumps({"add": items})[:cut]
@@ -64,7 +65,7 @@ def test_of_an_answer_without_its_end_the_whole_items_are_taken(cut: int) -> Non
             read_object(text)
 
 
-@pytest.mark.parametrize("text", ["", "I cannot do that.", "[]", "null", "{", "{]}", "[" * 10_000, "{" * 10_000])
+@table("text", ["", "I cannot do that.", "[]", "null", "{", "{]}", "[" * 10_000, "{" * 10_000])
 def test_what_is_no_object_is_said(text: str) -> None:
     with pytest.raises(Unreadable):
         read_object(text)
@@ -121,7 +122,7 @@ def test_a_fact_rests_on_a_turn() -> None:
     assert (only.source, only.said_by, only.at, only.tainted) == ("r1", "telegram:1", NOW, False)
 
 
-@pytest.mark.parametrize(
+@table(
     ("changes", "expected"),
     [
         ({"confidence": "high"}, 0.9),
@@ -143,9 +144,7 @@ def test_how_sure_it_is(changes: dict[str, Any], expected: float) -> None:
     assert only.confidence == pytest.approx(expected)
 
 
-@pytest.mark.parametrize(
-    "item", [None, 3, "", {}, {"content": ""}, {"content": 5}, {"content": ["x"]}, {"fact": None}, ["x"]]
-)
+@table("item", [None, 3, "", {}, {"content": ""}, {"content": 5}, {"content": ["x"]}, {"fact": None}, ["x"]])
 def test_items_that_make_no_sense_are_left_out(item: Any) -> None:
     assert added(item).is_empty
 
@@ -190,8 +189,8 @@ def test_of_a_tainted_turn_only_the_persons_words_count() -> None:
     assert changes_of({"summaries": texts}, [own], Memory()).summaries == {"user.workContext": "A nurse."}
 
 
-@pytest.mark.parametrize("kind", ["remove", "correct"])
-@pytest.mark.parametrize(("known", "lost", "learnt"), [(20, 5, 5), (20, 6, 0), (40, 10, 10), (40, 11, 0), (5, 5, 5)])
+@table("kind", ["remove", "correct"])
+@table(("known", "lost", "learnt"), [(20, 5, 5), (20, 6, 0), (40, 10, 10), (40, 11, 0), (5, 5, 5)])
 def test_one_answer_takes_little_away(kind: str, known: int, lost: int, learnt: int) -> None:
     facts = [fact(f"fact {number}") for number in range(known)]
     items = [TEA | {"id": each.id} for each in facts[:lost]] + [TEA | {"id": "fnone"}] * 20
@@ -315,7 +314,7 @@ def test_any_object_means_something_or_nothing(answer: Any) -> None:
         assert isinstance(changes_of(answer, [exchange("hello")], Memory()), Changes)
 
 
-@pytest.mark.parametrize(
+@table(
     ("said", "expected"),
     [
         ("No, I meant the other one", ["correction"]),

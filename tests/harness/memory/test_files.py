@@ -14,6 +14,7 @@ from harness.memory.files import FileMemoryStore
 from harness.memory.model import Memory, from_json, summaries, with_summaries
 from harness.memory.port import InMemoryStore, MemoryStore, MemoryUnavailable
 from tests.harness.memory.support import ANN, NOW, fact, memory
+from tests.tables import table
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -154,7 +155,7 @@ def test_the_json_has_the_keys_that_are_promised() -> None:
     assert from_json(known.to_json()) == known
 
 
-@pytest.mark.parametrize(
+@table(
     "changes",
     [
         {"content": ""},

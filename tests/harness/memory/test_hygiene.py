@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import time
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.memory.hygiene import LEFT_OUT, has_secret, without_secrets
+from tests.tables import table
 
 SECRETS = [
     "my key is sk-proj-abcdefghijklmnop1234567890",
@@ -163,7 +163,7 @@ HARMLESS = [
 ]
 
 
-@pytest.mark.parametrize("text", SECRETS)
+@table("text", SECRETS)
 def test_a_secret_is_found_and_left_out(text: str) -> None:
     assert has_secret(text)
     kept = without_secrets(f"I live in Rome. {text}")
@@ -172,7 +172,7 @@ def test_a_secret_is_found_and_left_out(text: str) -> None:
     assert not has_secret(kept), kept
 
 
-@pytest.mark.parametrize("text", HARMLESS)
+@table("text", HARMLESS)
 def test_other_things_stay_as_they_are(text: str) -> None:
     assert not has_secret(text), without_secrets(text)
     assert without_secrets(text) == text

@@ -13,6 +13,7 @@ from harness.memory.config import MemorySettings
 from harness.memory.model import LONGEST_FACT, LONGEST_SUMMARY, SUMMARIES, Memory, Summary, with_summaries
 from harness.memory.recall import found, memory_block, tokens
 from tests.harness.memory.support import NOW, SETTINGS, days, fact, memory
+from tests.tables import table
 
 
 def full(text: str, facts: int = 30) -> Memory:
@@ -40,8 +41,8 @@ def test_how_it_reads() -> None:
     ]
 
 
-@pytest.mark.parametrize("text", ["word ", "字", "é ", "</antler-memory> "])
-@pytest.mark.parametrize("budget", [100, 500, 2000])
+@table("text", ["word ", "字", "é ", "</antler-memory> "])
+@table("budget", [100, 500, 2000])
 def test_it_stays_within_its_budget_and_uses_it(text: str, budget: int) -> None:
     block = memory_block(full(text), MemorySettings(max_injection_tokens=budget), NOW)
     assert budget / 3 < tokens(block) <= budget
@@ -91,7 +92,7 @@ def test_tokens_are_counted_on_the_safe_side() -> None:
     assert tokens("我在北京工作" * 100) >= 600
 
 
-@pytest.mark.parametrize(
+@table(
     ("text", "least"),
     [("Привет", 3), ("السلام", 5), ("สวัสดี", 6), ("மொழி", 6), ("안녕", 2), ("𠮷", 3), ("🧑‍🚀", 5), ("，", 1)],
 )

@@ -17,6 +17,7 @@ from harness.skills.errors import SkillError
 from harness.skills.scanning.tree import LARGEST_FILE, MOST_BYTES, MOST_FILES
 from tests.harness.skills.packing import GOOD, entry, pack
 from tests.harness.skills.writing import front
+from tests.tables import table
 
 if TYPE_CHECKING:
     import zipfile
@@ -44,7 +45,7 @@ def test_an_archive_as_it_should_be(tmp_path: Path) -> None:
     }
 
 
-@pytest.mark.parametrize(
+@table(
     ("name", "reason"),
     [
         ("/tried/a.md", "is an absolute path"),

@@ -16,6 +16,7 @@ from harness.skills.document import (
     valid_name,
 )
 from harness.skills.errors import SkillError
+from tests.tables import table
 
 WHOLE = """\
 ---
@@ -88,7 +89,7 @@ def test_unknown_keys_are_a_remark_at_load_and_refused_at_install() -> None:
     assert problems(text, "a", strict=True) == ["SKILL.md: hooks: unknown key", "SKILL.md: model: unknown key"]
 
 
-@pytest.mark.parametrize(
+@table(
     ("text", "expected"),
     [
         ("", "SKILL.md: should begin with front matter between two lines of ---"),
@@ -129,7 +130,7 @@ def test_every_problem_is_named_at_once() -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@table(
     "front",
     [
         "name: !!python/object/apply:os.system ['true']\ndescription: d",
@@ -148,18 +149,14 @@ def test_front_matter_that_wants_more_than_to_say_something(front: str) -> None:
     assert problems(skill(front))
 
 
-@pytest.mark.parametrize("written", ["\\e[2J", "\\ud800", "\\u202e", "\\x7f", "\\0"])
-@pytest.mark.parametrize(
-    "front", ['description: "{}"', 'description: d\nallowed-tools: ["{}"]', 'description: d\n"{}": x']
-)
+@table("written", ["\\e[2J", "\\ud800", "\\u202e", "\\x7f", "\\0"])
+@table("front", ['description: "{}"', 'description: d\nallowed-tools: ["{}"]', 'description: d\n"{}": x'])
 def test_what_terminals_obey_and_stores_refuse_is_in_no_front_matter(front: str, written: str) -> None:
     with pytest.raises(SkillError, match="has a control character in line"):
         parse(skill(f"name: x\n{front.format(written)}"), "x")
 
 
-@pytest.mark.parametrize(
-    "name", ["../../x", "/etc", "..", ".", "-a", "a-", "a--b", "A", "a_b", "a b", "", "é", "a" * 65]
-)
+@table("name", ["../../x", "/etc", "..", ".", "-a", "a-", "a--b", "A", "a_b", "a b", "", "é", "a" * 65])
 def test_names_that_no_skill_may_have(name: str) -> None:
     assert not valid_name(name)
     assert problems(skill(f"name: '{name}'\ndescription: d"), name)

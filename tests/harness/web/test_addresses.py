@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from harness.web.addresses import Rules
 from harness.web.errors import Refused
 from harness.web.rules import rule
+from tests.tables import table
 
 PUBLIC = ["93.184.215.14"]
 
@@ -144,20 +145,20 @@ GOOD = [
 ]
 
 
-@pytest.mark.parametrize("text", REFUSED_AS_THEY_STAND)
+@table("text", REFUSED_AS_THEY_STAND)
 def test_it_is_refused_by_the_look_of_it(text: str) -> None:
     with pytest.raises(Refused):
         Rules().url(text)
 
 
-@pytest.mark.parametrize("text", GOOD)
+@table("text", GOOD)
 def test_it_may_be_fetched(text: str) -> None:
     rules = Rules()
     url = rules.url(text)
     rules.addresses(url.raw_host.decode("ascii"), url.port or 443, PUBLIC)
 
 
-@pytest.mark.parametrize(
+@table(
     "addresses",
     [
         ["127.0.0.1"],
@@ -183,7 +184,7 @@ def test_a_name_is_refused_for_what_it_leads_to(addresses: list[str]) -> None:
         Rules().addresses("example.com", 443, addresses)
 
 
-@pytest.mark.parametrize(
+@table(
     ("entry", "host", "port", "address"),
     [
         ("wiki.corp", "wiki.corp", 443, "10.1.2.3"),
@@ -206,7 +207,7 @@ def test_the_operator_can_open_what_is_not_public(entry: str, host: str, port: i
         Rules().addresses(host, port, [address])
 
 
-@pytest.mark.parametrize(
+@table(
     ("entry", "host", "port", "address"),
     [
         ("wiki.corp", "wiki.corp", 8080, "10.1.2.3"),  # a port that was not opened
@@ -232,7 +233,7 @@ def test_it_opens_nothing_else(entry: str, host: str, port: int, address: str) -
         Rules([entry]).addresses(host, port, [address])
 
 
-@pytest.mark.parametrize(
+@table(
     "entry", ["", "http://wiki.corp", "wiki.corp/path", "wiki corp", "wiki:port", "a:0", "a:70000", "*", "1.2.3", "x:²"]
 )
 def test_an_entry_that_means_nothing_is_an_error(entry: str) -> None:
@@ -240,7 +241,7 @@ def test_an_entry_that_means_nothing_is_an_error(entry: str) -> None:
         rule(entry)
 
 
-@pytest.mark.parametrize("text", REFUSED_AS_THEY_STAND)
+@table("text", REFUSED_AS_THEY_STAND)
 def test_a_refusal_tells_the_model_what_to_do_and_no_address(text: str) -> None:
     with pytest.raises(Refused) as refused:
         Rules().url(text)

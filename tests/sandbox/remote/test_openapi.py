@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import pytest
 import yaml
 from pydantic import TypeAdapter
 
@@ -16,6 +15,7 @@ from sandbox.remote.server.app import STATUS, Api
 from sandbox.remote.server.config import ServerLimits
 from sandbox.remote.server.rooms import Rooms
 from sandbox.remote.server.skills import SkillStore
+from tests.tables import table
 
 DOCUMENT: dict[str, Any] = yaml.safe_load(Path(wire.__file__).with_name("openapi.yaml").read_text())
 SCHEMAS: dict[str, Any] = DOCUMENT["components"]["schemas"]
@@ -72,7 +72,7 @@ def _plain(schema: Any, *, of_properties: bool = False) -> Any:
     return [_plain(each) for each in schema] if isinstance(schema, list) else schema
 
 
-@pytest.mark.parametrize("operation", BODIES)
+@table("operation", BODIES)
 def test_every_body_is_named_where_it_is_asked_for(operation: str) -> None:
     operations = {
         each["operationId"]: each

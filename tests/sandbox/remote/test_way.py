@@ -14,6 +14,7 @@ from tests.sandbox.remote.served import SECONDS, TOKEN, client_settings, served
 from tests.simulators.process import SimulatorProcess
 from tests.simulators.proxy.authority import PrivateAuthority
 from tests.simulators.proxy.client import ProxySimulator
+from tests.tables import table
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -67,7 +68,7 @@ def test_a_way_that_cannot_be_used(way: dict[str, str], hint: str) -> None:
     assert "secret" not in str(failure.value)
 
 
-@pytest.mark.parametrize(
+@table(
     "remote",
     [
         {},
