@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import uuid
 from dataclasses import dataclass, field
 from typing import Any
@@ -21,6 +22,10 @@ UPLOAD_FINISH = "aibot_upload_media_finish"
 
 MESSAGE = "aibot_msg_callback"
 EVENT = "aibot_event_callback"
+
+
+# JSON may spell half of a character; nothing that carries one can be stored or sent back.
+_HALF = re.compile("[\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +61,8 @@ def read(text: str | bytes) -> Callback | Ack | None:
     except (ValueError, RecursionError):
         return None
     match frame:
+        case {"headers": {"req_id": str(req_id)}} if _HALF.search(req_id):
+            return None
         case {"cmd": "aibot_msg_callback" | "aibot_event_callback" as cmd, "headers": {"req_id": str(req_id)}}:
             return Callback(cmd=cmd, req_id=req_id, body=_body(frame))
         case {"errcode": int(errcode), "headers": {"req_id": str(req_id)}}:

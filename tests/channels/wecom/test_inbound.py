@@ -106,3 +106,9 @@ def test_no_body_breaks_the_reader(cmd: str, body: dict[str, Any]) -> None:
 @given(JSON)
 def test_no_json_is_mistaken_for_a_frame(value: Any) -> None:
     frames.read(json.dumps(value))
+
+
+def test_a_frame_whose_id_cannot_be_sent_back_is_none() -> None:
+    for cmd in (frames.MESSAGE, frames.EVENT):
+        assert frames.read(json.dumps({"cmd": cmd, "headers": {"req_id": "a\ud800"}, "body": {}})) is None
+    assert frames.read(json.dumps({"errcode": 0, "headers": {"req_id": "\ud800"}})) is None
