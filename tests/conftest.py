@@ -24,12 +24,21 @@ QUICK = ("flow/test_life_of_a_message.py", "skills/test_library.py")
 """What `make test` runs of them all the same."""
 
 
+def is_slow(file: Path) -> bool:
+    place = file.relative_to(TESTS).as_posix()
+    return any(place.startswith(f"{slow}/") for slow in SLOW) and place not in QUICK
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """What `make test` leaves out it need not import either."""
+    quick = config.option.markexpr == "not slow" and collection_path.name.startswith("test_")
+    return True if quick and TESTS in collection_path.parents and is_slow(collection_path) else None
+
+
 @pytest.hookimpl(tryfirst=True)  # before -m selects
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        place = item.path.relative_to(TESTS).as_posix()
-        folder = any(place.startswith(f"{slow}/") for slow in SLOW) and place not in QUICK
-        if folder or item.get_closest_marker("postgres") is not None:
+        if is_slow(item.path) or item.get_closest_marker("postgres") is not None:
             item.add_marker(pytest.mark.slow)
 
 

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import functools
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from lark_oapi.ws import client as sdk_client
-from lark_oapi.ws.pb.pbbp2_pb2 import Frame as SdkFrame
 
 from channels.feishu.frames import CONTROL, DATA, BadFrame, Frame, decode, encode, ping
 from channels.feishu.socket import Fragments
-
-# Importing the SDK makes a loop that nobody closes.
-if not sdk_client.loop.is_running():
-    sdk_client.loop.close()
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
 FRAMES = st.builds(
@@ -32,8 +28,26 @@ FRAMES = st.builds(
 )
 
 
-def as_the_sdk_has_it(frame: Frame) -> SdkFrame:
-    theirs = SdkFrame()
+@functools.cache
+def sdk_frame() -> Any:
+    """The SDK's class of frames. Importing the SDK takes seconds, so collecting the tests does not."""
+    from lark_oapi.ws import client
+    from lark_oapi.ws.pb.pbbp2_pb2 import Frame
+
+    # Importing it also makes a loop that nobody closes.
+    if not client.loop.is_running():
+        client.loop.close()
+    return Frame
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _the_sdk_is_there() -> None:
+    """Before Hypothesis counts the time of an example."""
+    sdk_frame()
+
+
+def as_the_sdk_has_it(frame: Frame) -> Any:
+    theirs = sdk_frame()()
     theirs.method, theirs.service, theirs.SeqID, theirs.LogID = frame.method, frame.service, frame.seq_id, frame.log_id
     for key, value in frame.headers.items():
         header = theirs.headers.add()
@@ -45,7 +59,7 @@ def as_the_sdk_has_it(frame: Frame) -> SdkFrame:
 
 @given(FRAMES)
 def test_the_sdk_reads_what_we_write(frame: Frame) -> None:
-    theirs = SdkFrame()
+    theirs = sdk_frame()()
     theirs.ParseFromString(encode(frame))
     assert theirs.IsInitialized()
     expected = as_the_sdk_has_it(frame)
