@@ -40,6 +40,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if is_slow(item.path) or item.get_closest_marker("postgres") is not None:
             item.add_marker(pytest.mark.slow)
+    items.sort(key=lambda item: not is_slow(item.path))  # the order that `--dist loadfile` begins in
 
 
 @pytest.fixture(scope="session")
