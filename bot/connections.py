@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from dataclasses import replace
 from datetime import timedelta
@@ -13,8 +14,9 @@ from bot.store import accounts, inbox
 from bot.texts import LANGUAGES
 from bot.texts.commands import unmarked
 from channels.base import ChannelPorts, Command, ConnectionState, Health, Newest, Route
-from channels.errors import Fatal
+from channels.errors import Fatal, TakenOver
 from channels.registry import channel_class
+from channels.supervision import Backoff
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -31,11 +33,18 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 RESTART_SECONDS = 10.0
+FIRST_RETRY, LONGEST_RETRY = 60.0, 900.0
+"""Seconds after which an account that was refused is tried again; doubled each time, up to the second."""
+TRIED_AGAIN = "; tried again every few minutes, and at once by antler reload"
 NEWEST_SINCE = timedelta(days=7)
 NEWEST_CHATS = 200
 UNLOADABLE = (
     "its adapter cannot be loaded (the log says where): reinstall antler, or take the account out of `channels`"
 )
+
+
+class Unloadable(Fatal):
+    """The account's adapter cannot be loaded by this process."""
 
 
 class Connections:
@@ -59,6 +68,10 @@ class Connections:
         self.channels: dict[str, Channel] = {}
         self.policies = {account: policy_of(settings, account) for account in settings.channels}
         self._failures: dict[str, Fatal] = {}
+        self._pauses = {account: Backoff(FIRST_RETRY, LONGEST_RETRY) for account in settings.channels}
+        self._asked = {account: asyncio.Event() for account in settings.channels}
+        self._refused: dict[str, str] = {}
+        """Why, by account, since its last hello."""
 
     @property
     def health(self) -> Mapping[str, Health]:
@@ -87,7 +100,7 @@ class Connections:
                 log.exception("%s: its adapter cannot be loaded", account)
                 # Of other errors the text is not told: whatever they hold, it was not written to be read in a chat.
                 what = str(error) if isinstance(error, ImportError) else type(error).__name__
-                self._failures[account] = Fatal(what, UNLOADABLE)
+                self._failures[account] = Unloadable(what, UNLOADABLE)
                 continue
             self.channels[account] = channel
             self._set_policy(account)
@@ -107,6 +120,7 @@ class Connections:
 
     async def receive(self, account: str, hello: Callable[[], None]) -> Fatal | None:
         """Keep one account receiving until its source has ended (None), or only a person can help. Never raises else.
+        May be called again then, see `pause`.
 
         hello: called at each accepted connection.
         """
@@ -117,6 +131,8 @@ class Connections:
         async def accepted(identity: BotIdentity) -> None:
             await self._check(account, identity)
             self._tasks.spawn(f"menu {account}", self._publish_menu(channel))
+            self._pauses[account].reset()
+            self._refused.pop(account, None)
             hello()
 
         while True:
@@ -126,7 +142,9 @@ class Connections:
             except Fatal as error:
                 channel.health.state = ConnectionState.STOPPED
                 channel.health.detail = reason(error)
-                log.error("%s is stopped: %s", account, channel.health.detail)
+                if self._refused.get(account) != reason(error):
+                    log.error("%s is stopped: %s", account, reason(error))
+                self._refused[account] = reason(error)
                 return error
             except Exception:
                 # A bug in one adapter must not take the others down; it stays visible, and is tried again.
@@ -134,6 +152,26 @@ class Connections:
                 channel.health.state = ConnectionState.RETRYING
                 channel.health.detail = "internal error, see the log"
                 await self._clock.sleep(RESTART_SECONDS)
+
+    async def pause(self, account: str, failed: Fatal) -> bool:
+        """Wait until an account that was refused is worth another try: the operator may have mended it at the platform.
+        False where only a restart helps, or a try would do harm."""
+        if isinstance(failed, TakenOver | Unloadable):
+            return False
+        self._asked[account].clear()
+        sleeping = asyncio.ensure_future(self._clock.sleep(self._pauses[account].next()))
+        asked = asyncio.ensure_future(self._asked[account].wait())
+        try:
+            await asyncio.wait({sleeping, asked}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            sleeping.cancel()
+            asked.cancel()
+        return True
+
+    def retry(self) -> None:
+        """Try at once what waits in `pause`."""
+        for asked in self._asked.values():
+            asked.set()
 
     def capabilities(self, account: str) -> Capabilities | None:
         """What the account's platform can do; None where its channel could not be built."""
@@ -188,7 +226,7 @@ class Connections:
 
 def reason(error: Fatal) -> str:
     """Why an account is stopped and what to do about it, for operators."""
-    return f"{error}; {error.hint}"
+    return f"{error}; {error.hint}" + ("" if isinstance(error, TakenOver | Unloadable) else TRIED_AGAIN)
 
 
 def _rename_hint(conflict: accounts.AccountConflict) -> str:

@@ -197,7 +197,7 @@ def describe(status: dict[str, Any]) -> str:
         age = "no sign of life yet" if silence is None else f"last sign of life {silence:.0f} s ago"
         detail = f" ({connection_['detail']})" if connection_["detail"] else ""
         lines.append(f"  {connection_['account']}: {connection_['state']}, {age}{detail}")
-    lines += [f"  {_told(condition)}" for condition in status.get("conditions", ()) if not condition["healthy"]]
+    lines += [f"  {_told(condition)}" for condition in status.get("conditions", ()) if _is_told(condition)]
     if sandbox := status.get("sandbox"):
         lines.append(f"  sandbox {sandbox}")
     lines += [f"  mcp {server['text']}" for server in status.get("mcp", ())]
@@ -208,9 +208,16 @@ def describe(status: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
+def _is_told(condition: Mapping[str, Any]) -> bool:
+    """Of what is well only a detail; a connection has a line of its own."""
+    return not condition["healthy"] or (bool(condition["detail"]) and condition["part"] != "receiving")
+
+
 def _told(condition: Mapping[str, Any]) -> str:
-    """A part that does not work, in one line."""
+    """A part that does not work, or of which more is known than that it does, in one line."""
     what = f"{condition['part']} {condition['name']}".rstrip()
+    if condition["healthy"]:
+        return f"{what}: {condition['detail']}"
     detail = f" ({condition['detail']})" if condition["detail"] else ""
     return f"NOT WELL {what}: {condition['problem'].replace('_', ' ')} for {condition['age']:.0f} s{detail}"
 

@@ -131,17 +131,20 @@ class Gateway:
             self._terminal = terminal.attach_own(self._consoles[0], owner=only)
 
     async def _receive(self, account: str) -> None:
-        parts = self._parts
-        failed = await parts.connections.receive(account, lambda: self._said_hello(account))
-        if failed is None:
-            log.info("%s has ended", account)
-            await self._idle()
-            self._stop.set()
-        elif parts.connections.all_stopped:
-            taken_over = isinstance(failed, TakenOver)
-            self._fail("no account is left that could work", TAKEN_OVER if taken_over else FAILURE)
-        else:
-            parts.outages.look()
+        connections, again = self._parts.connections, True
+        while again:
+            failed = await connections.receive(account, lambda: self._said_hello(account))
+            if failed is None:
+                log.info("%s has ended", account)
+                await self._idle()
+                self._stop.set()
+                return
+            if connections.all_stopped:
+                taken_over = isinstance(failed, TakenOver)
+                self._fail("no account is left that could work", TAKEN_OVER if taken_over else FAILURE)
+                return
+            self._parts.outages.look()
+            again = await connections.pause(account, failed)
 
     def _said_hello(self, account: str) -> None:
         self._connected.set()

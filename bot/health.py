@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 DEAF_AFTER = 90.0
 """Seconds without a sign of life after which a connection that calls itself connected is not believed."""
 LATE_AFTER = 45.0
-"""Seconds that an answer may wait to be sent."""
+"""Seconds that an answer may wait to be sent, pauses that the platform asked for not counted."""
+UNASKED = 60.0
+"""Seconds without a call after which it is told when a model was asked last: its state is as old."""
 SLOW_WRITE = 30.0
 """Seconds that the writer may take for one batch."""
 DISK_LOW = 200_000_000
@@ -71,13 +73,15 @@ _OF_REFUSAL: Mapping[FailureKind, Problem] = {
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Condition:
     """One part's state. name: the account or the model, "" where there is only one. problem: None while it is well.
-    detail: for operators, without secrets. since: monotonic seconds at which it became so, as far as is known."""
+    detail: for operators, without secrets. since: monotonic seconds at which it became so, as far as is known.
+    proven: what is well has worked since the start, and is not only believed to."""
 
     part: Part
     name: str = ""
     problem: Problem | None = None
     detail: str = ""
     since: float = 0.0
+    proven: bool = True
 
     @property
     def healthy(self) -> bool:
@@ -195,18 +199,25 @@ class HealthService:
             problem, detail, since = None, "", now
             if each.stopped:
                 problem, detail = Problem.SENDING_STOPPED, each.stopped
-            elif each.waiting_finals and each.oldest_wait > LATE_AFTER:
-                problem, detail, since = Problem.LATE, f"{each.waiting_finals} waiting", now - each.oldest_wait
-            yield Condition(part=Part.SENDING, name=each.account, problem=problem, detail=detail, since=since)
+            elif each.waiting_finals and each.overdue > LATE_AFTER:
+                problem, detail, since = Problem.LATE, f"{each.waiting_finals} waiting", now - each.overdue
+            elif each.limited:
+                detail = f"limited by the platform for {each.limited:.0f} s"
+            yield Condition(
+                part=Part.SENDING, name=each.account, problem=problem, detail=detail, since=since, proven=each.proven
+            )
 
     def _of_models(self, now: float) -> Iterator[Condition]:
         for state in self._models.states:
-            if state.works or state.kind is None:
-                yield Condition(part=Part.MODEL, name=state.model, since=now)
-                continue
-            problem = _OF_REFUSAL.get(state.kind, Problem.MODEL_FAILING)
-            detail = f"{state.kind}, {state.failures} failed call{'' if state.failures == 1 else 's'} in a row"
-            yield Condition(part=Part.MODEL, name=state.model, problem=problem, detail=detail, since=now)
+            problem, detail, unasked = None, [], now - state.asked
+            if state.kind is not None and not state.works:
+                problem = _OF_REFUSAL.get(state.kind, Problem.MODEL_FAILING)
+                detail = [f"{state.kind}, {state.failures} failed call{'' if state.failures == 1 else 's'} in a row"]
+            if unasked >= UNASKED:
+                detail.append(f"last asked {unasked / 60:.0f} min ago")
+            yield Condition(
+                part=Part.MODEL, name=state.model, problem=problem, detail=", ".join(detail), since=state.since
+            )
 
     def _of_store(self, now: float) -> Condition:
         if self._store.trouble:

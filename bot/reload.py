@@ -46,7 +46,8 @@ class Outcome:
 
 
 class Reloader:
-    """current: the settings that hold. adopt: makes others hold."""
+    """current: the settings that hold. adopt: makes others hold. retry: called after each reading; what platforms
+    refused may have been mended there."""
 
     def __init__(
         self,
@@ -54,11 +55,13 @@ class Reloader:
         current: Callable[[], Settings],
         adopt: Callable[[Change], Awaitable[Outcome]],
         clock: Clock,
+        retry: Callable[[], None] = lambda: None,
     ) -> None:
         self._source = source
         self._current = current
         self._adopt = adopt
         self._clock = clock
+        self._retry = retry
         self._one = asyncio.Lock()
         self.last = Outcome()
 
@@ -80,6 +83,7 @@ class Reloader:
         """Read the config and make it hold, at once."""
         async with self._one:
             self.last = await self._reloaded()
+        self._retry()
         level = logging.WARNING if self.last.problems or self.last.restart else logging.INFO
         log.log(level, "%s", self.last)
         return self.last

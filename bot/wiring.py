@@ -85,7 +85,7 @@ class Wiring:
         self._conversation_tasks = conversation_tasks
         self._on_dead_letter = on_dead_letter
 
-        patient, models = PatientStore(store, clock), ModelHealth()
+        patient, models = PatientStore(store, clock), ModelHealth(clock.monotonic)
         self.owners = ThreadOwners()
         self.agents = AgentChoices.of(settings)
         self.skills = SkillDesk.of(settings, self.agents, self.owners.of, lambda: self.sandboxes.has_files)
@@ -130,7 +130,7 @@ class Wiring:
             folder=settings.data_dir,
             clock=clock,
         )
-        self.outages = Outages(self.health, self.access.admins, self._tasks, clock)
+        self.outages = Outages(self.health, self.access.admins, self._tasks, clock, settings.data_dir)
         self.presented = Presented(spool, self._tasks, self.connections.capabilities)
         self.hearing = make_hearing(settings, self.sandboxes, clock)
         self.runs = self._make_runs(patient)
@@ -181,7 +181,13 @@ class Wiring:
         )
         self.reloader: Reloader | None = None
         if source is not None:
-            self.reloader = Reloader(source, lambda: self.adoption.settings, self.adoption.adopt, clock)
+            self.reloader = Reloader(source, lambda: self.adoption.settings, self.adoption.adopt, clock, self._retry)
+
+    def _retry(self) -> None:
+        """Try at once, in both directions, what platforms have refused."""
+        self.connections.retry()
+        for account in self.connections.channels:
+            self.delivery.rearm(account)
 
     def _texts(self, account: str, text: str) -> Texts:
         """The sentences of a chat in which `text` is said."""

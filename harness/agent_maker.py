@@ -85,7 +85,7 @@ class AgentMaker:
             tools.append(task_tool(self._crew(parts.subagents, settings.name, [tool.name for tool in tools])))
         chain = self._chain(settings, model, tools, remote.deferred)
         graph = make_lead_agent(chain, prompt=self._prompt(remote.section), tools=tools, saver=self._saver)
-        summarization = Summarization(model.chat, parts.summarization, settings, parts.clock)
+        summarization = Summarization(model.chat, parts.summarization, settings, parts.clock, parts.health)
         return Agent(settings, model, graph, summarization, revision)
 
     def _chain(
@@ -197,4 +197,4 @@ def _skill_manager(parts: Parts, models: ModelPool) -> SkillManaging | None:
     # Here, not at the top: few installations let their agents write skills.
     from harness.tools.skill_managing import skill_managing
 
-    return skill_managing(editing, models, parts.clock)
+    return skill_managing(editing, models, parts.clock, parts.health)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import time
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from harness.events import FailureKind as Kind
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from harness.config import ModelSettings
 
@@ -27,11 +28,14 @@ NOT_ITS = frozenset({Kind.BUDGET, Kind.INTERNAL})
 
 @dataclass(frozen=True, slots=True)
 class ModelState:
-    """One model's newest calls. kind: of the newest failure, None after a success. failures: in a row, up to now."""
+    """One model's newest calls. kind: of the newest failure, None after a success. failures: in a row, up to now.
+    asked: monotonic time of the newest call; since: of the one with which it began to work, or not to."""
 
     model: str
     kind: Kind | None = None
     failures: int = 0
+    asked: float = 0.0
+    since: float = 0.0
 
     @property
     def works(self) -> bool:
@@ -41,7 +45,8 @@ class ModelState:
 class ModelHealth:
     """The states of the models, by name. One object for the life of a process: it outlives changes of the config."""
 
-    def __init__(self) -> None:
+    def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._monotonic = monotonic
         self._states: dict[str, ModelState] = {}
         self._settings: dict[str, ModelSettings] = {}
 
@@ -53,7 +58,7 @@ class ModelHealth:
 
     def succeeded(self, model: str) -> None:
         """A call was answered."""
-        self._states[model] = ModelState(model)
+        self._note(ModelState(model))
 
     def failed(self, model: str, kind: Kind) -> None:
         """A call was not answered, each retry counts."""
@@ -61,7 +66,12 @@ class ModelHealth:
             self.succeeded(model)
         elif kind not in NOT_ITS:
             known = self._states.get(model, ModelState(model))
-            self._states[model] = ModelState(model, kind, known.failures + 1)
+            self._note(ModelState(model, kind, known.failures + 1))
+
+    def _note(self, state: ModelState) -> None:
+        now, known = self._monotonic(), self._states.get(state.model)
+        since = known.since if known is not None and known.works == state.works else now
+        self._states[state.model] = replace(state, asked=now, since=since)
 
     @property
     def states(self) -> tuple[ModelState, ...]:

@@ -1,6 +1,7 @@
 """Outages: administrators are told once of what has stopped working, and once when it works again.
 
-What nobody can be told now waits for the next account that works; until then it is in the log and in /status.
+What nobody can be told now waits for the next account that works; until then it is in the log and in /status. What was
+told and is not over is kept in a file, so that the next process tells when it is.
 """
 
 from __future__ import annotations
@@ -9,14 +10,19 @@ import hashlib
 import logging
 from collections import Counter
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from bot.access.told import NAME, Told
 from bot.health import Part, Problem
 from bot.markdown import plain
 from channels.base import ConnectionState
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from bot.access.admins import Admins
+    from bot.access.told import ToldOutage
     from bot.health import Condition, HealthService
     from bot.tasks import Tasks
     from bot.texts.catalogue import Texts
@@ -31,6 +37,8 @@ GRACE = 45.0
 MANY = 3
 """Outages of one part within a day after which each further one has to last for GRACE_AFTER_MANY first."""
 GRACE_AFTER_MANY = 300.0
+FORGOTTEN_AFTER = timedelta(days=30)
+"""Age of what an earlier process told: its account or model is gone."""
 OF_ACCOUNTS = (Part.RECEIVING, Part.SENDING)
 WORKING = (ConnectionState.CONNECTING, ConnectionState.CONNECTED)
 """Of an account that has said hello: its adapter may be about to call itself connected."""
@@ -38,11 +46,12 @@ WORKING = (ConnectionState.CONNECTING, ConnectionState.CONNECTED)
 
 @dataclass(slots=True, eq=False)
 class _Outage:
-    """began: monotonic. told: problems that became news."""
+    """began: monotonic. told: problems that became news. inherited: an earlier process told of it."""
 
     began: float
     number: int
     told: set[Problem] = field(default_factory=set)
+    inherited: bool = False
 
 
 @dataclass(slots=True, eq=False)
@@ -52,14 +61,15 @@ class _Notice:
     condition: Condition
     key: str
     began: float
+    number: int
     lasted: float | None = None
     telling: bool = False
 
 
 class Outages:
-    """Looks at the health of the process, and tells."""
+    """Looks at the health of the process, and tells. folder: data_dir."""
 
-    def __init__(self, health: HealthService, admins: Admins, tasks: Tasks, clock: Clock) -> None:
+    def __init__(self, health: HealthService, admins: Admins, tasks: Tasks, clock: Clock, folder: Path) -> None:
         self._health = health
         self._admins = admins
         self._tasks = tasks
@@ -69,6 +79,21 @@ class Outages:
         self._counted: Counter[tuple[Part, str]] = Counter()
         self._counted_on = clock.now().date()
         self._notices: list[_Notice] = []
+        self._told = Told(folder / NAME)
+        for key, told in tuple(self._told.outages.items()):
+            self._inherit(key, told)
+
+    def _inherit(self, key: tuple[Part, str], told: ToldOutage) -> None:
+        """What lasts is told again on another day; that it is over is told in any case."""
+        now = self._clock.now()
+        today = told.on == f"{now:%Y-%m-%d}"
+        if now - told.began > FORGOTTEN_AFTER or not (told.problems or today):
+            self._told.forget(key)
+            return
+        self._counted[key] = told.number + 1
+        if told.problems:
+            began = self._clock.monotonic() - (now - told.began).total_seconds()
+            self._open[key] = _Outage(began, told.number, set(told.problems) if today else set(), inherited=True)
 
     async def serve(self) -> None:
         """For ever."""
@@ -97,6 +122,7 @@ class Outages:
                 self._well(condition, now)
             else:
                 self._ill(condition, condition.problem, now)
+        self._told.keep()
         for notice in self._notices:
             if not notice.telling:
                 notice.telling = True
@@ -115,10 +141,16 @@ class Outages:
             number = self._counted[condition.key]
             self._counted[condition.key] += 1
             outage = self._open[condition.key] = _Outage(condition.since, number)
-        if problem not in outage.told:
+        if problem not in outage.told and self._is_news(condition, outage, now):
             outage.told.add(problem)
             log.warning("out of order: %s (%s)", _named(condition), condition.detail or problem)
-            self._notices.append(_Notice(condition, self._key(condition, outage), condition.since))
+            self._notices.append(_Notice(condition, self._key(condition, outage), condition.since, outage.number))
+
+    def _is_news(self, condition: Condition, outage: _Outage, now: float) -> bool:
+        """Of an outage that goes on: an account that is tried again, or has just been started, is not connected yet."""
+        if condition.problem is not Problem.NO_CONNECTION:
+            return True
+        return Problem.STOPPED not in outage.told and now - condition.since >= GRACE
 
     def _grace(self, condition: Condition) -> float:
         if self._counted[condition.key] >= MANY:
@@ -126,15 +158,17 @@ class Outages:
         return GRACE if condition.problem is Problem.NO_CONNECTION else 0.0
 
     def _well(self, condition: Condition, now: float) -> None:
-        outage = self._open.pop(condition.key, None)
-        if outage is None:
+        outage = self._open.get(condition.key)
+        if outage is None or (outage.inherited and not condition.proven):
             return
+        del self._open[condition.key]
         lasted = now - outage.began
         log.warning("in order again: %s, after %.0f s", _named(condition), lasted)
         # What was not told while it lasted is no news any more, but for how long it lasted.
         same = condition.key
         self._notices = [each for each in self._notices if each.telling or each.condition.key != same]
-        self._notices.append(_Notice(condition, self._key(condition, outage), outage.began, lasted))
+        notice = _Notice(condition, self._key(condition, outage), outage.began, outage.number, lasted)
+        self._notices.append(notice)
 
     def _key(self, condition: Condition, outage: _Outage) -> str:
         """The same on the same day for the same reason, so that a supervisor which starts antler over and over makes no
@@ -154,6 +188,16 @@ class Outages:
             notice.telling = False
             if told and notice in self._notices:
                 self._notices.remove(notice)
+            if told:
+                self._note(notice)
+
+    def _note(self, notice: _Notice) -> None:
+        now, key, problem = self._clock.now(), notice.condition.key, notice.condition.problem
+        if problem is not None:
+            began = now - timedelta(seconds=self._clock.monotonic() - notice.began)
+            self._told.add(key, problem, began, notice.number, f"{now:%Y-%m-%d}")
+        elif key not in self._open:
+            self._told.over(key, f"{now:%Y-%m-%d}")
 
     async def _tell_on(self, account: str, notice: _Notice) -> int:
         """How many administrators of the account could be told."""

@@ -62,7 +62,8 @@ LOOK = 5.0
 class AccountSnapshot:
     """For /status. used_calls of allowed_calls in the last second; oldest_wait: seconds that a final has waited.
 
-    stopped: why nothing is sent ("" while it works).
+    overdue: the same without pauses that the platform asked for. limited: seconds that such a pause lasts yet for a
+    final, 0 for none. stopped: why nothing is sent ("" while it works). proven: a call has passed since the start.
     """
 
     account: str
@@ -71,7 +72,10 @@ class AccountSnapshot:
     used_calls: int
     allowed_calls: float
     oldest_wait: float
+    overdue: float
+    limited: float
     stopped: str
+    proven: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -193,7 +197,7 @@ class Account:
 
     def snapshot(self) -> AccountSnapshot:
         now = self._around.clock.monotonic()
-        finals = [reply.final_since for reply in self.replies.values() if reply.final]
+        finals = [(reply.final_since, self._limited_until(reply)) for reply in self.replies.values() if reply.final]
         budget = None if self._scheduler is None else self._scheduler.budget
         return AccountSnapshot(
             account=self.name,
@@ -201,9 +205,15 @@ class Account:
             waiting_finals=len(finals),
             used_calls=0 if budget is None else budget.used(now),
             allowed_calls=0.0 if budget is None else budget.per_second,
-            oldest_wait=now - min(finals, default=now),
+            oldest_wait=now - min((since for since, _ in finals), default=now),
+            overdue=max(0.0, now - min(map(max, finals), default=now)),
+            limited=max(0.0, max((limited - now for _, limited in finals), default=0.0)),
             stopped=self.stopped,
+            proven=math.isfinite(self._worked_at),
         )
+
+    def _limited_until(self, reply: Reply) -> float:
+        return -math.inf if self._scheduler is None else self._scheduler.limited_until(reply.chat)
 
     def _edit_interval(self, reply: Reply) -> float:
         """The more replies grow at once, the wider their edits are spaced, so that all keep moving."""

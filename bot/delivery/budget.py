@@ -172,7 +172,7 @@ MINUTE, HOUR = 60.0, 3600.0
 class ChatBudget:
     """One chat's calls: a bucket, the windows of a minute and an hour, and the pause that a platform asked for."""
 
-    __slots__ = ("_bucket", "_windows", "blocked_until", "strain")
+    __slots__ = ("_bucket", "_windows", "blocked_until", "limited_until", "strain")
 
     def __init__(self, rate: Rate, group: bool, now: float) -> None:
         self._bucket = Bucket(rate.per_chat_per_second, max(1.0, min(BURST, rate.per_chat_per_second * BURST)), now)
@@ -180,6 +180,8 @@ class ChatBudget:
         limits = ((per_minute, MINUTE), (rate.per_chat_per_hour, HOUR))
         self._windows = tuple(Window(max(1, int(most)), length) for most, length in limits if math.isfinite(most))
         self.blocked_until = -math.inf
+        self.limited_until = -math.inf
+        """Until when the platform itself asked for a pause."""
         self.strain = 1.0
         """How much wider than usual edits are spaced: doubled by a 429, eased by each call that passes."""
 
@@ -208,6 +210,7 @@ class ChatBudget:
     def refuse(self, now: float, seconds: float) -> None:
         """A 429: nothing goes to this chat for `seconds`, and edits come at half the pace afterwards."""
         self.block(now + seconds)
+        self.limited_until = max(self.limited_until, now + seconds)
         self._bucket.drain(now)
         self.strain = min(8.0, self.strain * 2)
 

@@ -144,6 +144,11 @@ class Scheduler:
         line = self._chats.get(chat)
         return 1.0 if line is None else line.budget.strain
 
+    def limited_until(self, chat: str) -> float:
+        """When the pause ends, or has ended, that the platform asked for in a chat; -inf for none that is known."""
+        line = self._chats.get(chat)
+        return -math.inf if line is None else line.budget.limited_until
+
     def draft_interval(self, chat: str) -> float:
         """See ChatBudget.draft_interval."""
         line = self._chats.get(chat)

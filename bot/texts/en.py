@@ -242,8 +242,8 @@ EN = Texts(
     outages={
         "no_connection": "⚠️ The account `{name}` has had no connection for {age}{why}. It goes on trying.",
         "stopped": (
-            "⚠️ The account `{name}` has stopped and cannot go on by itself:\n\n{detail}\n\n"
-            "The others go on. After the change, restart antler."
+            "⚠️ The account `{name}` has stopped:\n\n{detail}\n\n"
+            "The others go on. A change of its settings in the config needs a restart of antler."
         ),
         "sending_stopped": "⚠️ The account `{name}` cannot send anything, so nobody gets an answer there{why}.",
         "late": "⚠️ On the account `{name}` an answer has been waiting to be sent for {age}{why}.",

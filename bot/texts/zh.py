@@ -222,7 +222,7 @@ ZH = Texts(
     group_unknown="我还不能在这里说话。管理员可以用 /allow 允许我。",
     outages={
         "no_connection": "⚠️ 账号 `{name}` 已断开 {age}{why}，正在继续重试。",
-        "stopped": "⚠️ 账号 `{name}` 已停止，且无法自行恢复：\n\n{detail}\n\n其他账号照常运行。修改之后请重启 antler。",
+        "stopped": "⚠️ 账号 `{name}` 已停止：\n\n{detail}\n\n其他账号照常运行。如果在配置中修改了它的设置，请重启 antler。",
         "sending_stopped": "⚠️ 账号 `{name}` 无法发送消息，那里的人收不到回答{why}。",
         "late": "⚠️ 账号 `{name}` 有回答等待发送已达 {age}{why}。",
         "model_auth": "⚠️ 服务商拒绝了模型 `{name}` 的 API 密钥：在配置中更正 `api_key` 之前，它无法回答。",

@@ -105,7 +105,9 @@ class ChainParts:
 def middleware_chain(parts: ChainParts) -> list[AgentMiddleware[Any, Any, Any]]:
     """The chain, outermost first."""
     meanwhile = Meanwhile(parts.steering, parts.settings, parts.clock) if parts.steering is not None else None
-    summarization = Summarization(parts.model, parts.summarization, parts.settings, parts.clock, meanwhile)
+    summarization = Summarization(
+        parts.model, parts.summarization, parts.settings, parts.clock, parts.health, meanwhile
+    )
     return [
         # Outermost, so that every request, retries and summarised ones too, has its calls and results paired.
         DanglingToolCall(),
@@ -163,7 +165,7 @@ def _handling(parts: ChainParts, summarization: Summarization) -> LLMErrorHandli
         return first
     others = []
     for other in parts.fallbacks:
-        own = Summarization(other.chat, parts.summarization, other.settings, parts.clock)
+        own = Summarization(other.chat, parts.summarization, other.settings, parts.clock, parts.health)
         handling = LLMErrorHandling(other.settings, parts.llm, parts.clock, other.breaker, own, parts.health)
         others.append(Candidate(other.settings, other.chat, handling, own))
     return Fallback([Candidate(parts.settings, parts.model, first, summarization), *others])
@@ -192,7 +194,7 @@ def _guardrail(guarding: Guarding, parts: ChainParts) -> Guardrail:
 def subagent_chain(parts: ChainParts) -> list[AgentMiddleware[Any, Any, Any]]:
     """The chain of a subagent, outermost first: the lead agent's, for an agent that keeps nothing, asks nobody and
     delegates nothing. No node hook: its short history is cut only when the provider refuses it."""
-    summarization = Summarization(parts.model, parts.summarization, parts.settings, parts.clock)
+    summarization = Summarization(parts.model, parts.summarization, parts.settings, parts.clock, parts.health)
     return [
         # Outermost, as above.
         DanglingToolCall(),

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from langgraph.runtime import Runtime
 
     from harness.config import ModelSettings, SummarizationSettings
+    from harness.model_health import ModelHealth
     from harness.ports import Clock
     from harness.steering import Meanwhile
 
@@ -69,9 +70,10 @@ class Summarization(SummarizationMiddleware[Any, Any]):
         settings: SummarizationSettings,
         model_settings: ModelSettings,
         clock: Clock,
+        health: ModelHealth,
         meanwhile: Meanwhile | None = None,
     ) -> None:
-        """meanwhile: adds what is said during a run; None where nothing is."""
+        """health: is told how its calls went. meanwhile: adds what is said during a run; None where nothing is."""
         limit = max(1, int(model_settings.context_window * settings.max_share))
         super().__init__(
             model,
@@ -82,6 +84,7 @@ class Summarization(SummarizationMiddleware[Any, Any]):
         self._settings = settings
         self._name = model_settings.name
         self._clock = clock
+        self._health = health
         self._limit = limit
         self._kept_tokens = int(limit * KEPT_SHARE)
         # Two messages each, in at most half of the room: else every further message would be one too many again.
@@ -146,10 +149,12 @@ class Summarization(SummarizationMiddleware[Any, Any]):
                 failure = classify(error, model=self._name, now=self._clock.now)
                 if failure is None:
                     raise
+                self._health.failed(self._name, failure.kind)
                 log.warning("no summary: %s", failure)
                 if failure.kind is FailureKind.CONTEXT_LENGTH:
                     continue
                 return None
+            self._health.succeeded(self._name)
             return answer if str(answer.text).strip() else None
         return None
 

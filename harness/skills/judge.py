@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
     from langchain_core.messages.ai import UsageMetadata
 
+    from harness.model_health import ModelHealth
     from harness.models import BuiltModel
     from harness.ports import Clock
     from harness.skills.files import Files
@@ -83,10 +84,11 @@ class Opinion:
 class Judge:
     """model: the one that is asked, built when it is; raises what building does. name: its name in the config."""
 
-    def __init__(self, model: Callable[[], BuiltModel], name: str, clock: Clock) -> None:
+    def __init__(self, model: Callable[[], BuiltModel], name: str, clock: Clock, health: ModelHealth) -> None:
         self._model = model
         self._name = name
         self._clock = clock
+        self._health = health
 
     async def opinion(self, name: str, files: Files, verdict: Verdict, tell: TellUsage) -> Opinion | None:
         """None when there is none: the model fails, cannot be understood, or would not see all of it. tell: is told the
@@ -103,6 +105,7 @@ class Judge:
             failure = classify(error, model=self._name, now=self._clock.now)
             if failure is None:
                 raise
+            self._health.failed(self._name, failure.kind)
             log.warning("a skill could not be judged: %s", failure)
             return None
 
@@ -110,6 +113,7 @@ class Judge:
         chat, asked = self._model().chat, messages
         for attempt in (1, 2):
             answer = await chat.ainvoke(asked, config={"tags": [TAG_NOSTREAM]})
+            self._health.succeeded(self._name)
             if answer.usage_metadata is not None:
                 tell(self._name, answer.usage_metadata)
             text = clean_text(str(answer.text))

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from langchain_core.tools import BaseTool
 
     from harness.guardrails.proposals import Proposing
+    from harness.model_health import ModelHealth
     from harness.model_pool import ModelPool
     from harness.ports import Clock
     from harness.signals import HasWriter
@@ -74,10 +75,10 @@ class SkillManaging:
     proposing: Proposing
 
 
-def skill_managing(editing: SkillEditing, models: ModelPool, clock: Clock) -> SkillManaging:
+def skill_managing(editing: SkillEditing, models: ModelPool, clock: Clock, health: ModelHealth) -> SkillManaging:
     """For agent_maker.py. `demo` judges nothing."""
     name = editing.model or models.default
-    judge = None if models.settings(name).use == DEMO else Judge(lambda: models.built(name), name, clock)
+    judge = None if models.settings(name).use == DEMO else Judge(lambda: models.built(name), name, clock, health)
     manager = SkillManager(editing.homes, Checker(judge), clock)
     return SkillManaging(skill_manage_tool(manager), SkillProposals(manager))
 

@@ -296,10 +296,11 @@ class Core:
     memory_settings: MemorySettings = field(default_factory=lambda: MemorySettings(enabled=False))
     keep_threads_days: int | None = None
     warm_up: float = 0.0
-    models: ModelHealth = field(default_factory=ModelHealth)
+    models: ModelHealth = field(init=False)
     store: FlakyStore = field(init=False)
 
     def __post_init__(self) -> None:
+        self.models = ModelHealth(self.clock.monotonic)
         self.files_of_threads = ThreadFiles(self.folder)
         self.disk = self.folder.with_name(f"{self.folder.name}-disk")
         self.disk.unlink(missing_ok=True)
@@ -355,7 +356,7 @@ class Core:
             folder=self.disk,
             clock=self.clock,
         )
-        self.outages = Outages(self.health, self.admins, self.tasks, self.clock)
+        self.outages = Outages(self.health, self.admins, self.tasks, self.clock, self.folder)
         self.status = StatusPage(
             version="1.2.3",
             store=patient,

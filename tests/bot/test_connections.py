@@ -21,7 +21,7 @@ from bot.redaction import Redactor
 from bot.store import access, conversations, inbox
 from bot.tasks import Tasks
 from channels.base import ConnectionState
-from channels.errors import Fatal
+from channels.errors import Fatal, TakenOver
 from channels.memory import MemoryChannel
 from channels.message import Address, Message, Sender
 from harness.model_health import ModelHealth
@@ -55,9 +55,11 @@ class PlayedChannel(MemoryChannel):
         self.opened.set()
         self.ended: Exception | None = None
         self.failing = asyncio.Event()
+        self.tries = 0
 
     async def run(self, hello: Hello) -> None:
         self.began.set()
+        self.tries += 1
         await self.opened.wait()
         if self.ended is not None:
             raise self.ended
@@ -106,8 +108,21 @@ class Accounts:
         def hello() -> None:
             self.outages.connected(account)
 
-        self.ended[account] = await self.connections.receive(account, hello)
+        again = True
+        while again:
+            failed = self.ended[account] = await self.connections.receive(account, hello)
+            self.outages.look()
+            again = failed is not None and await self.connections.pause(account, failed)
+
+    async def alive(self, seconds: float) -> None:
+        """Time passes, in which the connections that stand give signs of life."""
+        until = self.clock.monotonic() + seconds
+        while self.clock.monotonic() < until:
+            await self.clock.advance(min(60.0, until - self.clock.monotonic()))
+            for channel in self.connections.channels.values():
+                channel.health.last_sign = self.clock.monotonic()
         self.outages.look()
+        await self.clock.until(self.delivery.drained())
 
     async def meets(self, account: str, person: str) -> None:
         """A person has talked to the bot in private."""
@@ -146,7 +161,7 @@ async def accounts(
 
     def new_outages() -> Outages:
         """As a process that has just started has them."""
-        return Outages(health, Admins(book, patient, delivery), tasks, clock)
+        return Outages(health, Admins(book, patient, delivery), tasks, clock, folder)
 
     made = Accounts(connections, book, store, clock, delivery, new_outages, new_outages(), tasks)
     await made.start()
@@ -195,7 +210,7 @@ async def test_admins_are_told_through_an_account_that_works(tmp_path: Path) -> 
         await made.receive()
         await made.clock.until(made.delivery.drained())
         (told,) = made.told("second")
-        assert told.startswith("⚠️ The account `first` has stopped and cannot go on by itself:")
+        assert told.startswith("⚠️ The account `first` has stopped:")
         assert "the token was refused; set channels.first.token" in told.replace("\\", "")
         assert made.told("first") == []
         assert made.connections.health["second"].state is ConnectionState.CONNECTED
@@ -227,6 +242,73 @@ async def test_who_cannot_be_told_yet_is_told_when_another_account_connects(tmp_
         assert len(made.told("second")) == 1
 
 
+async def test_one_that_was_refused_is_tried_again_ever_more_rarely_and_it_is_told_when_it_works(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with accounts(tmp_path) as made:
+        await made.meets("second", "1")
+        await made.receive()
+        first = made.channel("first")
+        first.ended = Fatal("token_revoked", "install the app again")
+        first.failing.set()
+        await made.clock.until(made.delivery.drained())
+        (told,) = made.told("second")
+        assert "tried again every few minutes, and at once by antler reload" in told
+        tried = first.tries
+        await made.alive(60)
+        assert first.tries == tried + 1
+        await made.alive(15 * 60)
+        assert tried + 3 <= first.tries <= tried + 6
+        before = first.tries
+        await made.alive(24 * 3600)
+        assert 96 <= first.tries - before <= 24 * 6
+        assert caplog.text.count("first is stopped") == 1
+        assert len(made.told("second")) == 1
+        first.ended = None
+        first.failing.clear()
+        await made.alive(15 * 60)
+        assert first.health.state is ConnectionState.CONNECTED
+        assert [text[:48] for text in made.told("second")[1:] + made.told("first")] == [
+            "✅ The account `first` is connected again, after "
+        ]
+
+
+async def test_what_was_refused_is_tried_at_once_when_it_is_asked_for(tmp_path: Path) -> None:
+    async with accounts(tmp_path) as made:
+        first = made.channel("first")
+        first.ended = Fatal("token_revoked", "install the app again")
+        await made.receive()
+        assert (first.tries, first.health.state) == (1, ConnectionState.STOPPED)
+        first.ended = None
+        made.connections.retry()
+        await made.clock.settle()
+        assert (first.tries, first.health.state) == (2, ConnectionState.CONNECTED)
+
+
+async def test_one_that_was_taken_over_stays_away(tmp_path: Path) -> None:
+    async with accounts(tmp_path) as made:
+        first = made.channel("first")
+        first.ended = TakenOver("kicked", "stop the other program")
+        await made.receive()
+        made.connections.retry()
+        await made.alive(3600)
+        assert (first.tries, first.health.state) == (1, ConnectionState.STOPPED)
+        assert "tried again" not in first.health.detail
+
+
+async def test_one_that_is_tried_again_and_has_no_network_is_the_same_news(tmp_path: Path) -> None:
+    async with accounts(tmp_path) as made:
+        await made.meets("second", "1")
+        made.channel("first").ended = Fatal("token_revoked", "install the app again")
+        await made.receive()
+        made.channel("first").health.state = ConnectionState.RETRYING
+        made.channel("first").health.detail = "no route"
+        await made.alive(30)
+        made.outages.look()
+        await made.clock.until(made.delivery.drained())
+        assert len(made.told("second")) == 1
+
+
 async def test_where_no_other_account_works_it_is_only_in_the_log(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -246,8 +328,7 @@ async def test_a_supervisor_that_starts_over_and_over_makes_no_noise(tmp_path: P
         made.channel("first").ended = Fatal("revoked", "set another")
         await made.receive()
         for later, told in ((0, 1), (60, 1), (86_400, 2)):
-            await made.clock.advance(later)
-            made.channel("second").health.last_sign = made.clock.monotonic()
+            await made.alive(later)
             made.outages = made.new_outages()
             made.outages.connected("second")
             await made.clock.settle()

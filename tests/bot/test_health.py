@@ -19,7 +19,7 @@ from bot.health import LATE_AFTER, SLOW_WRITE, HealthService, Part, Problem
 from bot.store import Store
 from bot.store.errors import StoreUnavailable
 from channels.base import ConnectionState
-from channels.errors import Fatal
+from channels.errors import Fatal, RateLimited
 from harness.events import FailureKind
 from harness.model_health import FAILURES_IN_A_ROW, ModelHealth
 from tests.bot.core import ANN, BOB, RULES, core
@@ -152,6 +152,19 @@ async def test_what_began_often_today_has_to_last_before_it_is_told_again(tmp_pa
         assert len(w.told("memory")) == 2 * MANY + 1
 
 
+async def test_a_model_that_nobody_asks_keeps_its_state_and_says_how_old_that_is(tmp_path: Path) -> None:
+    async with watched(tmp_path) as w:
+        w.core.models.failed("main", FailureKind.AUTH)
+        w.core.models.succeeded("other")
+        await w.later(12 * MINUTE)
+        told = describe(w.core.status.machine())
+        assert "NOT WELL model main: model auth for 720 s (auth, 1 failed call in a row, last asked 12 min ago)" in told
+        assert "  model other: last asked 12 min ago" in told
+        w.core.models.failed("main", FailureKind.AUTH)
+        told = describe(w.core.status.machine())
+        assert "NOT WELL model main: model auth for 720 s (auth, 2 failed calls in a row)" in told
+
+
 # Both directions of an account.
 
 
@@ -191,6 +204,28 @@ async def test_an_answer_that_waits_to_be_sent_is_told(tmp_path: Path) -> None:
         await w.later()
         assert w.check()
         assert w.told("memory")[0].startswith("✅ The account `memory` sends again")
+
+
+async def test_a_pause_that_the_platform_asked_for_is_no_lateness(tmp_path: Path) -> None:
+    async with watched(tmp_path) as w:
+        c = w.core
+        c.channel.fail("send", RateLimited("flood", 200.0))
+        await c.say("hello again", BOB)
+        await w.later(3 * MINUTE)
+        assert w.check()
+        assert w.told("other") == []
+        assert "  sending memory: limited by the platform for 20 s" in describe(c.status.machine())
+        gates = [c.channel.hold("send"), c.channel.hold("edit"), c.channel.hold("preview")]
+        await w.later(20 + LATE_AFTER - 5)
+        assert w.check()
+        await w.later(MINUTE - LATE_AFTER)
+        assert [(each.part, each.name, each.problem) for each in w.ill()] == [(Part.SENDING, "memory", Problem.LATE)]
+        assert w.told("other")[0].startswith("⚠️ On the account `memory` an answer has been waiting to be sent for")
+        for gate in gates:
+            gate.set()
+        await w.later()
+        assert w.check()
+        assert "limited" not in describe(c.status.machine())
 
 
 async def test_a_lost_connection_is_told_when_it_lasts(tmp_path: Path) -> None:
@@ -298,6 +333,97 @@ async def test_a_disk_without_room_is_told(tmp_path: Path) -> None:
         assert w.check()
         await w.later()
         assert w.told("memory")[1:] == ["✅ The disk that holds `data_dir` has room again, after 20 s."]
+
+
+# What an earlier process told.
+
+
+@asynccontextmanager
+async def restarted(w: Watched) -> AsyncIterator[None]:
+    """The process ends, and the next one begins as `watched` does; what is done in between is done at its start."""
+    c = w.core
+    await c.crash()
+    yield
+    c.models = ModelHealth(c.clock.monotonic)
+    await c.start()
+    c.tasks.spawn("wires", _never_silent(c))
+    c.tasks.spawn("outages", c.outages.serve())
+    for account in c.accounts:
+        c.outages.connected(account)
+    await c.clock.settle()
+
+
+async def test_that_an_outage_is_over_is_told_by_the_next_process_too(tmp_path: Path) -> None:
+    async with watched(tmp_path) as w:
+        c = w.core
+        c.models.failed("main", FailureKind.AUTH)
+        await w.later()
+        (told,) = w.told("memory")
+        (kept,) = json.loads((tmp_path / "outages.json").read_text())
+        assert kept | {"began": ""} == {
+            "part": "model",
+            "name": "main",
+            "problems": ["model_auth"],
+            "began": "",
+            "number": 0,
+            "on": f"{c.clock.now():%Y-%m-%d}",
+        }
+        async with restarted(w):
+            await w.later(MINUTE)
+        await w.later(5 * MINUTE)
+        assert w.told("memory") == [told]  # nobody has asked the model since
+        c.models.failed("main", FailureKind.AUTH)
+        await w.later()
+        assert w.told("memory") == [told]
+        async with restarted(w):
+            pass
+        c.models.succeeded("main")
+        await w.later()
+        assert w.told("memory")[1:] == w.told("other")[1:] == ["✅ The model `main` answers again, after 6 min."]
+        async with restarted(w):
+            pass
+        c.models.succeeded("main")
+        await w.later(MINUTE)
+        assert len(w.told("memory")) == 2
+        c.models.failed("main", FailureKind.AUTH)
+        await w.later()
+        assert len(w.told("memory")) == 3
+
+
+async def test_an_account_that_could_not_send_is_believed_when_it_has_sent(tmp_path: Path) -> None:
+    async with watched(tmp_path) as w:
+        c = w.core
+        c.channel.fail("send", Fatal("invalid_auth", "set another token"))
+        await c.say("hello again", BOB)
+        await w.later()
+        c.channel.fail("send", *[Fatal("invalid_auth", "set another token")] * 3)
+        async with restarted(w):
+            pass
+        await w.later(40)
+        assert len(w.told("other")) == 1
+        await w.later(2 * MINUTE)
+        (over,) = w.told("other")[1:] + w.told("memory")
+        assert over.startswith("✅ The account `memory` sends again, after ")
+
+
+async def test_what_lasts_is_told_again_on_another_day(tmp_path: Path) -> None:
+    async with watched(tmp_path) as w:
+        w.core.models.failed("main", FailureKind.AUTH)
+        await w.later()
+        for passed, told in ((MINUTE, 1), (86_400.0, 2)):
+            async with restarted(w):
+                await w.later(passed)
+            w.core.models.failed("main", FailureKind.AUTH)
+            await w.later()
+            assert len(w.told("memory")) == told
+
+
+@pytest.mark.parametrize("content", ["", "[", "{}", '[{"part": "lung"}]', "[1]", '[{"part": "disk", "name": ""}]'])
+async def test_a_file_that_cannot_be_read_is_no_news(tmp_path: Path, content: str) -> None:
+    (tmp_path / "outages.json").write_text(content)
+    async with watched(tmp_path) as w:
+        await w.later(MINUTE)
+        assert w.told("memory") == []
 
 
 # Who reads what.

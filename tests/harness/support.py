@@ -19,6 +19,7 @@ from harness.events import Failed, Finished
 from harness.extras import ExtraSettings
 from harness.guardrails.approvals import MemoryApprovals
 from harness.mcp.config import ToolSearchSettings
+from harness.model_health import ModelHealth
 from harness.ports import MemoryAuditLog, MemoryEffectLog, MemoryRunLedger
 from harness.runner import HarnessRunner, make_harness
 from harness.sandboxes import SandboxSetup
@@ -277,6 +278,7 @@ class Bench:
     remembering: Remembering | None = None
     skills: SkillSource | None = None
     steering: Steering | None = None
+    health: ModelHealth = field(default_factory=ModelHealth)
 
     def __post_init__(self) -> None:
         self.database = self.database or str(self.file)
@@ -310,6 +312,7 @@ class Bench:
             remembering=self.remembering,
             skills=self.skills,
             steering=self.steering,
+            health=self.health,
         )
         try:
             yield harness

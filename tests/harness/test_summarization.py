@@ -13,6 +13,7 @@ from PIL import Image
 
 from harness.config import SummarizationSettings
 from harness.context import InputFile, RunInput
+from harness.events import FailureKind
 from harness.messages import MARK, SUMMARY, is_users
 from harness.middleware.dangling import pair_tool_calls
 from harness.middleware.summarization import NO_SUMMARY, SUMMARY_HEADER, cut_history
@@ -152,6 +153,17 @@ async def test_compact_leaves_a_summary_and_the_thread_usable(bench: Bench, scri
     request = script.requests[-1]
     assert "in short" in str(request[1].content)
     assert len(request) <= 5
+
+
+async def test_its_calls_count_for_the_models_health(bench: Bench, script: Script) -> None:
+    async with bench.open() as harness:
+        for number in range(5):
+            await collect(harness, context(f"r{number}"), said(f"question {number}"))
+        for step, kind in ((ConnectionResetError("down"), FailureKind.UNAVAILABLE), ("in short", None)):
+            script.steps = [step]
+            await harness.compact("thread-1", "main")
+            assert [(state.kind, state.failures) for state in bench.health.states] == [(kind, int(kind is not None))]
+            await collect(harness, context(f"r-{kind}"), said("more"))
 
 
 async def test_compacting_a_new_thread_does_nothing(bench: Bench, script: Script) -> None:

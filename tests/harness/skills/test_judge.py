@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from harness.events import FailureKind
 from harness.frames import QUOTED
+from harness.model_health import ModelHealth
 from harness.models import build_model
 from harness.skills.checking import Checker
 from harness.skills.judge import MOST_CHARACTERS, Judge, Opinion, read_opinion
@@ -32,7 +34,8 @@ class Asked:
     """A checker whose model follows a script, and what it told."""
 
     def __init__(self, model: BuiltModel, bench: Bench, folder: Path) -> None:
-        self.judge = Judge(lambda: model, "main", bench.clock)
+        self.health = ModelHealth(bench.clock.monotonic)
+        self.judge = Judge(lambda: model, "main", bench.clock, self.health)
         self.checker = Checker(self.judge)
         self.folder = folder
         self.told: list[tuple[str, int]] = []
@@ -145,3 +148,10 @@ async def test_without_a_model(tmp_path: Path) -> None:
 def test_an_opinion_is_a_line() -> None:
     found = read_opinion('{"verdict": "warn", "reason": "one\\n two \\u001b[31m three"}')
     assert found == Opinion(Level.WARN, "one two three")
+
+
+async def test_its_calls_count_for_the_models_health(asked: Asked, script: Script) -> None:
+    script.steps = [ConnectionError("down"), TimeoutError("late"), "It looks fine to me!", ALLOW]
+    for kind, failures in ((FailureKind.UNAVAILABLE, 1), (FailureKind.TIMEOUT, 2), (None, 0)):
+        await asked.check(SCRIPT)
+        assert [(state.kind, state.failures) for state in asked.health.states] == [(kind, failures)]

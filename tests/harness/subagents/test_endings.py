@@ -9,6 +9,7 @@ import pytest
 from langchain_core.tools import BaseTool, tool
 
 from harness.config import LlmSettings
+from harness.events import FailureKind
 from harness.events import SubagentState as State
 from harness.ports import MemoryRunLedger
 from harness.subagents.config import SubagentSettings, SubagentsSettings
@@ -57,6 +58,19 @@ async def test_one_that_had_said_nothing(bench: Bench, script: Script) -> None:
     cast = Cast({"lead": [delegates("slow"), "nothing"], "slow": [stuck]})
     await played(bench, script, cast, late=stuck.entered)
     assert cast.results()[0].endswith("It had said nothing yet.")
+
+
+async def test_calls_of_subagents_count_for_the_models_health(bench: Bench, script: Script) -> None:
+    bench.llm = LlmSettings(max_retries=0)
+    seen: list[tuple[object, int]] = []
+
+    async def looked_at() -> str:
+        seen.extend((state.kind, state.failures) for state in bench.health.states)
+        return "done"
+
+    await played(bench, script, Cast({"lead": [delegates("bad"), looked_at], "bad": [ConnectionError("down")]}))
+    assert seen == [(FailureKind.UNAVAILABLE, 1)]
+    assert [state.works for state in bench.health.states] == [True]
 
 
 async def test_one_that_does_not_even_end_when_cancelled_is_left_behind(
