@@ -365,6 +365,7 @@ class Core:
             clock=self.clock,
             waiting=lambda: self.manager.waiting,
             sandbox=lambda: self.sandbox,
+            unreadable=lambda: self.bus.unreadable,
         )
         self.forgetting, self.retention = make_forgetting(
             store=patient,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import sqlite3
 import threading
 from contextlib import asynccontextmanager
@@ -12,10 +13,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from bot.access.outages import GRACE_AFTER_MANY, LOOK_SECONDS, MANY
+from bot.access.outages import GRACE, GRACE_AFTER_MANY, LOOK_SECONDS, MANY
 from bot.control import describe
 from bot.delivery.service import DeliverySnapshot
-from bot.health import LATE_AFTER, SLOW_WRITE, HealthService, Part, Problem
+from bot.health import DEAF_AFTER, DISK_LOW, LATE_AFTER, SLOW_WRITE, HealthService, Part, Problem
 from bot.store import Store
 from bot.store.errors import StoreUnavailable
 from channels.base import ConnectionState
@@ -24,6 +25,7 @@ from harness.events import FailureKind
 from harness.model_health import FAILURES_IN_A_ROW, ModelHealth
 from tests.bot.core import ANN, BOB, RULES, core
 from tests.clock import VirtualClock
+from tests.simulators.process import REPO_ROOT
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -448,3 +450,13 @@ async def test_status_tells_members_only_what_concerns_them(tmp_path: Path) -> N
         await c.say("/status", BOB)
         await c.answered()
         assert "Model: `main`, which cannot answer at the moment" in c.texts(BOB)[-1]
+
+
+def test_the_docs_name_every_problem_with_its_threshold() -> None:
+    told = (REPO_ROOT / "docs" / "reliability.md").read_text()
+    table = told[told.index("| part | problem |") : told.index("These are the names")]
+    assert set(re.findall(r"^\|[^|]*\| `(\w+)` \|", table, re.MULTILINE)) == set(Problem)
+    assert {part for part in Part if f"| `{part}`" in table} == set(Part)
+    seconds = {f"{DEAF_AFTER:.0f} s", f"{LATE_AFTER:.0f} s", f"{SLOW_WRITE:.0f} s", f"after {GRACE:.0f} s"}
+    for threshold in (*seconds, f"{DISK_LOW // 1_000_000} MB", f"newest {FAILURES_IN_A_ROW} calls"):
+        assert threshold in table

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from bot.control import describe
 from channels.base import ConnectionState
+from channels.message import Unparsed
 from tests.bot.core import ANN, BOB, core
 
 if TYPE_CHECKING:
@@ -84,3 +86,22 @@ async def test_tokens_age_and_step_of_a_run_are_told(tmp_path: Path) -> None:
         gate.set()
         await c.answered()
         assert c.texts(ANN)[1] == "The whole answer"
+
+
+async def test_events_that_could_not_be_read_are_told(tmp_path: Path) -> None:
+    async with core(tmp_path) as c:
+        await c.clock.settle()
+        assert c.status.machine()["unreadable"] == 0
+        assert "could not be read" not in describe(c.status.machine())
+        now = c.clock.now()
+        keys = ("k1", "k2")
+        await c.receive(
+            *(
+                Unparsed(account="memory", dedupe_keys=(k,), raw="{}", error="text: what", sent_at=now, received_at=now)
+                for k in keys
+            )
+        )
+        facts = c.status.machine()
+        assert facts["unreadable"] == 2
+        assert "  2 events could not be read since the start: the log names them" in describe(facts).splitlines()
+        assert facts["healthy"] is True
