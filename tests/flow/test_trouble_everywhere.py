@@ -176,6 +176,24 @@ async def test_each_that_is_revoked_is_told_through_another_and_the_rest_goes_on
             assert not any(secret in world.log for secret in platform.variables.values())
 
 
+async def test_each_that_was_revoked_goes_on_without_a_restart(world: Everywhere) -> None:
+    async with world:
+        await everybody_is_answered(world, tuple(world.platforms), "hello")
+        for account in PLATFORMS:
+            await world.platforms[account].revoke()
+            told = await shows(world.platforms[SECOND], ADMIN, f"The account {account} has stopped")
+            assert "tried again every few minutes, and at once by antler reload" in told.text
+        await status_tells(world, *(f"{account}: stopped" for account in PLATFORMS))
+        for account in PLATFORMS:
+            await world.platforms[account].restore()
+        assert (await world.command("reload"))[0] == 0
+        await status_tells(world, *(f"{account}: connected" for account in PLATFORMS))
+        await everybody_is_answered(world, tuple(world.platforms), "and now?")
+        for account in PLATFORMS:
+            await told_somewhere(world, tuple(world.platforms), f"The account {account} is connected again")
+        assert (await world.command("status", "--check")) == (0, "")
+
+
 async def test_those_that_fail_at_the_start_are_told_and_hold_up_no_other(world: Everywhere) -> None:
     second = world.platforms[SECOND]
     async with world:

@@ -131,6 +131,9 @@ class Platform(Protocol):
     async def revoke(self) -> None:
         """The account's credentials are refused from now on, and its connection breaks."""
 
+    async def restore(self) -> None:
+        """They are accepted again."""
+
 
 async def shows(platform: Platform, place: Place, text: str) -> Seen:
     """Wait until the bot shows a text there."""

@@ -113,6 +113,9 @@ class Feishu:
         await self.simulator.expire_tokens()
         await self.simulator.close_connections(None)
 
+    async def restore(self) -> None:
+        await self.simulator.configure(app_secret=self._secret)
+
 
 def _user(person: Person) -> User:
     return User(f"u_{person.number}", person.name)

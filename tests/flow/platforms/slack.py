@@ -112,6 +112,9 @@ class Slack:
         await self.simulator.break_tokens(bot_error="token_revoked", app_error="token_revoked")
         await self.simulator.close_sockets(None)
 
+    async def restore(self) -> None:
+        await self.simulator.break_tokens()
+
 
 def _user(person: Person) -> User:
     return User(f"U0{person.number:06}", person.name)

@@ -117,6 +117,9 @@ class Telegram:
         await self.simulator.fail("*", faults.unauthorized(), times=1_000)
         await self.cut()
 
+    async def restore(self) -> None:
+        await self.simulator.clear_faults()
+
 
 def _chat(place: Place) -> int:
     return 30_000 + place.number if isinstance(place, Person) else -1_001_000_100_000 - place.number

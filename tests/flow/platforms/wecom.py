@@ -101,6 +101,9 @@ class Wecom:
         if (await self.simulator.status()).connected:
             await self.simulator.close()
 
+    async def restore(self) -> None:
+        await self.simulator.configure(secret=self.simulator.secret)
+
 
 def _user(person: Person) -> User:
     return User(f"person{person.number}")
