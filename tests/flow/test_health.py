@@ -1,5 +1,5 @@
 """The real process says what of it does not work, in its health check and to administrators, and when it works again: a
-provider that refuses, an account that cannot send, a database that cannot be written."""
+provider that refuses, an account that cannot send, a database that cannot be written, a full disk."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ import itertools
 import sqlite3
 from typing import TYPE_CHECKING
 
+from tests.parts import missing
 from tests.simulators.telegram import faults
 from tests.simulators.telegram.seen import ALICE, BOB
+from tests.torture.machine import NotPossible, fill, small_disk
 
 if TYPE_CHECKING:
     from tests.flow.gateway import World
@@ -20,6 +22,10 @@ KNOWN = 30.0
 ADMIN = {"access": {"allow": [f"telegram:{ALICE.id}", f"telegram:{BOB.id}"], "admins": [f"telegram:{ALICE.id}"]}}
 
 
+ROOM = 280
+"""Megabytes of the small disk, besides what a start needs: more than what counts as almost full."""
+
+
 async def answered(world: World, text: str) -> None:
     await world.telegram.user_says(text, user=BOB)
     await world.telegram.wait_for_text(BOB, f"You said: {text}", timeout=KNOWN)
@@ -28,7 +34,7 @@ async def answered(world: World, text: str) -> None:
 async def met(world: World) -> None:
     """The administrator has talked to the bot, so that it may write to her."""
     await world.telegram.user_says("good morning")
-    await world.telegram.wait_for_text(ALICE, "You said: good morning")
+    await world.telegram.wait_for_text(ALICE, "You said: good morning", timeout=KNOWN)
 
 
 async def test_a_provider_that_refuses_the_key_is_not_fine(world: World) -> None:
@@ -62,7 +68,7 @@ async def test_an_account_that_cannot_send_is_not_healthy_although_it_receives(w
     async with world:
         await spare.wait_polled(20)
         await spare.user_says("good morning")
-        await spare.wait_for_text(ALICE, "You said: good morning")
+        await spare.wait_for_text(ALICE, "You said: good morning", timeout=KNOWN)
         assert (await world.command("status", "--check"))[0] == 0
         for method in ("sendMessage", "editMessageText", "sendChatAction"):
             await world.telegram.fail(method, faults.unauthorized(), times=1000)
@@ -87,3 +93,45 @@ async def test_a_database_that_cannot_be_written_is_told_all_the_same(world: Wor
         await world.telegram.wait_for_text(BOB, "You said: hello", timeout=KNOWN)
         await world.telegram.wait_for_text(ALICE, "✅ The database can be written again", timeout=KNOWN)
         assert (await world.command("status", "--check"))[0] == 0
+
+
+async def test_a_full_disk_is_told_and_that_there_is_room_again(world: World) -> None:
+    world.settings = ADMIN
+    try:
+        with small_disk(world.data_dir, ROOM):
+            async with world:
+                await met(world)
+                assert await world.command("status", "--check") == (0, "")
+                filler = world.data_dir / "filler"
+                fill(filler)
+                await world.telegram.user_says("hello", user=BOB)
+                await world.telegram.wait_for_text(ALICE, "⚠️ The database cannot be written", timeout=KNOWN)
+                await world.telegram.wait_for_text(
+                    ALICE, "⚠️ The disk that holds data_dir is almost full", timeout=KNOWN
+                )
+                assert await world.command("status", "--check") == (1, "")
+                shown = (await world.command("status"))[1]
+                assert "NOT WELL disk: disk low" in shown
+                assert "NOT WELL store: store unavailable" in shown
+                filler.unlink()
+                await world.telegram.wait_for_text(BOB, "You said: hello", timeout=KNOWN)
+                for over in (
+                    "✅ The database can be written again",
+                    "✅ The disk that holds data_dir has room again",
+                ):
+                    await world.telegram.wait_for_text(ALICE, over, timeout=KNOWN)
+                assert await world.command("status", "--check") == (0, "")
+    except NotPossible as error:
+        missing(str(error))
+
+
+async def test_that_an_outage_is_over_is_told_after_a_restart(world: World) -> None:
+    world.settings = ADMIN
+    async with world:
+        await met(world)
+        await world.telegram.user_says("!status 401", user=BOB)
+        await world.telegram.wait_for_text(ALICE, "The provider refuses the API key", timeout=KNOWN)
+        await world.stop()
+        await world.start()
+        await answered(world, "is it better now?")
+        await world.telegram.wait_for_text(ALICE, "✅ The model main answers again", timeout=KNOWN)
