@@ -116,8 +116,9 @@ class Outages:
     def look(self) -> None:
         """Find out what is new, and begin to tell it. Returns at once."""
         self._new_day()
-        now = self._clock.monotonic()
-        for condition in self._health.conditions():
+        conditions = self._health.conditions()
+        now = self._clock.monotonic()  # after what has begun just now
+        for condition in conditions:
             if condition.problem is None:
                 self._well(condition, now)
             else:

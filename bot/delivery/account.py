@@ -328,6 +328,8 @@ class Account:
         for reply in self.replies.values():
             if reply.refusals.count and reply.retry_at > now:
                 reply.retry_at = now
+                if self._scheduler is not None:
+                    self._scheduler.release(reply.chat)
                 self.changed(reply)
         self._try()
 

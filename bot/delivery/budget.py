@@ -217,6 +217,10 @@ class ChatBudget:
     def block(self, until: float) -> None:
         self.blocked_until = max(self.blocked_until, until)
 
+    def release(self) -> None:
+        """Nothing holds the chat back any more but what the platform asked for."""
+        self.blocked_until = self.limited_until
+
     def ease(self) -> None:
         """A call passed."""
         self.strain = max(1.0, self.strain * 0.9)

@@ -144,6 +144,13 @@ class Scheduler:
         line = self._chats.get(chat)
         return 1.0 if line is None else line.budget.strain
 
+    def release(self, chat: str) -> None:
+        """See ChatBudget.release."""
+        if (line := self._chats.get(chat)) is not None:
+            line.budget.release()
+            self._place(line, self._clock.monotonic())
+            self._wake.set()
+
     def limited_until(self, chat: str) -> float:
         """When the pause ends, or has ended, that the platform asked for in a chat; -inf for none that is known."""
         line = self._chats.get(chat)

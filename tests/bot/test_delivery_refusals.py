@@ -94,6 +94,16 @@ async def test_a_new_connection_is_tried_at_once(tmp_path: Path, how: str) -> No
         assert w.texts == ["one"]
 
 
+async def test_a_hello_soon_after_a_refusal_is_not_held_up_by_it(tmp_path: Path) -> None:
+    async with world(tmp_path) as w:
+        w.channel.fail("send", Fatal("401", "a new token"))
+        await w.say("one")
+        await w.clock.settle()
+        w.delivery.rearm("memory")
+        await w.clock.advance(0.5)
+        assert w.texts == ["one"]
+
+
 async def test_what_alone_is_refused_as_if_nothing_could_be_sent_counts_as_refused(tmp_path: Path) -> None:
     async with world(tmp_path, SEARCHED) as w:
         reply = await w.delivery.open("r1", dm(), None)

@@ -7,6 +7,7 @@ import itertools
 import sqlite3
 from typing import TYPE_CHECKING
 
+from bot.delivery.parts import FIRST_TRIAL
 from tests.parts import missing
 from tests.simulators.telegram import faults
 from tests.simulators.telegram.seen import ALICE, BOB
@@ -123,6 +124,22 @@ async def test_a_full_disk_is_told_and_that_there_is_room_again(world: World) ->
                 assert await world.command("status", "--check") == (0, "")
     except NotPossible as error:
         missing(str(error))
+
+
+async def test_what_an_account_could_not_send_is_tried_at_its_first_hello(world: World) -> None:
+    """Long before it is tried by itself: what waits was refused at the start, before the connection stood."""
+    world.settings = ADMIN
+    async with world:
+        await world.telegram.fail("sendMessage", faults.unauthorized(), times=1000)
+        await world.telegram.user_says("hello", user=BOB)
+        await world.wait_for_log("nothing is sent for now")
+        await world.kill()
+        await world.telegram.fail("getMe", faults.hold())
+        await world.begin()
+        await world.wait_for_log("nothing is sent for now")
+        await world.telegram.clear_faults()
+        await world.telegram.release()
+        await world.telegram.wait_for_text(BOB, "", timeout=FIRST_TRIAL - 5)
 
 
 async def test_that_an_outage_is_over_is_told_after_a_restart(world: World) -> None:
