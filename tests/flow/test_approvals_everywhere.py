@@ -127,10 +127,11 @@ async def test_nobody_else_in_a_group_decides(here: Here) -> None:
 
 async def test_what_is_written_meanwhile_waits_with_the_decision_in_reach(here: Here) -> None:
     await here.platform.say(letter("Ann"), here.ada)
-    await here.request(here.ada, "to: Ann")
+    waiting = await here.request(here.ada, "to: Ann")
     await here.platform.say("and the weather?", here.ada)
     await here.shows(here.ada, "First I need your decision")
-    waiting = await here.platform.until(here.ada, lambda seen: seen.labels == (ONCE, DENY, STOP))
+    if here.platform.account != "wecom":  # there the request has the only buttons, and is the newest card
+        waiting = await here.platform.until(here.ada, lambda seen: seen.labels == (ONCE, DENY, STOP))
     await here.platform.press(waiting, ONCE, here.ada)
     await here.shows(here.ada, "the letter to Ann is sent")
     await here.shows(here.ada, "You said: and the weather?")
@@ -140,7 +141,7 @@ async def test_what_is_written_meanwhile_waits_with_the_decision_in_reach(here: 
 async def test_a_denial_with_words(here: Here) -> None:
     await here.platform.say(letter("Ann"), here.ada)
     await here.platform.press(await here.request(here.ada, "to: Ann"), WHY, here.ada)
-    await here.shows(here.ada, "Write in your next message why not")
+    await here.shows(here.ada, "Why not?")
     await here.platform.say("she has moved", here.ada)
     await here.shows(here.ada, "They said: she has moved")
     assert here.letters.sent == []
