@@ -55,9 +55,16 @@ class Redactor:
         self.longest = len(forms[-1]) if forms else 0
         self._forms = forms
         self._pattern = re.compile("|".join(re.escape(form) for form in reversed(forms))) if forms else None
+        self._heads = sorted({_bare(max(form[:SIGN].split(), key=len, default="")) for form in forms})
 
     def __call__(self, text: str) -> str:
         return self._pattern.sub(MARK, text) if self._pattern else text
+
+    def may_begin_in(self, text: str) -> bool:
+        """Whether the letters and digits of the text, all that formatting is made of left out, hold those with which a
+        secret begins; no secret and no beginning of one that is held back can be read in it otherwise."""
+        bare = _bare(text)
+        return any(head in bare for head in self._heads)
 
     def without_beginning(self, text: str) -> str:
         """A growing text without the end that may be the beginning of a secret: the next token would complete it."""
@@ -69,6 +76,13 @@ class Redactor:
                 place = tail.find(form[:SIGN], place + 1)
             held = max(held, len(tail) - place if place >= 0 else 0)
         return text[: len(text) - held]
+
+
+_SIGNS = str.maketrans("", "", "".join(char for char in map(chr, range(128)) if not char.isalnum()))
+
+
+def _bare(text: str) -> str:
+    return text.translate(_SIGNS)
 
 
 def _forms(secret: str) -> Iterable[str]:

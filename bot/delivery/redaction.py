@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
@@ -23,6 +24,7 @@ from channels.text.blocks import (
     Text,
 )
 from channels.text.parse import parse
+from channels.text.sanitize import sanitize
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -38,6 +40,7 @@ class Redactor(Protocol):
     def sign(self) -> int: ...
     def __call__(self, text: str) -> str: ...
     def without_beginning(self, text: str) -> str: ...
+    def may_begin_in(self, text: str) -> bool: ...
 
 
 def redact_message(message: OutboundMessage, redact: Redactor) -> OutboundMessage:
@@ -46,25 +49,51 @@ def redact_message(message: OutboundMessage, redact: Redactor) -> OutboundMessag
         message,
         text=_redacted(message.text, redact, growing=not message.final),
         status=_redacted(message.status, redact, growing=False),
-        buttons=tuple(tuple(replace(button, label=redact(button.label)) for button in row) for row in message.buttons),
+        buttons=tuple(
+            tuple(replace(button, label=redact(sanitize(button.label))) for button in row) for row in message.buttons
+        ),
         files=tuple(replace(file, name=redact(file.name)) for file in message.files),
     )
 
 
 def _redacted(markdown: str, redact: Redactor, *, growing: bool) -> str:
-    """Redacted as it is written, and as it will be read: where a secret shows only then, because Markdown splits or
-    escapes it, the whole text loses its formatting."""
+    """Redacted as it is written, and as it will be read."""
+    source = redact(sanitize(markdown))
+    if growing:
+        source = redact.without_beginning(source)
+    return without_hidden(source, redact, growing=growing) if may_hide(source, redact) else source
 
-    def without(text: str) -> str:
-        text = redact(text)
-        return redact.without_beginning(text) if growing else text
 
-    source = without(markdown)
+_ADDRESS = re.compile(r"\]\(https?://[A-Za-z0-9\-._/:?&=%#+,;@!$]*\)")
+"""Where a link ends, of the plainest kind."""
+_DECODED = re.compile(r"&#|&[A-Za-z][A-Za-z0-9]*;|<[A-Za-z][^<>\s]*%")
+"""What is shown as other characters than it is written with: entities, and what is quoted in an address in < and >."""
+
+
+def may_hide(source: str, redact: Redactor) -> bool:
+    """Whether Markdown may split or escape a secret in the text. Nearly never true without one, and much cheaper than
+    reading the text as Markdown.
+
+    Within a paragraph marks and escapes are signs, so letters and digits stay what they are; but for what is decoded,
+    and for the address of a link, which may stand amid a secret or not be one.
+    """
     if not any(sign in source for sign in _FORMATTING):
-        return source
+        return False
+    if _DECODED.search(source):
+        return True
+    without_links = _ADDRESS.sub("]", source)
+    if "](" in without_links:
+        return True
+    return redact.may_begin_in(without_links) or (without_links != source and redact.may_begin_in(source))
+
+
+def without_hidden(source: str, redact: Redactor, *, growing: bool) -> str:
+    """Where a secret shows only when the text is read as Markdown, the whole text loses its formatting."""
     addresses: list[str] = []
     shown = "\n\n".join(_shown_blocks(parse(source, growing=growing), addresses))
-    safe, safe_addresses = without(shown), [redact(address) for address in addresses]
+    safe, safe_addresses = redact(shown), [redact(address) for address in addresses]
+    if growing:
+        safe = redact.without_beginning(safe)
     if (safe, safe_addresses) == (shown, addresses):
         return source
     return plain("\n".join([safe, *safe_addresses]))

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote, quote_plus
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel
 from sqlalchemy import text
 
-from bot.delivery.redaction import redact_message
+from bot.delivery.redaction import may_hide, redact_message, without_hidden
 from bot.logs import OURS, JsonFormatter, TextFormatter, configure
 from bot.redaction import MARK, MOST_LEARNT, SHORTEST, RedactingFormatter, Redactor
 from bot.store import engines
@@ -24,6 +24,7 @@ from channels.feishu import outbound as feishu
 from channels.message import OutboundMessage
 from channels.slack import outbound as slack
 from channels.telegram import outbound as telegram
+from channels.text.sanitize import sanitize
 from channels.wecom import outbound as wecom
 from tests.tables import table
 
@@ -293,3 +294,71 @@ def test_a_text_without_secrets_keeps_its_formatting() -> None:
     for final in (True, False):
         message = OutboundMessage(text=written, final=final)
         assert redact_message(message, Redactor([SPLIT])) == message
+
+
+def test_a_control_character_within_a_secret_does_not_help() -> None:
+    message = OutboundMessage(text="it is 123456:abcd\x01efgh-ijklmnop, see", final=True)
+    assert redact_message(message, Redactor([SPLIT])).text == "it is [redacted], see"
+
+
+ORDINARY = (
+    "## Summary\n\nThe **gateway** reads `a_file` and [the page](https://example.org/a?b=1&c=%20d), see R&D.\n\n"
+    "- one *item*\n- [x] two \\* items\n\n```python\nif a < b:\n    print(b % a)\n```\n\n| a | b |\n|---|---|\n| 1 | ~~2~~ |"
+)
+
+
+@pytest.mark.parametrize("growing", [True, False])
+def test_an_ordinary_text_is_not_read_as_markdown_for_it(growing: bool) -> None:
+    assert not may_hide(ORDINARY, Redactor([SPLIT, "correct-horse-battery-staple"]))
+    assert without_hidden(ORDINARY, Redactor([SPLIT]), growing=growing) == ORDINARY
+
+
+_MARKS = (
+    *(
+        "*",
+        "**",
+        "_",
+        "~~",
+        "||",
+        "`",
+        "\\",
+        "[",
+        "]",
+        "](https://a.example/x)",
+        "](https://a.example/?k=",
+        ")",
+        "![",
+        "<",
+    ),
+    *(
+        ">",
+        "<https://a.example/?k=",
+        "](<",
+        '](a "t")',
+        "](a)",
+        "&#58;",
+        "&colon;",
+        "&",
+        "%31",
+        "<br>",
+        "|",
+        "\n",
+        "\n\n",
+    ),
+    *("\n> ", "\n- ", "\n1. ", "\n    ", "\n```\n", "\n|a|\n|-|\n|", " ", "  \n", "\x01", "\x1b[1m", "# ", "$", "x"),
+)
+
+
+@given(st.lists(st.tuples(st.integers(1, 8), st.sampled_from(_MARKS)), max_size=12), st.booleans())
+@example(text=[(3, "["), (4, "](https://a.example/x)")], growing=True)
+@settings(max_examples=500)
+def test_no_secret_is_hidden_where_it_says_so(text: list[tuple[int, str]], growing: bool) -> None:
+    """A secret in pieces, with marks between: either it is looked for as it is shown, or there is nothing to find."""
+    for secret in (SPLIT, "a-b-c d&e/f\\gh"):
+        redact, rest, written = Redactor([secret]), secret, "*it* is "
+        for length, mark in text:
+            written, rest = written + rest[:length] + mark, rest[length:] or secret
+        source = redact(sanitize(written + rest))
+        source = redact.without_beginning(source) if growing else source
+        if not may_hide(source, redact):
+            assert without_hidden(source, redact, growing=growing) == source
