@@ -182,7 +182,7 @@ class Agent:
             ledger=StoreRunLedger(self._store, self._meter),
             budget=None if self._budgets.none else self._budgets,
             clock=self._clock,
-            route=partial(_route, settings),
+            route=partial(model_route, settings),
             extras=ExtraSettings(
                 web=settings.web, tools=settings.tools, groups=settings.tool_groups, route=settings.network_route
             ),
@@ -205,7 +205,7 @@ class Agent:
         return harness
 
 
-def _route(settings: Settings, name: str) -> tuple[str | None, Path | None]:
+def model_route(settings: Settings, name: str) -> tuple[str | None, Path | None]:
     """How to reach a model's provider; one that names no URL is somewhere on the internet."""
     url = next((model.base_url for model in settings.models if model.name == name), None)
     return settings.network_route(url or SOMEWHERE)

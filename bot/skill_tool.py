@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import typer
 
+from bot.clock import SystemClock
 from bot.settings.agent_folders import agents_of
 from bot.skill_folders import home_of, library_of
 from bot.skill_waiting import SHOWN
@@ -22,11 +24,16 @@ from harness.skills.shipped import shipped_folder
 from harness.skills.verdict import Level
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
+    from langchain_core.messages.ai import UsageMetadata
+
     from bot.settings import Settings
+    from harness.skills.files import Files
+    from harness.skills.judge import Opinion
     from harness.skills.library import SkillProblem, SkillView
+    from harness.skills.verdict import Verdict
 
 FAILURE = 1
 LONGEST_TOLD = 70
@@ -123,7 +130,8 @@ def install(settings: Settings, archive: Path, *, replace: bool) -> int:
     try:
         # As the gateway makes it: what is in there is nobody else's to read.
         settings.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-        done = put_in(archive, home_of(settings, "custom", ""), built_in=built_in, at=_now(), replace=replace)
+        home, judging = home_of(settings, "custom", ""), _judging(settings)
+        done = put_in(archive, home, built_in=built_in, at=_now(), replace=replace, judging=judging)
     except (SkillError, OSError) as error:
         for reason in error.problems if isinstance(error, SkillError) else [error]:
             typer.echo(f"antler: {archive.name}: {reason}", err=True)
@@ -135,6 +143,43 @@ def install(settings: Settings, archive: Path, *, replace: bool) -> int:
     for finding in done.verdict.findings:
         typer.echo(f"  {finding}")
     return 0
+
+
+def _judging(settings: Settings) -> Callable[[str, Files, Verdict], Verdict]:
+    """Asks the model that judges the agent's own changes. The operator may keep what it could not judge, once an
+    administrator has looked at it."""
+    from harness.models import DEMO
+    from harness.skills.checking import with_opinion
+
+    model = settings.skill_evolution.model or settings.models[0].name
+
+    def judging(name: str, files: Files, verdict: Verdict) -> Verdict:
+        if any(each.name == model and each.use == DEMO for each in settings.models):
+            typer.echo(f"antler: {name} was checked by rules alone: there is no model to judge it (models)", err=True)
+            return verdict
+        opinion = asyncio.run(_opinion(settings, model, name, files, verdict))
+        if opinion is None:
+            typer.echo(f"antler: {name} was checked by rules alone: no judgement came from the model {model}", err=True)
+        return with_opinion(verdict, opinion, without=Level.WARN)
+
+    return judging
+
+
+async def _opinion(settings: Settings, model: str, name: str, files: Files, verdict: Verdict) -> Opinion | None:
+    from bot.agent import model_route
+    from harness.model_pool import ModelPool
+    from harness.skills.judge import Judge
+
+    clock = SystemClock()
+    pool = ModelPool(settings.models, lambda each: model_route(settings, each), clock)
+    try:
+        return await Judge(lambda: pool.built(model), model, clock).opinion(name, files, verdict, _untold)
+    finally:
+        await pool.close()
+
+
+def _untold(model: str, usage: UsageMetadata) -> None:
+    """What the command line asks counts for no chat."""
 
 
 def remove(settings: Settings, name: str) -> int:

@@ -46,10 +46,10 @@ class Checker:
         return with_opinion(verdict, opinion)
 
 
-def with_opinion(verdict: Verdict, opinion: Opinion | None) -> Verdict:
-    """Never milder than the rules were. Without an opinion scripts are not kept."""
+def with_opinion(verdict: Verdict, opinion: Opinion | None, *, without: Level = Level.BLOCK) -> Verdict:
+    """Never milder than the rules were. without: an opinion, this is what becomes of scripts."""
     if opinion is None:
-        level = Level.BLOCK if verdict.scripts else Level.WARN
+        level = without if verdict.scripts else Level.WARN
         file = verdict.scripts[0] if verdict.scripts else SKILL_FILE
         found = Finding(level, "not-judged", file, excerpt=NO_OPINION)
     elif opinion.level is Level.ALLOW:

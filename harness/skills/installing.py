@@ -12,11 +12,14 @@ from harness.skills.scan import scan_files
 from harness.skills.verdict import Level
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Callable, Collection
     from pathlib import Path
 
     from harness.skills.editing import SkillHome
+    from harness.skills.files import Files
     from harness.skills.verdict import Verdict
+
+    Judging = Callable[[str, Files, Verdict], Verdict]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,17 +35,27 @@ class Installed:
 
 
 def install(
-    archive: Path, home: SkillHome, *, built_in: Collection[str], at: str, author: str = "", replace: bool = False
+    archive: Path,
+    home: SkillHome,
+    *,
+    built_in: Collection[str],
+    at: str,
+    author: str = "",
+    replace: bool = False,
+    judging: Judging | None = None,
 ) -> Installed:
     """Check an archive and put its skill into a home. built_in: names that it must not have. at: ISO time. author: who
-    installs it, "" for the machine's owner. replace: a skill of this name may be there. Raises ArchiveRefused, with
-    every reason, and what `editing.write` raises."""
+    installs it, "" for the machine's owner. replace: a skill of this name may be there. judging: makes the verdict of
+    the rules severer, asked about what they do not refuse. Raises ArchiveRefused, with every reason, and what
+    `editing.write` raises."""
     unpacked = unpack(archive)
     name, verdict = unpacked.document.name, scan_files(unpacked.files)
     before = standing(home, name)
     problems = [Problem("", "name", f"{name} is the name of a built-in skill")] if name in built_in else []
     if before.digest and not replace:
         problems.append(Problem("", "name", f"{name} is there already; --replace puts this one in its place"))
+    if judging is not None and not problems and verdict.level is not Level.BLOCK:
+        verdict = judging(name, unpacked.files, verdict)
     if verdict.level is Level.BLOCK:
         problems += [Problem("", "", reason) for reason in verdict.reasons]
     if problems:

@@ -14,6 +14,7 @@ from harness.skills.scanning.blobs import blobs, speech
 from harness.skills.scanning.commands import DESTRUCTIVE, REMOTE
 from harness.skills.scanning.disguises import DISGUISES
 from harness.skills.scanning.hidden import hidden_findings
+from harness.skills.scanning.imports import is_python, modules_beside, unknown_imports
 from harness.skills.scanning.kinds import DATA, MACROS, PROSE, Form, extension, is_script, kind_of, program
 from harness.skills.scanning.rules import compiled
 from harness.skills.scanning.secrets import SECRETS
@@ -27,7 +28,7 @@ from sandbox.audit import Verdict as Assessed
 from sandbox.audit import assess
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Collection, Iterator, Mapping
     from pathlib import Path
 
     from harness.skills.scanning.rules import Rule
@@ -71,14 +72,14 @@ def _verdict(tree: Tree) -> Verdict:
     for path, data in tree.files.items():
         if is_script(path, data):
             scripts.append(path)
-        found, count = _file_findings(path, data, MOST_COMMANDS - commands)
+        found, count = _file_findings(path, data, MOST_COMMANDS - commands, tree.files)
         findings += found
         commands += count
     return verdict_of(_bounded(findings), scripts)
 
 
-def _file_findings(path: str, data: bytes, most_commands: int) -> tuple[list[Finding], int]:
-    """And how many lines of shell were read for them."""
+def _file_findings(path: str, data: bytes, most_commands: int, files: Collection[str]) -> tuple[list[Finding], int]:
+    """And how many lines of shell were read for them. files: the paths of all."""
     kind = kind_of(path, data)
     match kind.form:
         case Form.PROGRAM:
@@ -105,8 +106,15 @@ def _file_findings(path: str, data: bytes, most_commands: int) -> tuple[list[Fin
     text = text_of(path, data, decoded, as_script=kind.form is Form.MISNAMED)
     findings += _text_findings(text)
     findings += _blob_findings(text, 0)
+    findings += _import_findings(text, files)
     found, count = _command_findings(text, most_commands)
     return [*findings, *found], count
+
+
+def _import_findings(text: Text, files: Collection[str]) -> Iterator[Finding]:
+    if is_python(text.path, text):
+        for number, module in unknown_imports(text, modules_beside(text.path, files)):
+            yield Finding(Level.WARN, "unknown-import", text.path, number + 1, one_line(module, LONGEST_EXCERPT))
 
 
 def _asset_findings(path: str, data: bytes) -> Iterator[Finding]:

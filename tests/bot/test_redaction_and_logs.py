@@ -303,7 +303,8 @@ def test_a_control_character_within_a_secret_does_not_help() -> None:
 
 ORDINARY = (
     "## Summary\n\nThe **gateway** reads `a_file` and [the page](https://example.org/a?b=1&c=%20d), see R&D.\n\n"
-    "- one *item*\n- [x] two \\* items\n\n```python\nif a < b:\n    print(b % a)\n```\n\n| a | b |\n|---|---|\n| 1 | ~~2~~ |"
+    "- one *item*\n- [x] two \\* items\n\n```python\nif a < b:\n    print(b % a)\n```\n\n| a | b |\n"
+    "|---|---|\n| 1 | ~~2~~ |"
 )
 
 

@@ -11,9 +11,14 @@ from bot import skill_tool, skill_waiting
 from bot.settings import Settings
 from harness.subagents.config import SubagentsSettings
 from tests.harness.skills.writing import put_skill
+from tests.harness.support import SCRIPTS, Script, scripted_settings
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from langchain_core.messages import AIMessage
+
+    from tests.harness.support import Step
 
 
 @pytest.fixture
@@ -116,3 +121,43 @@ def test_names_that_are_no_skills_are_remarked(settings: Settings, capsys: pytes
     told = ["skills.disabled: no skill god here", "subagents.types.one.skills: no skill typo here"]
     assert capsys.readouterr().err.splitlines() == [f"remark   {line}" for line in told]
     assert skill_tool.summary(odd) == f"0 public, 1 custom; {'; '.join(told)}"
+
+
+def silent() -> AIMessage:
+    raise ConnectionError("nobody answers")
+
+
+@pytest.mark.parametrize(
+    ("step", "code", "told", "waits"),
+    [
+        ('{"verdict": "allow", "reason": "Fine."}', 0, "", False),
+        ('{"verdict": "warn", "reason": "It talks."}', 0, "judged in SKILL.md: It talks.", True),
+        ('{"verdict": "block", "reason": "It steals."}', 1, "judged in SKILL.md: It steals.", False),
+        (silent, 0, "tidy was checked by rules alone: no judgement came from the model main", True),
+    ],
+)
+def test_what_is_installed_is_judged_by_the_model(
+    settings: Settings,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    step: Step,
+    code: int,
+    told: str,
+    waits: bool,
+) -> None:
+    SCRIPTS["main"] = Script([step])
+    judged = settings.model_copy(update={"models": (scripted_settings(),)})
+    archive = archive_of(put_skill(tmp_path, "tidy", "Tidies."))
+    assert skill_tool.install(judged, archive, replace=False) == code
+    shown = capsys.readouterr()
+    assert told in shown.out + shown.err
+    assert ("It is off until an administrator agrees" in shown.out) is waits
+    assert "=== file SKILL.md" in str(SCRIPTS["main"].requests[0][-1].content)
+
+
+def test_without_a_model_the_rules_alone_decide_and_it_says_so(
+    settings: Settings, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert skill_tool.install(settings, archive_of(put_skill(tmp_path, "tidy", "Tidies.")), replace=False) == 0
+    told = "antler: tidy was checked by rules alone: there is no model to judge it (models)\n"
+    assert capsys.readouterr().err == told

@@ -76,6 +76,13 @@ HARMLESS = (
     Case("a decoded upload", PY, "image = base64.b64decode(sys.stdin.read())\npath.write_bytes(image)\n", ALLOW),
     Case("a picture in a page", "assets/a.svg", f"<image href='data:image/png;base64,{b64('x' * 3000)}'/>", ALLOW),
     Case("regular expression", "scripts/a.js", "const found = /a(b)/.exec(text);\n", ALLOW),
+    Case(
+        "known libraries",
+        PY,
+        "import csv, json\nimport pandas as pd  # tables\n"
+        "from urllib.parse import quote\nfrom run import b\nfrom . import c\n",
+        ALLOW,
+    ),
     Case("compiled pattern", PY, "import re\nPATTERN = re.compile(r'[0-9]+')\nPATTERN.sub('', text)\n", ALLOW),
     Case("a pipe to Python", SH, "cat data.csv | python3 scripts/clean.py > out.csv\n", ALLOW),
     Case("tidy comment", MD, f"{HEAD}<!-- markdownlint-disable MD013 -->\n<!-- vim: set tw=80 -->\nHello\n", ALLOW),

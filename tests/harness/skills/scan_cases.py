@@ -193,6 +193,11 @@ DOUBTFUL = (
     Case("upload", PY, "requests.post('https://api.corp.net/v1/x', json=data)\n", WARN, "uploads"),
     Case("package", SH, "pip install pandas\n", WARN, "package"),
     Case("package from afar", MD, fence("bash", "pip install git+https://a.b/c"), WARN, "package-from-address"),
+    Case("an unknown library", PY, "import os, aiosmtplib as mail\n", WARN, "unknown-import"),
+    Case("a dark part of the standard library", PY, "if True: import _socket\n", WARN, "unknown-import"),
+    Case("an unknown library by a call", PY, "m = importlib.import_module('nats')\n", WARN, "unknown-import"),
+    Case("urllib but for its parse", PY, "from urllib import request as r\n", WARN, "unknown-import"),
+    Case("requests", PY, "from requests import sessions\n", WARN, "unknown-import"),
     Case("eval", PY, "print(eval(sys.argv[1]))\n", WARN, "dynamic-code"),
     Case(
         "hidden comment",

@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from harness.skills.scan import scan
+from harness.skills.scanning.imports import RUNTIME, UNTRUSTED
 from harness.skills.scanning.tree import LARGEST_FILE, MOST_FILES
 from harness.skills.verdict import Level
 from tests.harness.skills.harmless_cases import HARMLESS, HARMLESS_BUT_NOTED
@@ -153,3 +154,17 @@ def test_any_bytes_get_a_verdict(skill: Path, data: bytes) -> None:
     for finding in scan(skill).findings:
         assert str(finding)
         assert "\n" not in str(finding)
+
+
+def test_every_package_of_the_sandbox_is_known_to_be_harmless_or_not() -> None:
+    lines = (Path(__file__).parents[3] / "constraints-sandbox.txt").read_text().splitlines()
+    assert {line.partition("==")[0] for line in lines if not line.startswith("#")} == {*RUNTIME, *UNTRUSTED}
+
+
+def test_a_module_of_the_skill_is_known_only_where_it_stands_beside_the_script(skill: Path) -> None:
+    put(skill, "scripts/a.py", "import helper\nimport inner.deep\n")
+    put(skill, "scripts/inner/deep.py", "")
+    put(skill, "references/helper.py", "")
+    assert [str(finding) for finding in scan(skill).findings] == ["unknown-import in scripts/a.py:1: helper"]
+    put(skill, "scripts/helper.py", "")
+    assert scan(skill).level is Level.ALLOW

@@ -123,11 +123,9 @@ def tables_in(source: Path, report: Report, options: Any) -> list[Table]:
     elif kind == ".json":
         found = tables.read_json(source)
     elif kind == ".pdf":
-        import pdf_tables
+        import pdf_tools
 
-        found = pdf_tables.tables_of(
-            source, report, pages=options.pages, password=options.password, loose=options.loose
-        )
+        found = pdf_tools.tables_of(source, report, pages=options.pages, password=options.password, loose=options.loose)
     else:
         folder = Path(tempfile.mkdtemp())
         parsed = blocks.parse(markdown_of(source, report, folder / "pictures", options))
