@@ -36,8 +36,8 @@ def pages(text: str, dialect: Dialect, limit: int, *, growing: bool = False) -> 
         packed = _pack_settled(packed, segment, dialect, limit)
     packed = pack(packed, outline(last.blocks, dialect, limit), dialect, limit)
     # Only marks, such as a fence that has just been opened: better as they are than nothing.
-    return finished(packed, dialect) or finished(
-        pack(_EMPTY, verbatim(sanitize(text), dialect, limit), dialect, limit), dialect
+    return finished(packed, dialect, limit) or finished(
+        pack(_EMPTY, verbatim(sanitize(text), dialect, limit), dialect, limit), dialect, limit
     )
 
 

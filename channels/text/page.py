@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from channels.text.pieces import Line
 
 _GOES_ON = "…"
+_SEAM = 16
+"""Units that two pieces of one line may take more together than each alone: a sign there needs an escape then."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -27,7 +29,7 @@ class TableChoice:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Packed:
-    """pages: finished ones. lines: of the page being filled, each with its share. used: a bound of its units."""
+    """pages: finished ones. lines: of the page being filled, each with its share. used: about how many units it has."""
 
     pages: tuple[str, ...] = ()
     lines: tuple[tuple[Line, int], ...] = ()
@@ -42,15 +44,22 @@ def pack(above: Packed, lines: Iterable[Line | TableChoice], dialect: Dialect, l
     return Packed(tuple(packer.pages), tuple(packer.lines), packer.used)
 
 
-def finished(packed: Packed, dialect: Dialect) -> tuple[str, ...]:
+def finished(packed: Packed, dialect: Dialect, limit: int) -> tuple[str, ...]:
     """All pages, with the last as it stands."""
-    return (*packed.pages, *_page(packed.lines, dialect))
+    return (*packed.pages, *_page(packed.lines, dialect, limit))
 
 
-def _page(lines: Sequence[tuple[Line, int]], dialect: Dialect) -> Iterator[str]:
-    """The page, unless there is nothing to see on it."""
-    if not all(is_blank(line.text) for line, _ in lines):
-        yield write([line for line, _ in lines], dialect)
+def _page(lines: Sequence[tuple[Line, int]], dialect: Dialect, limit: int) -> Iterator[str]:
+    """The page, unless there is nothing to see on it; two of them where the marks of its pieces took too much."""
+    if all(is_blank(line.text) for line, _ in lines):
+        return
+    text = write([line for line, _ in lines], dialect)
+    if len(lines) == 1 or dialect.measure(text) <= limit:
+        yield text
+        return
+    half = len(lines) // 2
+    yield from _page(lines[:half], dialect, limit)
+    yield from _page(lines[half:], dialect, limit)
 
 
 class _Packer:
@@ -88,7 +97,7 @@ class _Packer:
                 self._add(moved)
 
     def _turn(self, lines: Sequence[tuple[Line, int]]) -> None:
-        self.pages += _page(lines, self._dialect)
+        self.pages += _page(lines, self._dialect, self._limit)
         self.lines, self.used = [], 0
         self._tally = _Tally(self._dialect)
 
@@ -106,11 +115,14 @@ class _Packer:
         return not self.lines or self._cost(line)[1] <= self._limit
 
     def _cost(self, line: Line) -> tuple[int, int]:
-        """The line's share, and at most what the page takes with it. An empty page takes any line."""
+        """The line's share, and about what the page takes with it, never too little when that is more than the limit.
+
+        The page is only written to measure it when it is nearly full. An empty page takes any line.
+        """
         share = self._share(line) if self.lines else 0
-        # Pieces of one line are written together, which may take more or less than each alone.
-        if self.lines and line.newlines and self.used + share <= self._limit:
-            return share, self.used + share
+        added = share + (0 if line.newlines or not self.lines else _seam(self.lines[-1][0], line, self._dialect))
+        if self.lines and self.used + added <= self._limit:
+            return share, self.used + added
         used = self._dialect.measure(write([*(above for above, _ in self.lines), line], self._dialect))
         return share or used, used
 
@@ -139,6 +151,12 @@ class _Packer:
             if line.border > border:
                 best, border = index, line.border
         return best
+
+
+def _seam(above: Line, piece: Line, dialect: Dialect) -> int:
+    """What two pieces of one line take more together than each alone, where the space at its ends is left out."""
+    sources = ["".join(run.text for run in line.runs) for line in (above, piece)]
+    return _SEAM + sum(dialect.measure(source) - dialect.measure(source.strip()) for source in sources)
 
 
 class _Tally:

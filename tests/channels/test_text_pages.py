@@ -142,3 +142,21 @@ def test_nothing_reaches_the_platform_unescaped(dialect: Dialect, hostile: str, 
     for limit in (120, 4000):
         for page in pages(place.replace("{}", hostile), strict, limit):
             assert not re.search(r"<[!@a]|&(?!amp;|lt;|gt;|quot;)", page.removeprefix(">"))
+
+
+@pytest.mark.parametrize("unit", ["**a", "*a ", "word "])
+def test_a_long_line_is_not_written_again_for_each_of_its_pieces(unit: str) -> None:
+    written = 0
+
+    def counted(text: str) -> str:
+        nonlocal written
+        written += len(text)
+        return text
+
+    amounts = []
+    for size in (10_000, 40_000):
+        written = 0
+        dialect = Dialect(measure=len, escape=counted, escape_code=str)
+        assert len(pages((unit * size)[:size], dialect, 10**6)) == 1
+        amounts.append(written)
+    assert amounts[1] < 5 * amounts[0]
