@@ -7,6 +7,7 @@ The tags begin like nothing that people write, so that neither rule ever touches
 from __future__ import annotations
 
 import re
+from collections import deque
 
 FRAMES = (
     *("antler-context", "antler-quoted", "antler-said-by-others", "antler-files", "antler-limit", "antler-image"),
@@ -50,20 +51,34 @@ class VisibleStream:
     def __init__(self) -> None:
         self._held = ""
         self._out = ""
+        self._closing = ""
 
     def feed(self, piece: str) -> str:
         """What can be let out now."""
         if not self._held and "<" not in piece:
             return piece
+        unread = max(0, len(self._held) - len(self._closing))
         self._held += piece
+        if self._closing and self._closing not in self._held[unread:]:
+            return ""  # an open block hides it
         fresh = settled(self._held)[len(self._out) :]
         self._out += fresh
-        if self._out == self._held:  # nothing was hidden and nothing is open
-            self._held = self._out = ""
+        self._closing = _closing(self._held)
+        if visible(self._held) == self._held:  # nothing was hidden
+            self._held, self._out = self._held[len(self._out) :], ""
         return fresh
 
     def end(self) -> str:
         """The rest, when the text has ended."""
         rest = visible(self._held)[len(self._out) :]
-        self._held = self._out = ""
+        self._held = self._out = self._closing = ""
         return rest
+
+
+def _closing(text: str) -> str:
+    """What ends the block that is open at the text's end, "" where none is."""
+    last = deque(_BLOCK.finditer(text), maxlen=1)
+    found = last[0] if last else None
+    if found is None or found[1] is None or found.end() < len(text) or found[0].endswith(f"</{found[1]}>"):
+        return ""
+    return f"</{found[1]}>"
