@@ -248,9 +248,10 @@ async def test_only_persons_have_skills_changed(desk: Desk) -> None:
 
 
 async def test_secrets_and_hidden_signs_are_shown_as_what_they_are(desk: Desk) -> None:
-    content = GOOD + "\nUse token=abcdefgh12345678 and \u200bthis.\n"
+    content = GOOD + "\nUse ghp_abcdefgh12345678ijkl, token=$(id) and \u200bthis.\n"
     request = await desk.proposed(desk.context(), **CREATE | {"content": content})
     assert "abcdefgh12345678" not in request.event.args_masked
+    assert "token=$(id)" in request.event.args_masked, "what a shell would run is never hidden"
     assert "\\u{200B}" in request.event.args_masked
 
 
