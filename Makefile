@@ -25,9 +25,9 @@ HAS_SANDBOX_PYTHON = $(SANDBOX_PYTHON) -c 'import sys, ensurepip, venv; sys.exit
   "on Debian and Ubuntu apt install python3 python3-venv, then make sandbox-runtime" >&2; exit 1; }
 BUILD_RUNTIME = $(SANDBOX_PYTHON) -B -m sandbox.build_runtime
 
-# Most of these wait for other processes: four workers keep two cores busy. Files stay whole, so that what a module
+# Three workers keep two cores busy: many of these wait for other processes. Files stay whole, so that what a module
 # starts is started once; the slow ones come first (tests/conftest.py), so that none is begun at the very end.
-EVERY_TEST = $(BIN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder
+EVERY_TEST = $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 
 .PHONY: run test test-all check torture bench sandbox-runtime runtime-in-background clean
 .DELETE_ON_ERROR:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from channels.message import InboundEvent
 
-SECONDS = 20.0
+SECONDS = 45.0
 """How long a test waits for what must come; matters only when it does not."""
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tests.simulators.feishu.client import FeishuSimulator
     from tests.simulators.process import SimulatorProcess
 
-CLOSED_SECONDS = 5.0
+CLOSED_SECONDS = 15.0
 
 
 @dataclass

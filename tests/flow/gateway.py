@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from tests.simulators.model.client import ModelSimulator
     from tests.simulators.telegram.client import TelegramSimulator
 
-READY_SECONDS = 20.0
-STOP_SECONDS = 15.0
+READY_SECONDS = 45.0
+STOP_SECONDS = 30.0
 
 
 @dataclass
@@ -103,7 +103,7 @@ class World:
         """Start the process without waiting for a poll, for a gateway that is not going to connect."""
         await self._launch({})
 
-    async def wait_for_log(self, text: str, timeout: float = 20.0) -> None:
+    async def wait_for_log(self, text: str, timeout: float = 40.0) -> None:
         """Until the newest process has logged a text."""
         async with asyncio.timeout(timeout):
             while text not in self.log[self._earlier :]:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tests.simulators.slack.client import SlackSimulator
     from tests.simulators.slack.seen import Person
 
-CLOSED_SECONDS = 5.0
+CLOSED_SECONDS = 15.0
 
 
 @dataclass

@@ -96,6 +96,8 @@ async def test_a_waiting_message_has_buttons_that_work(gateway: WecomWorld, alic
     await wecom.says(ASKED, alice)
     await wecom.wait_for_text(alice, BEGUN)
     await wecom.says("never mind this one", alice)
+    await wecom.wait_for_text(alice, "Queued")
+    await wecom.says("/queue", alice)
     card = await wecom.wait_for_message(alice, lambda message: bool(message.buttons))
     await wecom.presses(card.labels[1], alice)
     pressed = await wecom.wait_for_message(alice, lambda message: any("✓" in label for label in message.labels))

@@ -27,7 +27,7 @@ SHORTEST = 10
 """Characters of what counts as somebody's words: "hello" may be in a log by chance."""
 MOST = 300
 """Messages that are looked for, the newest; after thousands the older ones are as good as these."""
-CLOSED_SECONDS = 5.0
+CLOSED_SECONDS = 15.0
 
 
 async def check(world: World) -> None:

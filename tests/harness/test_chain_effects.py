@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 TOLD = ("usage", "tool_started", "tool_ended", "finished")
 """The kinds of events that are a part of the order."""
-SECONDS = 20.0
+SECONDS = 45.0
 
 
 class Trace:

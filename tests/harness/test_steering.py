@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from harness.context import RunContext
     from harness.runner import HarnessRunner
 
-SECONDS = 20.0
+SECONDS = 45.0
 
 
 @pytest.fixture

@@ -25,7 +25,7 @@ class SocketClient(StagedClient[SeenT]):
         await self._ask("timing", ack_timeout=ack_timeout, retry_delays=delays)
 
     async def wait_connected(
-        self, count: int = 1, *, more: bool = False, pings: int = 0, timeout: float = 10.0
+        self, count: int = 1, *, more: bool = False, pings: int = 0, timeout: float = 40.0
     ) -> None:
         """Until the app has exactly `count` open sockets (`more`: or more) that sent `pings` pings."""
         answer = await self._ask("connected", count=count, more=more, pings=pings, wait=timeout)

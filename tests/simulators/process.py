@@ -30,7 +30,7 @@ class SimulatorProcess:
     Use it with `async with` or `with`. `ready` holds the announced JSON object, `port` its port.
     """
 
-    def __init__(self, module: str, *args: str, start_timeout: float = 20.0, stop_timeout: float = 5.0) -> None:
+    def __init__(self, module: str, *args: str, start_timeout: float = 40.0, stop_timeout: float = 5.0) -> None:
         self._command = [sys.executable, "-m", module, *args]
         self._start_timeout = start_timeout
         self._stop_timeout = stop_timeout

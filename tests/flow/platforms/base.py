@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-SECONDS = 20.0
+SECONDS = 45.0
 """How long anything is waited for."""
 
 

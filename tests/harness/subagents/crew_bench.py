@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from harness.ports import AnyRunEvent
 
-LONG = 20.0
+LONG = 45.0
 """Seconds that matter only when something fails."""
 
 Said = str | AIMessage | Exception

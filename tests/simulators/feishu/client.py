@@ -87,7 +87,7 @@ class FeishuSimulator(DisturbingClient, ChatWatcher[Place, SeenMessage]):
             if (method is None or record.method == method) and (place is None or record.chat_id == place)
         ]
 
-    async def wait_for_call(self, method: str, timeout: float = 10.0, *, since: int = 0) -> RecordedCall:
+    async def wait_for_call(self, method: str, timeout: float = 40.0, *, since: int = 0) -> RecordedCall:
         """The first finished call of a method."""
         return await self.wait_for_record(
             lambda record: record.method == method and record.finished is not None, timeout, since=since
@@ -117,7 +117,7 @@ class FeishuSimulator(DisturbingClient, ChatWatcher[Place, SeenMessage]):
     async def transcript(self, chat: Place) -> str:
         return render_transcript(await self.messages(chat))
 
-    async def wait_idle(self, chat: Place | None = None, *, quiet: float = 0.3, timeout: float = 10.0) -> None:
+    async def wait_idle(self, chat: Place | None = None, *, quiet: float = 0.3, timeout: float = 40.0) -> None:
         """Until no event of the chat (or app) is open, no call runs, and `quiet` seconds went by like that."""
         place = None if chat is None else place_json(chat)
         if not (await self._ask("idle", chat=place, quiet=quiet, wait=timeout))["idle"]:

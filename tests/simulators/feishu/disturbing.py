@@ -74,14 +74,14 @@ class DisturbingClient(ActingClient):
         """The newest events, in the order in which they were queued."""
         return [SeenEvent(**event) for event in (await self._ask("events"))["events"]]
 
-    async def wait_event(self, event: str | int, timeout: float = 10.0) -> SeenEvent:
+    async def wait_event(self, event: str | int, timeout: float = 40.0) -> SeenEvent:
         """The event of an id (or an index), once it was acked with code 200, given up or lost."""
         seen = SeenEvent(**await self._ask("event-over", event=event, wait=timeout))
         if seen.state in ("held", "waiting", "sent"):
             raise WaitTimeoutError(f"{seen.event_type} {event} is still {seen.state} after {timeout} s: {seen.acks}")
         return seen
 
-    async def wait_acked(self, event: str | int, timeout: float = 10.0) -> SeenEvent:
+    async def wait_acked(self, event: str | int, timeout: float = 40.0) -> SeenEvent:
         """The same, and it must have been acked."""
         seen = await self.wait_event(event, timeout)
         if seen.state != "acked":

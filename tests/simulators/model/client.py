@@ -68,7 +68,7 @@ class ModelSimulator:
     async def _asked(self) -> list[Record]:
         return [record for record in await self.requests() if record.path.endswith("/chat/completions")]
 
-    async def wait_for_request(self, predicate: Callable[[Record], bool], timeout: float = 10.0) -> Record:
+    async def wait_for_request(self, predicate: Callable[[Record], bool], timeout: float = 40.0) -> Record:
         """The first request that fits, waiting until one does. Raises TimeoutError."""
         async with asyncio.timeout(timeout):
             await self._update(wait=0.0)  # what is remembered may be over
@@ -78,7 +78,7 @@ class ModelSimulator:
                     return found
                 await self._update(wait=timeout)
 
-    async def wait_for_pause(self, name: str, timeout: float = 10.0) -> Record:
+    async def wait_for_pause(self, name: str, timeout: float = 40.0) -> Record:
         """The request that waits at `!pause NAME`."""
         return await self.wait_for_request(lambda record: record.paused_at == name, timeout)
 

@@ -24,7 +24,7 @@ class ProxySimulator:
         """Send CONNECTs for "host:port" to this loopback port."""
         (await self._http.put("/control/map", json={target: port})).raise_for_status()
 
-    async def connects(self, at_least: int = 0, timeout: float = 10.0) -> list[Connect]:
+    async def connects(self, at_least: int = 0, timeout: float = 40.0) -> list[Connect]:
         """All that was asked of the proxy, once there are `at_least` so many. Raises TimeoutError."""
         async with asyncio.timeout(timeout):
             while len(records := await self._after(0, 0.0)) < at_least:

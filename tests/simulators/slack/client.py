@@ -142,7 +142,7 @@ class SlackSimulator(DisturbingClient, ChatWatcher[Place, SeenMessage]):
     async def transcript(self, chat: Place) -> str:
         return render_transcript(await self.messages(chat))
 
-    async def wait_idle(self, chat: Place | None = None, *, quiet: float = 0.3, timeout: float = 10.0) -> None:
+    async def wait_idle(self, chat: Place | None = None, *, quiet: float = 0.3, timeout: float = 40.0) -> None:
         """Until no envelope of the channel (or app) is open, no call runs, and `quiet` seconds went by like that."""
         place = None if chat is None else place_json(chat)
         if not (await self._ask("idle", channel=place, quiet=quiet, wait=timeout))["idle"]:

@@ -68,14 +68,14 @@ class DisturbingClient(ActingClient):
         """The newest envelopes, in the order in which they were queued."""
         return [SeenEnvelope(**envelope) for envelope in (await self._ask("events"))["events"]]
 
-    async def wait_envelope(self, key: str, timeout: float = 10.0) -> SeenEnvelope:
+    async def wait_envelope(self, key: str, timeout: float = 40.0) -> SeenEnvelope:
         """The envelope of an event id or envelope id, once it was acked, given up or lost."""
         envelope = SeenEnvelope(**await self._ask("event-over", event=key, wait=timeout))
         if envelope.state in ("held", "waiting", "sent"):
             raise WaitTimeoutError(f"{envelope.event_type} {key} is still {envelope.state} after {timeout} s")
         return envelope
 
-    async def wait_acked(self, key: str, timeout: float = 10.0) -> SeenEnvelope:
+    async def wait_acked(self, key: str, timeout: float = 40.0) -> SeenEnvelope:
         """The same, and it must have been acked."""
         envelope = await self.wait_envelope(key, timeout)
         if envelope.state != "acked":

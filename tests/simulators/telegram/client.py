@@ -131,14 +131,14 @@ class TelegramSimulator(ActingClient, ChatWatcher[Place, SeenMessage]):
     async def transcript(self, chat: Place) -> str:
         return render_transcript(await self.messages(chat))
 
-    async def wait_idle(self, chat: Place | None = None, *, quiet: float = 0.3, timeout: float = 10.0) -> None:
+    async def wait_idle(self, chat: Place | None = None, *, quiet: float = 0.3, timeout: float = 40.0) -> None:
         """Until all updates of the chat (or bot) are confirmed, no call runs, and `quiet` seconds went by like that."""
         place = None if chat is None else chat_id(chat)
         answer = await self._ask("idle", chat_id=place, quiet=quiet, wait=timeout)
         if not answer["idle"]:
             raise WaitTimeoutError(f"not idle within {timeout} s")
 
-    async def wait_polled(self, timeout: float = 10.0) -> None:
+    async def wait_polled(self, timeout: float = 40.0) -> None:
         """Until the bot holds a poll open: it is up and has confirmed what it got."""
         if not (await self._ask("polled", wait=timeout))["polled"]:
             raise WaitTimeoutError(f"no poll within {timeout} s")
@@ -147,7 +147,7 @@ class TelegramSimulator(ActingClient, ChatWatcher[Place, SeenMessage]):
         """Connections that made calls for this bot and that nobody has closed yet."""
         return int((await self._ask("connections"))["open"])
 
-    async def wait_answered(self, callback_id: str, timeout: float = 10.0) -> Json:
+    async def wait_answered(self, callback_id: str, timeout: float = 40.0) -> Json:
         """The answer to a button press: text, show_alert."""
         answer = (await self._ask("callback", callback_id=callback_id, wait=timeout))["answer"]
         if answer is None:

@@ -116,14 +116,14 @@ class ActingClient(StagedClient[SeenFrame]):
         """How the bot's connection stands."""
         return _status(await self.ask("status"))
 
-    async def wait_connected(self, *, times: int = 1, timeout: float = 20.0) -> Status:
+    async def wait_connected(self, *, times: int = 1, timeout: float = 40.0) -> Status:
         """Until the bot has a connection and has subscribed at least so many times."""
         status = _status(await self.ask("connected", connected=True, times=times, wait=timeout))
         if not status.connected or status.subscriptions < times:
             raise WaitTimeoutError(f"not connected after {timeout} s: {status}")
         return status
 
-    async def wait_disconnected(self, timeout: float = 20.0) -> Status:
+    async def wait_disconnected(self, timeout: float = 40.0) -> Status:
         """Until the bot has no connection."""
         status = _status(await self.ask("connected", connected=False, times=0, wait=timeout))
         if status.connected:

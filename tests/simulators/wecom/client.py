@@ -81,14 +81,14 @@ class WecomSimulator(ActingClient, ChatWatcher[Place, SeenMessage]):
         """What the bot's messages in a conversation show now."""
         return [message.text for message in await self.bot_messages(place)]
 
-    async def wait_finished(self, place: Place, text: str, timeout: float = 20.0) -> SeenMessage:
+    async def wait_finished(self, place: Place, text: str, timeout: float = 40.0) -> SeenMessage:
         """The first message with a text that will not change any more: a finished stream, or no stream at all."""
         return await self.wait_for_message(
             place, lambda message: text in message.text and message.state in ("", "finished"), timeout
         )
 
     async def wait_idle(
-        self, place: Place | None = None, *, quiet: float = 0.3, timeout: float = 20.0, streams: bool = False
+        self, place: Place | None = None, *, quiet: float = 0.3, timeout: float = 40.0, streams: bool = False
     ) -> None:
         """Until nothing happened in a conversation (or any) for `quiet` seconds and no stream is open (`streams`:
         open ones do not count)."""
