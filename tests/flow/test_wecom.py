@@ -124,10 +124,11 @@ async def test_a_message_that_waited_is_answered_in_its_own_stream(gateway: Weco
     await wecom.says(ASKED, alice)
     await wecom.wait_for_text(alice, BEGUN)
     waiting = await wecom.says("!count 200\n!pause second", alice)
-    await wecom.wait_for_message(alice, lambda message: bool(message.buttons))
+    notice = await wecom.wait_for_text(alice, "Queued")
+    assert (notice.kind, notice.answers) == ("stream", waiting.msgid)
     await gateway.model.release("half")
-    answer = await wecom.wait_for_message(alice, lambda message: message.answers == waiting.msgid)
-    assert answer.kind == "stream"
+    answer = await wecom.wait_for_text(alice, "199 200")
+    assert answer.stream_id == notice.stream_id
     await gateway.model.release("second")
     await wecom.wait_for_message(alice, lambda m: m.stream_id == answer.stream_id and m.state == "finished")
 
@@ -139,7 +140,7 @@ async def test_a_quick_answer_to_a_message_that_waited_is_its_answer_and_no_push
     await wecom.says(ASKED, alice)
     await wecom.wait_for_text(alice, BEGUN)
     waiting = await wecom.says("a quick one", alice)
-    await wecom.wait_for_message(alice, lambda message: bool(message.buttons))
+    await wecom.wait_for_text(alice, "Queued")
     await gateway.model.release("half")
     answer = await wecom.wait_finished(alice, "a quick one")
     assert (answer.kind, answer.answers) == ("stream", waiting.msgid)
