@@ -50,7 +50,7 @@ async def test_what_a_command_finds_around_it(sandbox: Sandbox) -> None:
     assert "SANDBOX_API_KEY" not in variables
     assert "\nCapEff:\t0000000000000000\nCapBnd:" in await output(sandbox, "cat /proc/self/status")
     assert "\nNoNewPrivs:\t1\n" in await output(sandbox, "cat /proc/self/status")
-    assert await output(sandbox, "ulimit -n; ulimit -Hn; ulimit -t; ulimit -Ht") == "256\n256\n600\n600\n"
+    assert await output(sandbox, "ulimit -n; ulimit -Hn; ulimit -t; ulimit -Ht") == "128\n128\n600\n600\n"
     assert (await output(sandbox, "cat /proc/net/dev")).count(":") == 1  # the loopback
 
 
