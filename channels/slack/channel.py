@@ -45,6 +45,8 @@ if TYPE_CHECKING:
     from channels.slack.config import SlackConfig
     from channels.slack.inbound import Found
 
+MOST_AT_WORK = 1000
+"""Threads whose working status is remembered."""
 _WORKING = "⏳"
 """A sign and no word: what people read in words comes from the gateway, in their language."""
 _RECEIPT = "eyes"
@@ -251,6 +253,8 @@ class SlackChannel(Adapter):
         if address.topic is None:
             return
         thread = address.chat, address.topic
+        if len(self._at_work) >= MOST_AT_WORK:
+            self._at_work.clear()  # Slack ends a status itself after two minutes
         (self._at_work.add if status else self._at_work.discard)(thread)
         where = {"channel_id": address.chat, "thread_ts": address.topic}
         await self._politely("assistant.threads.setStatus", {**where, "status": status})

@@ -88,7 +88,8 @@ class Reader:
         )
 
     def _address(self, raw: RawEnvelope) -> Address:
-        if raw.chattype == "group":
+        # Only groups have a chatid: where the kind is not told, a group must not be taken for one person's chat.
+        if raw.chattype == "group" or (raw.chattype is None and raw.chatid):
             if not raw.chatid:
                 raise ValueError("a group without chatid")
             return Address(account=self._account, chat=raw.chatid, kind="group")

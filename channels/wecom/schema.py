@@ -54,7 +54,7 @@ class RawFrom(Raw):
 
 class RawEnvelope(Raw):
     msgid: Text = Field(min_length=1)
-    chattype: Literal["single", "group"] = "single"
+    chattype: Literal["single", "group"] | None = None
     chatid: Text | None = None
     sender: RawFrom = Field(alias="from")
     create_time: int | None = None

@@ -112,3 +112,11 @@ def test_a_frame_whose_id_cannot_be_sent_back_is_none() -> None:
     for cmd in (frames.MESSAGE, frames.EVENT):
         assert frames.read(json.dumps({"cmd": cmd, "headers": {"req_id": "a\ud800"}, "body": {}})) is None
     assert frames.read(json.dumps({"errcode": 0, "headers": {"req_id": "\ud800"}})) is None
+
+
+def test_a_group_whose_kind_is_not_told_is_not_taken_for_a_direct_chat() -> None:
+    frame = in_a_group("hello")
+    frame["body"]["chattype"] = None
+    event = read(frame)
+    assert isinstance(event, Message)
+    assert (event.address.kind, event.address.chat) == ("group", frame["body"]["chatid"])
