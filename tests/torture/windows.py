@@ -157,7 +157,15 @@ ELSEWHERE: tuple[Window, ...] = (
     Window(
         name="W5-feishu", account="feishu", seam="channels.feishu.channel:FeishuChannel.send", side="after", state=SENT
     ),
-    Window(name="W5-wecom", account="wecom", seam="channels.wecom.channel:WecomChannel.send", side="after", state=SENT),
+    # Answers and notices are streams there; what a command says is sent.
+    Window(
+        name="W5-wecom",
+        account="wecom",
+        seam="channels.wecom.channel:WecomChannel.send",
+        side="after",
+        stimulus=("status",),
+        state=SENT,
+    ),
     # A stream is opened for an answer that takes a while and is the first in its line.
     Window(
         name="W5-stream",
