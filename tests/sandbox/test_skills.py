@@ -53,7 +53,7 @@ def test_they_are_read_and_run_and_nothing_more(driver: Driver) -> None:
         "echo x > /mnt/skills/public/x/SKILL.md",
         "mkdir /mnt/skills/public/new",
         "rm -r /mnt/skills/mine/y",
-        "touch /mnt/skills/new",
+        ": >/mnt/skills/new",
     )
     wanted = list(commands) if free else [*commands, *refused]
     results = driver.run(*((command, SECONDS) for command in wanted))["results"]

@@ -79,7 +79,9 @@ async def turn(store: Store, thread_id: str, text: str = CANARY, **changes: Any)
 
 def holding(tx: Connection) -> list[str]:
     """The tables that hold the canary."""
-    return [table.name for table in metadata.sorted_tables if CANARY in str(tx.execute(select(table)).all())]
+    # As tuples: a Row shows only the ends of a long text.
+    rows = {table.name: [*map(tuple, tx.execute(select(table)))] for table in metadata.sorted_tables}
+    return [name for name, values in rows.items() if CANARY in str(values)]
 
 
 def holding_files(folder: Path) -> list[str]:
