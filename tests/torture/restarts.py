@@ -29,6 +29,8 @@ async def restart_storm(campaign: Campaign) -> None:
     prepare_commands(campaign, IN_A_STORM)
     campaign.world.quiet = campaign.scale.quiet
     while campaign.report.kills < campaign.scale.kills:
+        if campaign.report.kills:
+            await campaign.kill()  # the one that lived through the rest
         lull = min(campaign.report.kills + LULL, campaign.scale.kills)
         async with campaign.talking(UNHURRIED):
             while campaign.report.kills < lull:
