@@ -5,10 +5,13 @@ from __future__ import annotations
 from datetime import UTC, datetime, time, timedelta
 from typing import TYPE_CHECKING
 
+from harness.when import has_zone
+
 if TYPE_CHECKING:
     from datetime import date
     from zoneinfo import ZoneInfo
 
+    from bot.store.rows import ConversationRow
     from channels.base import Clock
 
 
@@ -38,3 +41,9 @@ class Days:
     def left(self) -> float:
         """Seconds until the next midnight: a day may have 23 or 25 hours."""
         return (self.starts(self.today + timedelta(days=1)) - self._clock.now()).total_seconds()
+
+
+def zone_of(conversation: ConversationRow | None, otherwise: str) -> str:
+    """The time zone of a conversation. otherwise: where it has chosen none, or one that is not known any more."""
+    chosen = conversation.timezone if conversation is not None else None
+    return chosen if chosen and has_zone(chosen) else otherwise

@@ -6,7 +6,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING
 from zoneinfo import available_timezones
 
-from bot.conversations.run_inputs import zone_of
+from bot.days import zone_of
 from bot.markdown import inline
 from bot.store import conversations
 from harness.when import local, zone_name

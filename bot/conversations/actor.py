@@ -17,9 +17,10 @@ from bot.conversations.openings import Openings, open_once
 from bot.conversations.policies import Backlog, Refusal, refusal
 from bot.conversations.queue import WaitingLine
 from bot.conversations.refusals import Refusals
-from bot.conversations.run_inputs import messages_of, run_again, zone_of
+from bot.conversations.run_inputs import messages_of, run_again
 from bot.conversations.steering import Steering
 from bot.conversations.turns import Spoken
+from bot.days import zone_of
 from bot.identity import owner_of
 from bot.runs.endings import StopReason
 from bot.store import conversations, inbox, memory_queue, prompts, runs

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 
 from bot.commands.line import parse
 from bot.conversations.turns import joined
+from bot.days import zone_of
 from bot.identity import thread_folder
 from bot.skills import skill_name
 from bot.store.encoding import to_json
 from bot.store.rows import RunRow
 from channels.message import INBOUND_EVENT, Message
 from harness.context import RUN_CONTEXT, RUN_INPUT, RunContext, RunInput, Speaker, Voice
-from harness.when import has_zone
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -69,12 +69,6 @@ def run_of(
         epoch=epoch,
         created_at=now,
     )
-
-
-def zone_of(conversation: ConversationRow | None, otherwise: str) -> str:
-    """The time zone of a conversation. otherwise: where it has chosen none, or one that is not known any more."""
-    chosen = conversation.timezone if conversation is not None else None
-    return chosen if chosen and has_zone(chosen) else otherwise
 
 
 def _context_of(
