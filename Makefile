@@ -1,5 +1,5 @@
 # make run     start Antler; the first time it creates .venv and installs into it (ARGS="--config FILE" is passed on)
-# make test    run the quick tests, in less than four minutes (ARGS="-k name" is passed on)
+# make test    run the quick tests (ARGS="-k name" is passed on)
 # make test-all  run every test (ARGS="tests/flow/test_slack.py" is passed on)
 # make check   format, lint, types, import directions and every test: what the CI runs
 # make torture the gateway killed at every moment, hundreds of times; takes one to two hours (ARGS="--quick" a minute)
