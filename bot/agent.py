@@ -9,7 +9,6 @@ import asyncio
 import importlib
 import logging
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING
 
 from bot.approvals.book import StoreApprovals
@@ -42,8 +41,6 @@ if TYPE_CHECKING:
     from harness.souls import AgentDefinition
 
 log = logging.getLogger(__name__)
-
-SOMEWHERE = "https://internet.invalid"
 
 
 class Agent:
@@ -182,7 +179,7 @@ class Agent:
             ledger=StoreRunLedger(self._store, self._meter),
             budget=None if self._budgets.none else self._budgets,
             clock=self._clock,
-            route=partial(model_route, settings),
+            route=settings.model_route,
             extras=ExtraSettings(
                 web=settings.web, tools=settings.tools, groups=settings.tool_groups, route=settings.network_route
             ),
@@ -203,9 +200,3 @@ class Agent:
             health=self._health,
         )
         return harness
-
-
-def model_route(settings: Settings, name: str) -> tuple[str | None, Path | None]:
-    """How to reach a model's provider; one that names no URL is somewhere on the internet."""
-    url = next((model.base_url for model in settings.models if model.name == name), None)
-    return settings.network_route(url or SOMEWHERE)

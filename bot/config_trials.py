@@ -8,7 +8,6 @@ import os
 import shutil
 from typing import TYPE_CHECKING, Any
 
-from bot.agent import SOMEWHERE
 from bot.settings.problems import ConfigProblem, dotted
 from bot.settings.yamlfile import read_yaml
 from harness.errors import ModelSetupError
@@ -39,7 +38,7 @@ async def _models(settings: Settings) -> list[str]:
     problems = []
     for model in settings.models:
         try:
-            built = await asyncio.to_thread(build_model, model, settings.network_route(model.base_url or SOMEWHERE))
+            built = await asyncio.to_thread(build_model, model, settings.model_route(model.name))
         except ModelSetupError as error:
             problems.append(str(error))
         else:

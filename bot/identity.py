@@ -1,9 +1,10 @@
-"""Names of persons, conversations, owners and folders (docs/architecture.md): the only place that builds them."""
+"""Names of persons, conversations, owners, folders and files: the only place that builds them."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
+import re
 from typing import TYPE_CHECKING, Literal
 
 from channels.message import Address
@@ -12,6 +13,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from channels.message import Sender
+
+NAME_BYTES = 160
+"""File systems take 255 bytes; a random prefix needs a few."""
 
 GroupScope = Literal["chat", "speaker"]
 
@@ -94,3 +98,21 @@ def users_folder(data_dir: Path) -> Path:
 def thread_folder(data_dir: Path, thread_id: str) -> Path:
     """Where a thread's files live: `user-data/{workspace,uploads,outputs}` below the thread's own folder."""
     return data_dir / "threads" / folder_name(thread_id) / "user-data"
+
+
+def harmless_name(declared: str, otherwise: str) -> str:
+    """A file name without path, control characters or leading dot or dash, at most NAME_BYTES long.
+
+    otherwise: used where nothing is left of it.
+    """
+    declared = declared.replace("\\", "/").rsplit("/", 1)[-1]
+    name = re.sub(r"[^\w.()+ -]", "_", declared.split("\0", 1)[0]).strip(" .-_")
+    stem, dot, suffix = name.rpartition(".")
+    if dot and len(suffix.encode()) <= 10:
+        return (_cut(stem, NAME_BYTES - 11) or otherwise) + dot + suffix
+    # As short as one with an ending, so that the name of a name is that name.
+    return _cut(name, NAME_BYTES - 11).rstrip(" .-_") or otherwise
+
+
+def _cut(name: str, size: int) -> str:
+    return name.encode("utf-8", "replace")[:size].decode("utf-8", "ignore")

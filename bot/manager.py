@@ -14,11 +14,11 @@ from bot.conversations.turns import Spoken
 from bot.gate import Gate
 from bot.identity import chat_id, moved_key, person_id
 from bot.presses import Presses
-from bot.runs.endings import StopReason
 from bot.runs.recovery import left_runs
 from bot.schedule.due import DueSchedules
 from bot.skill_folders import move_owner
 from bot.store import conversations
+from bot.store.rows import StopReason
 from bot.texts import language_of, texts_for
 from channels.message import (
     ButtonPressed,

@@ -1,11 +1,11 @@
-"""PatientStore: for work that was accepted already, and so must not be lost while the database cannot be written."""
+"""Work that is tried again: a store that waits for its database, and repeated tasks that outlive a failure."""
 
 from __future__ import annotations
 
 import logging
 from typing import TYPE_CHECKING, TypeVar
 
-from bot.store.errors import StoreUnavailable
+from bot.store.errors import StoreError, StoreUnavailable
 from harness.outage import Outage
 
 if TYPE_CHECKING:
@@ -67,3 +67,26 @@ class PatientStore:
                 delay = min(delay * 2, LONGEST_WAIT)
         finally:
             self._outage.left(attempt)
+
+
+async def every(seconds: float, clock: Clock, what: str, work: Callable[[], Awaitable[object]]) -> None:
+    """Repeat work with so many seconds of pause between, until cancelled; a failure is logged and tried again.
+
+    what: its name in the log.
+    """
+    while True:
+        await attempted(what, work)
+        await clock.sleep(seconds)
+
+
+async def attempted(what: str, work: Callable[[], Awaitable[object]]) -> bool:
+    """Do the work; whether it succeeded. Every error is logged, none is raised."""
+    try:
+        await work()
+    except (StoreError, OSError) as error:
+        log.warning("%s: not done for now: %s", what, error)
+        return False
+    except Exception:
+        log.exception("%s: not done for now", what)
+        return False
+    return True

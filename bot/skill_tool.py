@@ -166,13 +166,12 @@ def _judging(settings: Settings) -> Callable[[str, Files, Verdict], Verdict]:
 
 
 async def _opinion(settings: Settings, model: str, name: str, files: Files, verdict: Verdict) -> Opinion | None:
-    from bot.agent import model_route
     from harness.model_health import ModelHealth
     from harness.model_pool import ModelPool
     from harness.skills.judge import Judge
 
     clock = SystemClock()
-    pool = ModelPool(settings.models, lambda each: model_route(settings, each), clock)
+    pool = ModelPool(settings.models, settings.model_route, clock)
     try:
         return await Judge(lambda: pool.built(model), model, clock, ModelHealth()).opinion(
             name, files, verdict, _untold

@@ -9,7 +9,7 @@ import asyncio
 from functools import partial
 from typing import TYPE_CHECKING, Self
 
-from bot.commands.line import parse
+from bot.commands.line import parse, skill_name
 from bot.identity import folder_name
 from bot.skill_folders import home_of, library_of
 from bot.souls import AgentChoices
@@ -126,8 +126,3 @@ class SkillDesk:
 
     def _callable(self, name: str) -> bool:
         return self.works() and name not in self._commands and name not in self.settings.disabled
-
-
-def skill_name(command: str) -> str:
-    """Some apps make links of commands with underscores only."""
-    return command.replace("_", "-")

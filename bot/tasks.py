@@ -6,12 +6,8 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Any
 
-from bot.store.errors import StoreError
-
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Coroutine
-
-    from channels.base import Clock
+    from collections.abc import Coroutine
 
 log = logging.getLogger(__name__)
 
@@ -48,26 +44,3 @@ class Tasks:
         self._held.discard(task)
         if not task.cancelled() and (error := task.exception()):
             log.error("%s failed", task.get_name(), exc_info=error)
-
-
-async def every(seconds: float, clock: Clock, what: str, work: Callable[[], Awaitable[object]]) -> None:
-    """Repeat the work with so long a pause between two times, until cancelled; what fails is tried again then.
-
-    what: named in the log.
-    """
-    while True:
-        await attempted(what, work)
-        await clock.sleep(seconds)
-
-
-async def attempted(what: str, work: Callable[[], Awaitable[object]]) -> bool:
-    """Do the work; whether it succeeded. An error of any kind is logged: what is done again and again goes on."""
-    try:
-        await work()
-    except (StoreError, OSError) as error:
-        log.warning("%s: not done for now: %s", what, error)
-        return False
-    except Exception:
-        log.exception("%s: not done for now", what)
-        return False
-    return True

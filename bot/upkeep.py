@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from bot.patience import attempted, every
 from bot.store import decisions, deletions, inbox, outbox, prompts, runs, schedules
-from bot.tasks import attempted, every
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

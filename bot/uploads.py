@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import logging
 import os
-import re
 import secrets
 from collections import defaultdict
 from dataclasses import dataclass, replace
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 
 from pydantic import ValidationError
 
+from bot.identity import harmless_name
 from bot.quotas import Allowance, PersonBook, UploadLimits
 from bot.store import runs
 from channels.errors import AttachmentFailed, ChannelError, Temporary
@@ -38,8 +38,6 @@ AT_ONCE = 4
 """Downloads of one account; half of them of one person."""
 AT_ONCE_IN_ALL = 16
 MEGABYTE = 1_000_000
-NAME_BYTES = 160
-"""File systems take 255 bytes; the random prefix needs a few."""
 
 Problem = Literal["too_large", "message_quota", "quota", "person_quota", "too_large_there", "gone", "failed"]
 T = TypeVar("T")
@@ -212,23 +210,8 @@ async def _in_thread(work: Callable[..., T], *args: object) -> T:
 
 
 def display_name(attachment: Attachment) -> str:
-    """The declared name made harmless: no path, no control character, no leading dot or dash, at most NAME_BYTES."""
+    """The declared name made harmless: no path, no control character, no leading dot or dash, and short."""
     return harmless_name(attachment.name or "", attachment.kind)
-
-
-def harmless_name(declared: str, otherwise: str) -> str:
-    """As display_name; otherwise: where nothing is left of it."""
-    declared = declared.replace("\\", "/").rsplit("/", 1)[-1]
-    name = re.sub(r"[^\w.()+ -]", "_", declared.split("\0", 1)[0]).strip(" .-_")
-    stem, dot, suffix = name.rpartition(".")
-    if dot and len(suffix.encode()) <= 10:
-        return (_cut(stem, NAME_BYTES - 11) or otherwise) + dot + suffix
-    # As short as one with an ending, so that the name of a name is that name.
-    return _cut(name, NAME_BYTES - 11).rstrip(" .-_") or otherwise
-
-
-def _cut(name: str, size: int) -> str:
-    return name.encode("utf-8", "replace")[:size].decode("utf-8", "ignore")
 
 
 def _write_all(fd: int, chunk: bytes) -> None:

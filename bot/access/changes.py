@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from bot.markdown import inline
 from channels.message import OutboundMessage
 
 if TYPE_CHECKING:
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from bot.store.access import AccessRow
+    from bot.texts.catalogue import Texts
     from channels.message import Address
 
 NAME_LENGTH = 60
@@ -31,6 +33,12 @@ class AccessRefused(Exception):
         self.kind = kind
         self.subject = subject
         self.detail = detail
+
+
+def problem(refused: AccessRefused, texts: Texts) -> str:
+    """What a person is told about a refused change."""
+    subject = f"`{inline(refused.subject)}`"
+    return texts.access_problem[refused.kind].format(subject=subject, detail=refused.detail)
 
 
 @dataclass(frozen=True, slots=True)

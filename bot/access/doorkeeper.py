@@ -13,7 +13,7 @@ from bot.access.changes import clean_name, code_reply
 from bot.access.pairing import Tries
 from bot.admission import Budget, FloodGate, OncePer, Verdict
 from bot.identity import chat_id, person_id
-from bot.tasks import every
+from bot.patience import every
 from bot.texts import language_of, texts_for
 from channels.message import MembershipChanged, Message, OutboundMessage
 

@@ -6,12 +6,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from bot.access import claim_notice, pairing
 from bot.access.book import AccessBook, policy_of
-from bot.access.changes import AccessRefused
+from bot.access.changes import AccessRefused, problem
 from bot.access.desk import AccessDesk
 from bot.access.listing import entries, table
 from bot.cli.wherever import do_wherever
 from bot.clock import SystemClock
-from bot.commands.access import problem
 from bot.delivery import Delivery
 from bot.redaction import Redactor
 from bot.store import Store, access

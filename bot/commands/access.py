@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from bot.access import pairing
-from bot.access.changes import AccessRefused, clean_name
+from bot.access.changes import AccessRefused, clean_name, problem
 from bot.access.listing import entries
 from bot.access.pairing import Tries
 from bot.buttons import question, row_of
@@ -191,9 +191,3 @@ def _line(entry: Entry, texts: Texts) -> str:
         state += f" ({texts.duration(entry.left)})"
     where = f" · `{entry.key}`" if entry.key else ""
     return f"- `{entry.subject}{name}` — {state}{where}"
-
-
-def problem(refused: AccessRefused, texts: Texts) -> str:
-    """What to say to a person about it."""
-    subject = f"`{inline(refused.subject)}`"
-    return texts.access_problem[refused.kind].format(subject=subject, detail=refused.detail)

@@ -12,9 +12,9 @@ from bot.approvals.shown import APPROVAL, CHAT, DENY, ONCE, OPTIONS, STOP, WHY
 from bot.buttons import chosen, question
 from bot.commands.group import ButtonKind
 from bot.markdown import inline
-from bot.runs.endings import StopReason
 from bot.store import prompts
 from bot.store.approvals import EVERYBODY, Decided
+from bot.store.rows import StopReason
 from channels.message import Button, OutboundMessage
 
 if TYPE_CHECKING:

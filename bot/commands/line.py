@@ -35,6 +35,11 @@ def parse(text: str) -> CommandLine | None:
     return CommandLine(match[1].lower(), match[2], (match[3] or "").strip())
 
 
+def skill_name(command: str) -> str:
+    """The skill that a command names; some apps make links of commands with underscores only."""
+    return command.replace("_", "-")
+
+
 def meant_for_us(message: Message, username: str | None, knows: Callable[[str], bool]) -> CommandLine | None:
     """The command that a message gives the bot; another bot's, one that was spoken, and an unknown one that a group
     says to nobody, is none.

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from bot.identity import chat_id
-from bot.runs.endings import StopReason
 from bot.store import conversations
+from bot.store.rows import StopReason
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

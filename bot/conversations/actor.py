@@ -22,8 +22,8 @@ from bot.conversations.steering import Steering
 from bot.conversations.turns import Spoken
 from bot.days import zone_of
 from bot.identity import owner_of
-from bot.runs.endings import StopReason
 from bot.store import conversations, inbox, memory_queue, prompts, runs
+from bot.store.rows import StopReason
 from bot.texts import texts_for
 from channels.message import OutboundMessage
 from harness.context import RUN_INPUT

@@ -13,8 +13,8 @@ from bot.buttons import take_answer, waiting_question
 from bot.conversations.policies import Moment, Move, decide
 from bot.conversations.run_inputs import can_join, joined_run, run_of
 from bot.conversations.steering import all_steer, as_steering, can_steer
-from bot.runs.endings import StopReason
 from bot.store import prompts, runs
+from bot.store.rows import StopReason
 from bot.texts import texts_for
 from channels.message import OutboundMessage
 

@@ -7,11 +7,10 @@ import uuid
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from bot.commands.line import parse
+from bot.commands.line import parse, skill_name
 from bot.conversations.turns import joined
 from bot.days import zone_of
 from bot.identity import thread_folder
-from bot.skills import skill_name
 from bot.store.encoding import to_json
 from bot.store.rows import RunRow
 from channels.message import INBOUND_EVENT, Message

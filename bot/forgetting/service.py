@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 from bot.forgetting import told
 from bot.forgetting.persons import whose
-from bot.runs.endings import StopReason
 from bot.store import deletions, forgetting
 from bot.store.deletions import DeletionKind
+from bot.store.rows import StopReason
 from bot.texts import DEFAULT, texts_for
 from channels.message import OutboundMessage
 

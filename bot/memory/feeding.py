@@ -6,11 +6,11 @@ import re
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from bot.runs.endings import NO_AFTERMATH, Aftermath, StopReason
+from bot.runs.endings import NO_AFTERMATH, Aftermath
 from bot.store import memory_owners, memory_queue, run_events
 from bot.store.encoding import to_json
 from bot.store.memory_queue import QueuedTurn
-from bot.store.rows import RunState
+from bot.store.rows import RunState, StopReason
 from harness.config import SAME
 from harness.context import RUN_CONTEXT, RUN_INPUT
 from harness.events import Outcome

@@ -10,9 +10,9 @@ from bot.memory.feeding import Feeding
 from bot.memory.keeping import make_book
 from bot.memory.service import MemoryService
 from bot.memory.tool import MemoryTool
+from bot.patience import every
 from bot.runs.endings import NO_AFTERMATH
 from bot.store import memory_owners, memory_queue
-from bot.tasks import every
 from harness.memory.port import Remembering
 
 if TYPE_CHECKING:

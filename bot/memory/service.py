@@ -17,9 +17,9 @@ from pydantic import ValidationError
 
 from bot.budgets import Payer
 from bot.identity import folder_name
+from bot.patience import every
 from bot.store import memory_queue
 from bot.store.errors import StoreError
-from bot.tasks import every
 from bot.texts import DEFAULT, texts_for
 from harness.events import Usage
 from harness.memory.exchange import EXCHANGE

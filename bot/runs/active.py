@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from bot.delivery import Reply
-    from bot.runs.endings import Ending, StopReason
+    from bot.runs.endings import Ending
     from bot.settings.sections import LimitSettings
     from bot.store.approvals import ApprovalRow
-    from bot.store.rows import RunRow
+    from bot.store.rows import RunRow, StopReason
     from bot.texts.catalogue import Texts
     from harness.context import RunContext
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from bot.store.rows import RunState
+from bot.store.rows import RunState, StopReason
 from bot.store.runs import DEAD_LETTER
 from channels.message import OutboundMessage
 from harness.events import Failed, FailureKind, Finished, Outcome
@@ -24,26 +23,6 @@ if TYPE_CHECKING:
     from harness.ports import AnyRunEvent
 
 log = logging.getLogger(__name__)
-
-
-class StopReason(StrEnum):
-    """Why a run is stopped; kept in its row. The ADMIN_ ones: at the word of an admin who is not the one who asked."""
-
-    STOPPED = "stopped"
-    NEW_THREAD = "new_thread"
-    SUSPENDED = "suspended"
-    NEW_MESSAGE = "new_message"
-    ADMIN_MESSAGE = "admin_message"
-    ROLLBACK = "rollback"
-    ADMIN_ROLLBACK = "admin_rollback"
-    RUN_NOW = "run_now"
-    REVOKED = "revoked"
-    FORGOTTEN = "forgotten"
-
-    @property
-    def rewinds(self) -> bool:
-        """The agent is to forget the run."""
-        return self in (StopReason.ROLLBACK, StopReason.ADMIN_ROLLBACK)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from bot.owners import ThreadOwners
 from bot.runs import asking, endings
 from bot.runs.active import ActiveRun
 from bot.runs.driving import Driver
-from bot.runs.endings import Ending, StopReason
+from bot.runs.endings import Ending
 from bot.runs.hearing import Ears
 from bot.runs.record import EventRecord
 from bot.runs.render import RunView
@@ -23,7 +23,7 @@ from bot.runs.slots import Slots
 from bot.runs.suspects import Suspects
 from bot.store import prompts, run_events, runs
 from bot.store.errors import StoreError
-from bot.store.rows import RunState
+from bot.store.rows import RunState, StopReason
 from bot.texts import texts_for
 from channels.message import OutboundMessage
 from harness.context import RUN_CONTEXT

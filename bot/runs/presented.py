@@ -16,9 +16,9 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from bot.delivery.reply import Outcome
+from bot.identity import harmless_name
 from bot.markdown import plain
 from bot.store import outbox, runs
-from bot.uploads import harmless_name
 from channels.message import OutboundFile
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING
 
+from bot.patience import every
 from bot.store import schedules
-from bot.tasks import every
 from channels.message import ScheduleDue, Sender
 from harness.when import BadTime, When
 

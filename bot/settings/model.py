@@ -235,6 +235,11 @@ class Settings(BaseSettings):
         """(proxy URL or None for direct, file of extra CAs or None) for a URL; override: a proxy of its own."""
         return self.network.proxy_for(url, override), self.network.ca_file
 
+    def model_route(self, name: str) -> tuple[str | None, Path | None]:
+        """network_route of a model's provider; one that names no URL is somewhere on the internet."""
+        url = next((model.base_url for model in self.models if model.name == name), None)
+        return self.network_route(url or "https://internet.invalid")
+
     def account_route(self, account: str, url: str) -> tuple[str | None, Path | None]:
         """network_route with the account's own proxy, if it has one."""
         proxy = self.channels[account].proxy

@@ -36,6 +36,26 @@ class RunState(StrEnum):
         return self not in (RunState.PENDING, RunState.RUNNING, RunState.WAITING)
 
 
+class StopReason(StrEnum):
+    """Why a run is stopped; kept in its row. ADMIN_: decided by an admin who did not ask."""
+
+    STOPPED = "stopped"
+    NEW_THREAD = "new_thread"
+    SUSPENDED = "suspended"
+    NEW_MESSAGE = "new_message"
+    ADMIN_MESSAGE = "admin_message"
+    ROLLBACK = "rollback"
+    ADMIN_ROLLBACK = "admin_rollback"
+    RUN_NOW = "run_now"
+    REVOKED = "revoked"
+    FORGOTTEN = "forgotten"
+
+    @property
+    def rewinds(self) -> bool:
+        """The agent is to forget the run."""
+        return self in (StopReason.ROLLBACK, StopReason.ADMIN_ROLLBACK)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InboxRow:
     """event: the InboundEvent as JSON. id orders the inbox and is the message's identity everywhere else."""

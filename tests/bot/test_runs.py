@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from sqlalchemy import text
 
-from bot.runs.endings import StopReason
 from bot.store import run_events, runs, usage
-from bot.store.rows import RunRow, RunState
+from bot.store.rows import RunRow, RunState, StopReason
 from bot.texts.en import EN
 from harness.events import FailureKind, Notice, Outcome, TextDelta, TextReset, ToolEnded, ToolStarted, Usage
 from tests.bot.core import ANN, Core, core
