@@ -32,12 +32,12 @@ app.add_typer(skills.app, name="skills")
 @app.command()
 def run(config: ConfigFile = None, data_dir: DataDir = None, log_level: LogLevel = None) -> None:
     """Start the gateway and serve until SIGTERM or Ctrl-C; a second Ctrl-C does not wait."""
-    from bot import heap
+    from bot.process import gc_tuning
 
-    heap.hold()
+    gc_tuning.hold()
     source = source_of(config, data_dir, log_level)
     settings = read(source)
-    from bot.app import serve
+    from bot.process.app import serve
 
     raise typer.Exit(serve(settings, source))
 
@@ -47,7 +47,7 @@ def console(config: ConfigFile = None, data_dir: DataDir = None) -> None:
     """Talk to the agent in this terminal, through the running gateway if there is one."""
     source = source_of(config, data_dir)
     settings = read(source)
-    from bot.app import console as talk
+    from bot.process.app import console as talk
 
     raise typer.Exit(talk(settings, source))
 
@@ -60,7 +60,7 @@ def status(
 ) -> None:
     """Show what the running gateway is doing."""
     folder = running_folder(source_of(config, data_dir))
-    from bot.control import status as report
+    from bot.control.server import status as report
 
     raise typer.Exit(report(folder, check=check))
 
@@ -69,7 +69,7 @@ def status(
 def reload(config: ConfigFile = None, data_dir: DataDir = None) -> None:
     """Let the running gateway read its config now; it also does so by itself when the file is written."""
     settings = read(source_of(config, data_dir), "nothing was changed")
-    from bot.control import reload as ask_for_it
+    from bot.control.server import reload as ask_for_it
 
     raise typer.Exit(ask_for_it(settings))
 
@@ -79,8 +79,9 @@ def check_config(config: ConfigFile = None, data_dir: DataDir = None) -> None:
     """Check the configuration, build its models and try the sandbox, without starting the gateway; print a summary, or
     every problem found (exit code 78)."""
     settings, path = settings_of(config, data_dir)
-    from bot import config_trials, servers, skill_tool
-    from bot.sandboxes import probe
+    from bot import skill_tool
+    from bot.cli import config_trials, try_servers
+    from bot.files.sandboxes import probe
     from bot.settings.summary import describe
 
     typer.echo(f"config    {path or 'none: the built-in default'}")
@@ -92,7 +93,7 @@ def check_config(config: ConfigFile = None, data_dir: DataDir = None) -> None:
         raise typer.Exit(EXIT_CONFIG)
     typer.echo(f"sandbox   {probe(settings)}")
     typer.echo(f"skills    {skill_tool.summary(settings)}")
-    for server in servers.probe(settings):
+    for server in try_servers.probe(settings):
         typer.echo(f"mcp       {server}")
     typer.echo("OK")
 
@@ -137,7 +138,7 @@ def rename_account(
 ) -> None:
     """Give an account another name, its conversations with it. Antler must be stopped."""
     settings, _ = settings_of(config, data_dir)
-    from bot.maintenance import rename_account as rename
+    from bot.cli.maintenance import rename_account as rename
 
     raise typer.Exit(rename(settings, old, new))
 

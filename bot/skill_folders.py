@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from bot.identity import folder_name, users_folder
+from bot.store.identity import folder_name, users_folder
 from harness.skills.editing import SkillHome
 from harness.skills.library import SkillLibrary
 from harness.skills.shipped import shipped_folder

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from bot.identity import users_folder
 from bot.skill_folders import HISTORY, SKILLS, home_of
+from bot.store.identity import users_folder
 from harness.skills.editing import SkillHome, turn_on
 from harness.skills.errors import SkillError
 from harness.skills.library import SkillLibrary

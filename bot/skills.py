@@ -9,10 +9,10 @@ import asyncio
 from functools import partial
 from typing import TYPE_CHECKING, Self
 
-from bot.commands.line import parse, skill_name
-from bot.identity import folder_name
+from bot.agents.profiles import AgentChoices
 from bot.skill_folders import home_of, library_of
-from bot.souls import AgentChoices
+from bot.store.identity import folder_name
+from bot.texts.command_line import parse, skill_name
 from harness.skills.config import SkillsSettings
 from harness.skills.editing import turn_on
 from harness.skills.library import NO_SKILLS, SkillLibrary

@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from bot.identity import direct_address
 from bot.store import conversations
+from bot.store.identity import direct_address
 from bot.texts import language_of, texts_for
 from channels.message import Address, OutboundMessage
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from bot.access.book import AccessBook
     from bot.delivery import Delivery
-    from bot.patience import PatientStore
+    from bot.store.retrying import PatientStore
     from bot.texts.catalogue import Texts
 
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from bot.admission import AccessRules, AccountPolicy, ConfigKeys
-from bot.conversations.policies import Busy, TurnRules
+from bot.access.admission import AccessRules, AccountPolicy, ConfigKeys
+from bot.settings.busy_policies import Busy, TurnRules
 from bot.store.access import AccessState
 
 if TYPE_CHECKING:

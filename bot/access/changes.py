@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from bot.markdown import inline
+from bot.texts.markdown import inline
 from channels.message import OutboundMessage
 
 if TYPE_CHECKING:

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 from bot.access import pairing
 from bot.access.book import LET_IN, is_over
 from bot.access.changes import AccessRefused, Change, Post, clean_name, code_reply, together
-from bot.identity import person_id
 from bot.settings.identities import check_identity
 from bot.store import access
 from bot.store.access import AccessRow, AccessState
+from bot.store.identity import person_id
 from bot.texts import texts_for
 from channels.message import Address
 

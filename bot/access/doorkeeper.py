@@ -9,11 +9,11 @@ import logging
 from typing import TYPE_CHECKING, Literal
 
 from bot.access import pairing
+from bot.access.admission import Budget, FloodGate, OncePer, Verdict
 from bot.access.changes import clean_name, code_reply
 from bot.access.pairing import Tries
-from bot.admission import Budget, FloodGate, OncePer, Verdict
-from bot.identity import chat_id, person_id
-from bot.patience import every
+from bot.store.identity import chat_id, person_id
+from bot.store.retrying import every
 from bot.texts import language_of, texts_for
 from channels.message import MembershipChanged, Message, OutboundMessage
 
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from bot.access.admins import Admins
+    from bot.access.admission import Decision
     from bot.access.changes import Change
     from bot.access.desk import AccessDesk
     from bot.access.pairing import Claims
-    from bot.admission import Decision
     from bot.commands import CommandLine
-    from bot.patience import PatientStore
-    from bot.respond import Responder
+    from bot.delivery.respond import Responder
+    from bot.store.retrying import PatientStore
     from bot.texts.catalogue import Texts
     from channels.base import Clock
     from channels.message import Address, Sender

@@ -13,11 +13,11 @@ from bot.access.pairing import Claims
 from bot.access.tool import AccessTool
 
 if TYPE_CHECKING:
-    from bot.connections import Connections
     from bot.delivery import Delivery
-    from bot.patience import PatientStore
-    from bot.respond import Responder
+    from bot.delivery.respond import Responder
+    from bot.inbound.connections import Connections
     from bot.settings import Settings
+    from bot.store.retrying import PatientStore
     from channels.base import Clock
 
 

@@ -9,8 +9,8 @@ from bot.access.book import AccessBook, policy_of
 from bot.access.changes import AccessRefused, problem
 from bot.access.desk import AccessDesk
 from bot.access.listing import entries, table
-from bot.cli.wherever import do_wherever
 from bot.clock import SystemClock
+from bot.control.wherever import do_wherever
 from bot.delivery import Delivery
 from bot.redaction import Redactor
 from bot.store import Store, access
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
     from bot.access.changes import Change
     from bot.access.pairing import Claims
-    from bot.patience import PatientStore
     from bot.settings import Settings
     from bot.store.access import SubjectKind
+    from bot.store.retrying import PatientStore
     from channels.base import Clock
 
 BY = "antler on the machine"

@@ -47,7 +47,7 @@ def source_of(config: Path | None, data_dir: Path | None, log_level: str | None 
 def running_folder(source: SettingsSource) -> Path:
     """The data folder. Of one that a process serves the rest of the config does not matter: with a fault in it the
     process goes on as before. Else as settings_of."""
-    from bot.control import SOCKET
+    from bot.control.server import SOCKET
 
     folder = source.data_dir()
     if folder is not None and (folder / SOCKET).exists():

@@ -11,11 +11,11 @@ from bot.access import pairing
 from bot.access.changes import AccessRefused, clean_name, problem
 from bot.access.listing import entries
 from bot.access.pairing import Tries
-from bot.buttons import question, row_of
 from bot.commands.group import ButtonKind
-from bot.identity import chat_id
-from bot.markdown import inline
+from bot.delivery.buttons import question, row_of
 from bot.store import prompts
+from bot.store.identity import chat_id
+from bot.texts.markdown import inline
 from channels.message import OutboundMessage
 
 if TYPE_CHECKING:
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     from bot.access.desk import AccessDesk
     from bot.access.listing import Entry
     from bot.commands.group import Answers, CommandHandler
-    from bot.commands.line import Call, Press
     from bot.conversations.actor import Conversation
     from bot.store.access import SubjectKind
     from bot.store.rows import PromptRow
     from bot.texts.catalogue import Texts
+    from bot.texts.command_line import Call, Press
     from channels.base import Clock
 
 PROMPT_LIFE = timedelta(hours=1)

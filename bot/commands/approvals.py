@@ -8,24 +8,24 @@ from __future__ import annotations
 import secrets
 from typing import TYPE_CHECKING
 
-from bot.approvals.shown import APPROVAL, CHAT, DENY, ONCE, OPTIONS, STOP, WHY
-from bot.buttons import chosen, question
 from bot.commands.group import ButtonKind
-from bot.markdown import inline
+from bot.delivery.buttons import chosen, question
+from bot.runs.approval_cards import APPROVAL, CHAT, DENY, ONCE, OPTIONS, STOP, WHY
 from bot.store import prompts
 from bot.store.approvals import EVERYBODY, Decided
 from bot.store.rows import StopReason
+from bot.texts.markdown import inline
 from channels.message import Button, OutboundMessage
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from bot.commands.group import Answers, CommandHandler
-    from bot.commands.line import Call, Press
     from bot.conversations.actor import Conversation
     from bot.store.approvals import ApprovalRow, GrantRow
     from bot.store.rows import PromptRow
     from bot.texts.catalogue import Texts
+    from bot.texts.command_line import Call, Press
     from channels.base import Clock
 
 GRANTS = "grants"

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from bot.buttons import question
 from bot.commands.group import ButtonKind
-from bot.markdown import inline
+from bot.delivery.buttons import question
 from bot.store import prompts
+from bot.texts.markdown import inline
 from channels.message import Button, OutboundMessage
 
 if TYPE_CHECKING:
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from bot.commands.group import Answers, CommandHandler
-    from bot.commands.line import Call, Press
     from bot.conversations.actor import Conversation
     from bot.store.rows import ConversationRow, PromptRow
     from bot.texts.catalogue import Texts
+    from bot.texts.command_line import Call, Press
     from channels.base import Clock
 
 PROMPT_LIFE = timedelta(days=1)

@@ -7,8 +7,8 @@ import secrets
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from bot.buttons import question, row_of
 from bot.commands.group import ButtonKind
+from bot.delivery.buttons import question, row_of
 from bot.forgetting import told
 from bot.store import deletions, prompts
 from bot.store.deletions import DeletionKind, DeletionRow
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from bot.commands.group import Answers, CommandHandler
-    from bot.commands.line import Call, Press
     from bot.conversations.actor import Conversation
     from bot.forgetting.service import Forgetting
     from bot.store.rows import PromptRow
+    from bot.texts.command_line import Call, Press
     from channels.base import Clock
 
 FORGET, DELETE_THREAD = "forget", "delete_thread"

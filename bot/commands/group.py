@@ -11,10 +11,10 @@ from channels.message import OutboundMessage
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-    from bot.commands.line import Call, Press
     from bot.conversations.actor import Conversation
-    from bot.respond import Responder
+    from bot.delivery.respond import Responder
     from bot.store.rows import PromptRow
+    from bot.texts.command_line import Call, Press
 
 CommandHandler = Callable[["Conversation", "Call"], Awaitable[None]]
 """Answers one use of a command, and settles its event."""

@@ -26,17 +26,17 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from bot.access.desk import AccessDesk
+    from bot.agents.profiles import AgentChoices
+    from bot.delivery.presented import Presented
+    from bot.delivery.respond import Responder
     from bot.forgetting.service import Forgetting
     from bot.memory.book import MemoryBook
-    from bot.patience import PatientStore
-    from bot.respond import Responder
+    from bot.operations.status import StatusPage
     from bot.runs.manager import RunManager
-    from bot.runs.presented import Presented
     from bot.schedule.book import ScheduleBook
     from bot.skills import SkillDesk
-    from bot.souls import AgentChoices
-    from bot.spending import Spending
-    from bot.status import StatusPage
+    from bot.store.retrying import PatientStore
+    from bot.usage.spending import Spending
     from channels.base import Clock
 
 

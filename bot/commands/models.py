@@ -10,8 +10,8 @@ from bot.store import conversations
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from bot.agents.profiles import AgentChoices
     from bot.commands.group import Answers
-    from bot.souls import AgentChoices
     from bot.texts.catalogue import Texts
     from channels.base import Clock
 

@@ -6,18 +6,18 @@ import json
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from bot.buttons import CLARIFY
 from bot.commands.group import ButtonKind
-from bot.conversations.turns import Spoken
+from bot.delivery.buttons import CLARIFY
+from bot.runs.turns import Spoken
 from channels.message import Message
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from bot.commands.group import Answers, CommandHandler
-    from bot.commands.line import Press
     from bot.conversations.actor import Conversation
     from bot.store.rows import PromptRow
+    from bot.texts.command_line import Press
     from channels.base import Clock
 
 

@@ -6,10 +6,10 @@ import json
 import secrets
 from typing import TYPE_CHECKING
 
-from bot.buttons import question
 from bot.commands.group import ButtonKind
-from bot.markdown import plain
+from bot.delivery.buttons import question
 from bot.store import prompts
+from bot.texts.markdown import plain
 from channels.message import Button, OutboundMessage
 from harness.when import local
 
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from bot.commands.group import Answers, CommandHandler
-    from bot.commands.line import Call, Press
     from bot.conversations.actor import Conversation
     from bot.schedule.book import ScheduleBook
     from bot.store.rows import PromptRow
     from bot.store.schedules import ScheduleRow
     from bot.texts.catalogue import Texts
+    from bot.texts.command_line import Call, Press
     from channels.base import Clock
 
 REMINDERS = "reminders"

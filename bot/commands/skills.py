@@ -5,8 +5,8 @@ from __future__ import annotations
 import difflib
 from typing import TYPE_CHECKING
 
-from bot.markdown import inline, plain
 from bot.store import conversations
+from bot.texts.markdown import inline, plain
 from harness.skills.errors import SkillError
 from harness.skills.files import BROKEN
 
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from bot.commands.group import Answers, ButtonKind, CommandHandler
-    from bot.commands.line import Call
     from bot.conversations.actor import Conversation
     from bot.skills import SkillDesk
     from bot.store.rows import ConversationRow
+    from bot.texts.command_line import Call
     from harness.skills.library import SkillProblem, SkillView
     from harness.skills.shelf import Skill
 

@@ -11,9 +11,9 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
     from bot.commands.group import Answers, ButtonKind, CommandGroup, CommandHandler
-    from bot.commands.line import Call, Press
     from bot.conversations.actor import Conversation
     from bot.store.rows import PromptRow
+    from bot.texts.command_line import Call, Press
 
 
 WITHOUT_CONVERSATION = frozenset({"access", "allow", "disallow", "forget", "help", "pair", "whoami"})

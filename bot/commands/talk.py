@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from bot.identity import chat_id
 from bot.store import conversations
+from bot.store.identity import chat_id
 from bot.store.rows import StopReason
 
 if TYPE_CHECKING:
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection
 
+    from bot.agents.profiles import AgentChoices
     from bot.commands.group import Answers, ButtonKind, CommandHandler
-    from bot.commands.line import Call
     from bot.conversations.actor import Conversation
-    from bot.souls import AgentChoices
-    from bot.status import StatusPage
+    from bot.operations.status import StatusPage
     from bot.texts.catalogue import Texts
+    from bot.texts.command_line import Call
     from channels.base import Clock
 
 

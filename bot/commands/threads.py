@@ -6,10 +6,10 @@ import json
 import secrets
 from typing import TYPE_CHECKING
 
-from bot.buttons import question
 from bot.commands.group import ButtonKind
-from bot.markdown import inline
+from bot.delivery.buttons import question
 from bot.store import conversations, prompts
+from bot.texts.markdown import inline
 from channels.message import Button, OutboundMessage
 from harness.context import RUN_INPUT
 
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from bot.commands.group import Answers, CommandHandler
-    from bot.commands.line import Call, Press
     from bot.conversations.actor import Conversation
-    from bot.days import Days
-    from bot.patience import PatientStore
+    from bot.store.retrying import PatientStore
     from bot.store.rows import ConversationRow, PromptRow, ThreadRow
     from bot.texts.catalogue import Texts
+    from bot.texts.command_line import Call, Press
+    from bot.usage.days import Days
     from channels.base import Clock
 
 THREAD = "thread"

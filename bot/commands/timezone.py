@@ -6,17 +6,17 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING
 from zoneinfo import available_timezones
 
-from bot.days import zone_of
-from bot.markdown import inline
 from bot.store import conversations
+from bot.texts.markdown import inline
+from bot.usage.days import zone_of
 from harness.when import local, zone_name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from bot.commands.group import Answers, ButtonKind, CommandHandler
-    from bot.commands.line import Call
     from bot.conversations.actor import Conversation
+    from bot.texts.command_line import Call
     from channels.base import Clock
 
 DEFAULT = "default"

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from bot.budgets import Payer
-from bot.markdown import inline
 from bot.store import runs
+from bot.texts.markdown import inline
+from bot.usage.budgets import Payer
 from harness.context import RUN_INPUT
 from harness.errors import HarnessError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from bot.budgets import Budgets
+    from bot.agents.profiles import AgentChoices
     from bot.commands.group import Answers, ButtonKind, CommandHandler
-    from bot.commands.line import Call
     from bot.conversations.actor import Conversation
-    from bot.patience import PatientStore
     from bot.runs.manager import RunManager
-    from bot.souls import AgentChoices
+    from bot.store.retrying import PatientStore
     from bot.store.rows import RunRow
+    from bot.texts.command_line import Call
+    from bot.usage.budgets import Budgets
 
 
 class UndoCommands:

@@ -5,17 +5,17 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from bot.usage import Asking, label_of, short
+from bot.usage.report import Asking, label_of, short
 from channels.message import OutboundMessage
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from bot.commands.group import Answers, ButtonKind, CommandHandler
-    from bot.commands.line import Call
     from bot.conversations.actor import Conversation
-    from bot.runs.presented import Presented
-    from bot.usage import UsageFacts, UsagePage
+    from bot.delivery.presented import Presented
+    from bot.texts.command_line import Call
+    from bot.usage.report import UsageFacts, UsagePage
 
 
 class UsageCommands:
@@ -56,7 +56,7 @@ class UsageCommands:
 
 
 def _picture(facts: UsageFacts) -> bytes:
-    from bot.charts import Bar, bars_picture  # loads Pillow, which a gateway that is never asked does without
+    from bot.usage.charts import Bar, bars_picture  # loads Pillow, which a gateway that is never asked does without
 
     bars = []
     for day, spent in facts.days:

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
 
-from bot.buttons import DROP, RETRY, RUN_NOW, WAITING, chosen, question
 from bot.commands.group import ButtonKind
-from bot.markdown import inline
+from bot.delivery.buttons import DROP, RETRY, RUN_NOW, WAITING, chosen, question
 from bot.store import prompts
+from bot.texts.markdown import inline
 from channels.message import Button, OutboundMessage
 from harness.context import RUN_CONTEXT, RUN_INPUT
 
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from bot.commands.group import Answers, CommandHandler
-    from bot.commands.line import Call, Press
     from bot.conversations.actor import Conversation
     from bot.store.rows import PromptRow, RunRow
     from bot.texts.catalogue import Texts
+    from bot.texts.command_line import Call, Press
     from channels.base import Clock
     from channels.message import Address
 

@@ -9,22 +9,22 @@ import logging
 from collections import deque
 from typing import TYPE_CHECKING
 
-from bot.buttons import waiting_question
 from bot.conversations.arrivals import Arrivals
 from bot.conversations.interceptions import gives_reason, take_edit
 from bot.conversations.mailbox import Arrived, Edited, Ended, Item, Resume, Task
 from bot.conversations.openings import Openings, open_once
-from bot.conversations.policies import Backlog, Refusal, refusal
 from bot.conversations.queue import WaitingLine
 from bot.conversations.refusals import Refusals
-from bot.conversations.run_inputs import messages_of, run_again
 from bot.conversations.steering import Steering
-from bot.conversations.turns import Spoken
-from bot.days import zone_of
-from bot.identity import owner_of
+from bot.delivery.buttons import waiting_question
+from bot.runs.inputs import messages_of, run_again
+from bot.runs.turns import Spoken
+from bot.settings.busy_policies import Backlog, Refusal, refusal
 from bot.store import conversations, inbox, memory_queue, prompts, runs
+from bot.store.identity import owner_of
 from bot.store.rows import StopReason
 from bot.texts import texts_for
+from bot.usage.days import zone_of
 from channels.message import OutboundMessage
 from harness.context import RUN_INPUT
 
@@ -34,11 +34,11 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection
 
-    from bot.approvals.desk import ApprovalDesk
     from bot.conversations.ports import ConversationPorts
     from bot.conversations.queue import Waiting
-    from bot.conversations.turns import Turn
     from bot.runs.active import ActiveRun
+    from bot.runs.approvals import ApprovalDesk
+    from bot.runs.turns import Turn
     from bot.store.rows import ConversationRow, RunRow
     from bot.texts.catalogue import Texts
     from channels.message import Address, Message

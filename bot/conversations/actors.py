@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from bot.conversations.actor import Conversation
 from bot.conversations.mailbox import Task
-from bot.identity import is_in_chat, moved_key
+from bot.store.identity import is_in_chat, moved_key
 from bot.store.rows import StopReason
 
 if TYPE_CHECKING:

@@ -7,17 +7,17 @@ from collections import deque
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from bot.conversations.run_inputs import edited_message
-from bot.conversations.turns import Turn
-from bot.identity import thread_folder
-from bot.uploads import Refused, display_name
+from bot.files.uploads import Refused, display_name
+from bot.runs.inputs import edited_message
+from bot.runs.turns import Turn
+from bot.store.identity import thread_folder
 from harness.context import InputFile
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
 
     from bot.conversations.ports import ConversationPorts
-    from bot.conversations.turns import Spoken
+    from bot.runs.turns import Spoken
     from bot.store.rows import ConversationRow
     from channels.message import Message
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from bot.identity import person_id
 from bot.store import inbox, runs
+from bot.store.identity import person_id
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from bot.conversations.mailbox import Edited
     from bot.conversations.ports import ConversationPorts
     from bot.conversations.queue import WaitingLine
-    from bot.conversations.turns import Spoken
-    from bot.respond import Responder
+    from bot.delivery.respond import Responder
+    from bot.runs.turns import Spoken
     from bot.store.rows import RunRow
     from channels.message import Message
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from bot.conversations.turns import Spoken, Turn
+from bot.runs.turns import Spoken, Turn
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

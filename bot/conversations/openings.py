@@ -9,10 +9,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from bot.buttons import take_answer, waiting_question
-from bot.conversations.policies import Moment, Move, decide
-from bot.conversations.run_inputs import can_join, joined_run, run_of
 from bot.conversations.steering import all_steer, as_steering, can_steer
+from bot.delivery.buttons import take_answer, waiting_question
+from bot.runs.inputs import can_join, joined_run, run_of
+from bot.settings.busy_policies import Moment, Move, decide
 from bot.store import prompts, runs
 from bot.store.rows import StopReason
 from bot.texts import texts_for
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection
 
-    from bot.buttons import Answered
     from bot.conversations.ports import ConversationPorts
     from bot.conversations.queue import Waiting, WaitingLine
-    from bot.conversations.turns import Turn
+    from bot.delivery.buttons import Answered
+    from bot.runs.turns import Turn
     from bot.store.rows import ConversationRow, RunRow
     from channels.message import Message
 

@@ -5,23 +5,23 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from bot.agents.profiles import AgentChoices
 from bot.conversations.queue import Tally
-from bot.owners import ThreadOwners
+from bot.files.owners import ThreadOwners
 from bot.skills import SkillDesk
-from bot.souls import AgentChoices
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
     from pathlib import Path
 
-    from bot.admission import Background
+    from bot.access.admission import Background
     from bot.delivery import Delivery
-    from bot.patience import PatientStore
-    from bot.respond import Responder
+    from bot.delivery.respond import Responder
+    from bot.files.uploads import Uploads
     from bot.runs.manager import RunManager
     from bot.settings.sections import LimitSettings
+    from bot.store.retrying import PatientStore
     from bot.tasks import Tasks
-    from bot.uploads import Uploads
     from channels.base import Channel, Clock
     from harness.context import InputFile
 

@@ -9,10 +9,10 @@ from collections import deque
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from bot.approvals.shown import first
-from bot.buttons import waiting_buttons
-from bot.conversations.run_inputs import edited_run
 from bot.conversations.steering import steers
+from bot.delivery.buttons import waiting_buttons
+from bot.runs.approval_cards import first
+from bot.runs.inputs import edited_run
 from bot.store import inbox
 from bot.texts import texts_for
 from channels.message import OutboundMessage
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from bot.delivery import Delivery, Reply
-    from bot.patience import PatientStore
     from bot.store.approvals import ApprovalRow
+    from bot.store.retrying import PatientStore
     from bot.store.rows import RunRow
     from channels.base import Channel, Clock
     from channels.message import Message

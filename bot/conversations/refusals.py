@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from bot.texts import texts_for
 
 if TYPE_CHECKING:
-    from bot.conversations.policies import Refusal
-    from bot.conversations.turns import Spoken
-    from bot.respond import Responder
+    from bot.delivery.respond import Responder
+    from bot.runs.turns import Spoken
+    from bot.settings.busy_policies import Refusal
 
 
 @dataclass(slots=True)

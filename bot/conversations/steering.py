@@ -11,11 +11,11 @@ import asyncio
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from bot.commands.line import parse
 from bot.conversations.mailbox import Task
 from bot.store import runs
 from bot.store.encoding import to_json
 from bot.texts import texts_for
+from bot.texts.command_line import parse
 from channels.message import OutboundMessage
 from harness.context import RUN_CONTEXT, RUN_INPUT
 
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from bot.conversations.actor import Conversation
     from bot.conversations.ports import ConversationPorts
     from bot.conversations.queue import Waiting, WaitingLine
-    from bot.conversations.turns import Turn
     from bot.runs.active import ActiveRun
+    from bot.runs.turns import Turn
     from bot.store.rows import RunRow
 
 MOST = 50

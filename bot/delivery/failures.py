@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from bot.delivery.plan import Delete, Edit, Find, FinishStream, Preview, Send, ShowStream
 from bot.delivery.reply import EDITS_REFUSED, Outcome
-from bot.markdown import plain
+from bot.texts.markdown import plain
 from channels.errors import (
     ButtonsRefused,
     EditRefused,

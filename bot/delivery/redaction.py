@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
-from bot.markdown import plain
+from bot.texts.markdown import plain
 from channels.text.blocks import (
     Bold,
     Code,

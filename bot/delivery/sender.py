@@ -7,7 +7,7 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from bot.buttons import as_shown
+from bot.delivery.buttons import as_shown
 from bot.delivery.journal import NO_PAGE, NOTHING_SHOWN
 from bot.delivery.parts import Live
 from bot.delivery.plan import Delete, Edit, Find, FinishStream, Preview, Seal, Send, ShowStream, View, next_step

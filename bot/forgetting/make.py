@@ -8,17 +8,17 @@ from bot.forgetting.persons import PersonEraser, removed
 from bot.forgetting.retention import Retention
 from bot.forgetting.service import Forgetting
 from bot.forgetting.threads import ThreadEraser
-from bot.identity import users_folder
+from bot.store.identity import users_folder
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
     from pathlib import Path
 
+    from bot.delivery.presented import Presented
+    from bot.delivery.respond import Responder
     from bot.forgetting.persons import Memories
     from bot.forgetting.service import InOrder
-    from bot.patience import PatientStore
-    from bot.respond import Responder
-    from bot.runs.presented import Presented
+    from bot.store.retrying import PatientStore
     from bot.tasks import Tasks
     from channels.base import Clock
     from harness.ports import Harness

@@ -12,9 +12,9 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
-from bot.identity import folder_name
 from bot.store import deletions, forgetting, personal
 from bot.store.blanking import Whose
+from bot.store.identity import folder_name
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from bot.forgetting.threads import ThreadEraser
-    from bot.patience import PatientStore
     from bot.store.deletions import DeletionRow
+    from bot.store.retrying import PatientStore
 
 
 class Memories(Protocol):

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from bot.conversations.actor import Conversation
     from bot.forgetting.service import Forgetting, InOrder
-    from bot.patience import PatientStore
+    from bot.store.retrying import PatientStore
     from channels.base import Clock
 
 log = logging.getLogger(__name__)

@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from bot.conversations.actor import Conversation
-    from bot.conversations.turns import Turn
+    from bot.delivery.respond import Responder
     from bot.forgetting.persons import PersonEraser
     from bot.forgetting.threads import ThreadEraser
-    from bot.patience import PatientStore
-    from bot.respond import Responder
+    from bot.runs.turns import Turn
     from bot.store.deletions import DeletionRow
+    from bot.store.retrying import PatientStore
     from bot.store.rows import RunRow
     from bot.tasks import Tasks
     from bot.texts.catalogue import Texts

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection
 
-    from bot.patience import PatientStore
-    from bot.runs.presented import Presented
+    from bot.delivery.presented import Presented
+    from bot.store.retrying import PatientStore
     from harness.ports import Harness
 
 FILES_SECONDS = 60.0

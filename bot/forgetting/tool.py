@@ -7,9 +7,9 @@ import contextlib
 import secrets
 from typing import TYPE_CHECKING, Any
 
-from bot.cli.wherever import do_wherever
 from bot.clock import SystemClock
-from bot.control import ANSWER_SECONDS
+from bot.control.server import ANSWER_SECONDS
+from bot.control.wherever import do_wherever
 from bot.forgetting.persons import whose
 from bot.forgetting.told import summary
 from bot.settings.identities import check_identity
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from bot.forgetting.service import Forgetting
-    from bot.patience import PatientStore
     from bot.settings import Settings
+    from bot.store.retrying import PatientStore
 
     NamesGroup = Callable[[str, str], bool | None]
 

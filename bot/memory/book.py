@@ -13,10 +13,10 @@ from functools import partial
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
-from bot.identity import folder_name, moved_key
 from bot.memory.changing import after_person, edited, without_items, without_person
 from bot.memory.states import OwnerStates
 from bot.store import memory_queue, runs
+from bot.store.identity import folder_name, moved_key
 from harness.memory.changes import Proposed
 from harness.memory.merge import TOOLS_CONFIDENCE, merged, remembered
 from harness.memory.model import Memory, summaries
@@ -25,9 +25,9 @@ from harness.memory.port import NotKept, Recalled
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from bot.patience import PatientStore
     from bot.store import Store
     from bot.store.memory_owners import OwnerState
+    from bot.store.retrying import PatientStore
     from harness.context import RunContext
     from harness.memory.changes import Changes
     from harness.memory.config import MemorySettings

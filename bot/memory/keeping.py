@@ -9,9 +9,9 @@ from bot.store.memories import StoreMemories
 from harness.memory.files import FileMemoryStore
 
 if TYPE_CHECKING:
-    from bot.patience import PatientStore
     from bot.settings import Settings
     from bot.store import Store
+    from bot.store.retrying import PatientStore
     from harness.memory.port import MemoryStore
 
 USERS = "users"

@@ -10,21 +10,21 @@ from bot.memory.feeding import Feeding
 from bot.memory.keeping import make_book
 from bot.memory.service import MemoryService
 from bot.memory.tool import MemoryTool
-from bot.patience import every
 from bot.runs.endings import NO_AFTERMATH
 from bot.store import memory_owners, memory_queue
+from bot.store.retrying import every
 from harness.memory.port import Remembering
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from bot.patience import PatientStore
+    from bot.agents.profiles import AgentChoices
     from bot.runs.endings import Aftermath, Ending
     from bot.settings import Settings
-    from bot.souls import AgentChoices
-    from bot.spending import Spending
+    from bot.store.retrying import PatientStore
     from bot.store.rows import RunRow
     from bot.tasks import Tasks
+    from bot.usage.spending import Spending
     from channels.base import Clock
     from harness.ports import Harness
 

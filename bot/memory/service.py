@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
 
-from bot.budgets import Payer
-from bot.identity import folder_name
-from bot.patience import every
 from bot.store import memory_queue
 from bot.store.errors import StoreError
+from bot.store.identity import folder_name
+from bot.store.retrying import every
 from bot.texts import DEFAULT, texts_for
+from bot.usage.budgets import Payer
 from harness.events import Usage
 from harness.memory.exchange import EXCHANGE
 from harness.memory.port import MemoryUnavailable
@@ -29,12 +29,12 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
     from datetime import datetime
 
-    from bot.budgets import Budgets
     from bot.memory.book import MemoryBook
-    from bot.meter import Meter
-    from bot.patience import PatientStore
     from bot.store.memory_queue import QueuedTurn
+    from bot.store.retrying import PatientStore
     from bot.tasks import Tasks
+    from bot.usage.budgets import Budgets
+    from bot.usage.meter import Meter
     from channels.base import Clock
     from harness.memory.changes import Updated
     from harness.memory.exchange import Exchange

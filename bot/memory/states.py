@@ -12,9 +12,9 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection
 
-    from bot.patience import PatientStore
     from bot.store import Store
     from bot.store.memory_owners import OwnerState
+    from bot.store.retrying import PatientStore
 
 REMEMBERED = 4096
 """Owners of whom it is known without asking the store."""

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal
 
-from bot.cli.wherever import do_wherever
 from bot.clock import SystemClock
-from bot.identity import folder_name
+from bot.control.wherever import do_wherever
 from bot.memory.keeping import make_book
-from bot.memory.page import as_markdown
 from bot.store import Store
+from bot.store.identity import folder_name
 from bot.texts import DEFAULT, texts_for
 from bot.texts.commands import unmarked
+from bot.texts.memory_page import as_markdown
 from harness.memory.port import MemoryUnavailable
 
 if TYPE_CHECKING:

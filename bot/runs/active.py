@@ -6,9 +6,9 @@ import asyncio
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from bot.runs.record import EventRecord
 from bot.runs.render import RunView
 from bot.runs.stream import StreamBridge
+from bot.usage.record import EventRecord
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from bot.buttons import clarify_buttons, clarify_question, retry_buttons, retry_question
+from bot.delivery.buttons import clarify_buttons, clarify_question, retry_buttons, retry_question
 from bot.texts import texts_for
 from harness.context import RUN_CONTEXT
 

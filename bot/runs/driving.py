@@ -9,22 +9,22 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from bot.budgets import payer_of
 from bot.runs import endings
 from bot.store import run_events, runs
 from bot.store.errors import StoreError
+from bot.usage.budgets import payer_of
 from harness.context import RUN_CONTEXT, RUN_INPUT
 from harness.events import ApprovalRequested, Finished, TextReset
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
-    from bot.approvals.desk import ApprovalDesk
-    from bot.budgets import Budgets
-    from bot.patience import PatientStore
+    from bot.delivery.presented import Presented
     from bot.runs.active import ActiveRun
+    from bot.runs.approvals import ApprovalDesk
     from bot.runs.endings import Ending
-    from bot.runs.presented import Presented
+    from bot.store.retrying import PatientStore
+    from bot.usage.budgets import Budgets
     from channels.base import Clock
     from harness.ports import AnyRunEvent, Harness
 

@@ -10,20 +10,20 @@ import asyncio
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from bot.budgets import payer_of
 from bot.store import runs
 from bot.store.encoding import to_json
+from bot.usage.budgets import payer_of
 from harness.context import RUN_INPUT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from bot.budgets import Budgets
     from bot.delivery import Reply
-    from bot.patience import PatientStore
     from bot.runs.active import ActiveRun
+    from bot.store.retrying import PatientStore
     from bot.store.rows import RunRow
     from bot.texts.catalogue import Texts
+    from bot.usage.budgets import Budgets
     from bot.voice.listener import Hearing
     from harness.context import InputFile, RunInput
 

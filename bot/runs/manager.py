@@ -10,14 +10,13 @@ import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from bot.approvals.desk import ApprovalDesk
-from bot.owners import ThreadOwners
+from bot.files.owners import ThreadOwners
 from bot.runs import asking, endings
 from bot.runs.active import ActiveRun
+from bot.runs.approvals import ApprovalDesk
 from bot.runs.driving import Driver
 from bot.runs.endings import Ending
 from bot.runs.hearing import Ears
-from bot.runs.record import EventRecord
 from bot.runs.render import RunView
 from bot.runs.slots import Slots
 from bot.runs.suspects import Suspects
@@ -25,6 +24,7 @@ from bot.store import prompts, run_events, runs
 from bot.store.errors import StoreError
 from bot.store.rows import RunState, StopReason
 from bot.texts import texts_for
+from bot.usage.record import EventRecord
 from channels.message import OutboundMessage
 from harness.context import RUN_CONTEXT
 from harness.events import RUN_EVENT
@@ -34,15 +34,15 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection
 
-    from bot.approvals.desk import Change
-    from bot.budgets import Budgets, Payer
     from bot.delivery import Delivery, Reply
-    from bot.meter import Meter
-    from bot.patience import PatientStore
+    from bot.delivery.presented import Presented
     from bot.runs.active import RunLimits
+    from bot.runs.approvals import Change
     from bot.runs.endings import Aftermath
-    from bot.runs.presented import Presented
+    from bot.store.retrying import PatientStore
     from bot.store.rows import RunRow
+    from bot.usage.budgets import Budgets, Payer
+    from bot.usage.meter import Meter
     from bot.voice.listener import Hearing
     from channels.base import Clock
     from harness.ports import Harness

@@ -14,8 +14,8 @@ from harness.context import RUN_CONTEXT, RUN_INPUT
 
 if TYPE_CHECKING:
     from bot.delivery import Delivery
-    from bot.patience import PatientStore
     from bot.runs.manager import RunManager
+    from bot.store.retrying import PatientStore
     from bot.store.rows import RunRow
 
 log = logging.getLogger(__name__)

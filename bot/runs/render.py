@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from markdown_it import MarkdownIt
 
-from bot.buttons import LABEL
-from bot.markdown import plain
+from bot.delivery.buttons import LABEL
 from bot.runs.delegated import DelegatedTasks
+from bot.texts.markdown import plain
 from channels.message import OutboundMessage
 from harness.events import (
     Failed,

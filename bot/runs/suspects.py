@@ -14,7 +14,7 @@ from bot.store import runs
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
-    from bot.patience import PatientStore
+    from bot.store.retrying import PatientStore
     from bot.store.rows import RunRow
     from channels.base import Clock
 

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection
 
-    from bot.patience import PatientStore
     from bot.settings import Settings
     from bot.settings.sections import ScheduleSettings
+    from bot.store.retrying import PatientStore
     from bot.store.rows import RunRow
     from channels.message import Address
     from harness.context import RunContext

@@ -6,8 +6,8 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING
 
-from bot.patience import every
 from bot.store import schedules
+from bot.store.retrying import every
 from channels.message import ScheduleDue, Sender
 from harness.when import BadTime, When
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection
 
-    from bot.patience import PatientStore
+    from bot.store.retrying import PatientStore
     from bot.store.schedules import ScheduleRow
     from channels.base import Clock
 

@@ -36,7 +36,7 @@ from bot.settings.sections import (
     TitleSettings,
     UploadSettings,
 )
-from bot.voice.config import TranscriptionSettings
+from bot.settings.transcription import TranscriptionSettings
 from channels.registry import PLATFORMS, config_class, names_group
 from harness.config import (
     LlmSettings,

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection
 
-    from bot.meter import Meter
-    from bot.patience import PatientStore
+    from bot.store.retrying import PatientStore
+    from bot.usage.meter import Meter
     from harness.ports import EffectKey
 
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from pydantic import ValidationError
 from sqlalchemy import delete, select, update
 
-from bot.identity import folder_name
 from bot.store.errors import StoreError
+from bot.store.identity import folder_name
 from bot.store.sql import insert
 from bot.store.tables import memories
 from harness.memory.model import Memory, from_json
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection
 
-    from bot.patience import PatientStore
     from bot.store import Store
+    from bot.store.retrying import PatientStore
     from channels.base import Clock
 
     T = TypeVar("T")

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import ColumnElement, and_, delete, func, select, update
 
-from bot.identity import direct_address
 from bot.store.blanking import Whose, is_of, without_others, without_quote_of, without_words
 from bot.store.encoding import from_json, to_json
 from bot.store.forgetting import PORTION, SETTLED, SHOWN, blank_replies, store_event
+from bot.store.identity import direct_address
 from bot.store.sql import chunks
 from bot.store.tables import (
     access,

@@ -52,11 +52,11 @@ class Texts:
     cut_short: str
     calls_used_up: str  # {limit}
     looped: str  # {count}
-    budget_of: Mapping[str, str]  # noun phrases; keys: bot.budgets.Scope
+    budget_of: Mapping[str, str]  # noun phrases; keys: bot.usage.budgets.Scope
     budgets: Mapping[str, str]  # {budget} {key} {percent} {duration} {zone}; keys: refused, stopped, warning, anew
     images_not_seen: str  # {model}
     fell_back: str  # {model} {instead_of}
-    file_problem: Mapping[str, str]  # {name} {limit}; keys: bot.uploads.Problem
+    file_problem: Mapping[str, str]  # {name} {limit}; keys: bot.files.uploads.Problem
     listening: str  # a status line
     voice_problem: Mapping[str, str]  # {limit}; keys: bot.voice.errors.Unheard
 
@@ -71,7 +71,7 @@ class Texts:
     approval_write_why: str
     approval_decided: Mapping[str, str]  # {tool}; keys: bot.store.approvals.Decided
     approval_reason: str  # {reason}
-    approval_buttons: Mapping[str, str]  # keys: bot.approvals.shown.OPTIONS
+    approval_buttons: Mapping[str, str]  # keys: bot.runs.approval_cards.OPTIONS
     approval_answers: Mapping[str, str]
     waiting_for_decision: str
     queued_behind_approval: str  # {tool} {about}
@@ -112,8 +112,8 @@ class Texts:
     group_unknown: str
 
     # What administrators read, of accounts and of access.
-    outages: Mapping[str, str]  # {name} {detail} {why} {age}; keys: bot.health.Problem
-    outages_over: Mapping[str, str]  # {name} {age}; keys: bot.health.Part
+    outages: Mapping[str, str]  # {name} {detail} {why} {age}; keys: bot.operations.health.Problem
+    outages_over: Mapping[str, str]  # {name} {age}; keys: bot.operations.health.Part
     pair_usage: str
     paired: str  # {name} {person}
     group_asked_admin: str  # {title} {group} {name} {person}
@@ -197,7 +197,7 @@ class Texts:
     button_retry: str
     pressed: Mapping[str, str]  # answers of buttons; keys: now, drop, retry, over, begun, not_yours, not_yours_to_stop
     status: Mapping[str, str]
-    sandbox_state: Mapping[str, str]  # keys: bot.sandboxes.State
+    sandbox_state: Mapping[str, str]  # keys: bot.files.sandboxes.State
     server_state: Mapping[str, str]  # of MCP servers; keys: harness.mcp.pool.State
 
     # Units.

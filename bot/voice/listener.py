@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
+    from bot.settings.transcription import TranscriptionSettings
     from bot.voice.audio import Kind
-    from bot.voice.config import TranscriptionSettings
     from bot.voice.errors import Unheard
     from bot.voice.recoding import Recoder
     from bot.voice.service import Transcript

@@ -9,7 +9,7 @@ from bot.voice.recoding import Recoder
 from channels.base import Route
 
 if TYPE_CHECKING:
-    from bot.sandboxes import Sandboxes
+    from bot.files.sandboxes import Sandboxes
     from bot.settings import Settings
     from bot.voice.listener import Hearing
     from channels.base import Clock

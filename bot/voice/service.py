@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
 
+    from bot.settings.transcription import TranscriptionSettings
     from bot.voice.audio import Kind
-    from bot.voice.config import TranscriptionSettings
     from bot.voice.errors import Unheard
     from channels.base import Clock, Route
 

@@ -22,13 +22,13 @@ from typing import TYPE_CHECKING, Any
 
 from langchain_core.messages import HumanMessage, ToolMessage
 
-from bot.approvals.book import StoreApprovals
-from bot.audit import AuditFile
 from bot.clock import SystemClock
-from bot.patience import PatientStore
+from bot.files.audit import AuditFile
 from bot.redaction import Redactor
+from bot.runs.approval_store import StoreApprovals
 from bot.store import Store, runs
 from bot.store.effects import StoreEffectLog, StoreRunLedger
+from bot.store.retrying import PatientStore
 from bot.store.rows import RunRow
 from channels.message import Address
 from harness.agents import Agents

@@ -54,7 +54,7 @@ PARTS: dict[str, tuple[str, ...]] = {
 }
 """Files by part, relative to the source tree or to site-packages; the first part with a fitting beginning has them."""
 
-SHELL = frozenset({"bot/__main__.py", "bot/app.py"})
+SHELL = frozenset({"bot/__main__.py", "bot/process/app.py"})
 """These only start the event loop: they are on every stack of the main thread and decide nothing."""
 
 TRANSPORTS = {"httpx/": PLATFORM, "httpcore/": PLATFORM, "httpx2/": MODEL, "httpcore2/": MODEL}

@@ -16,12 +16,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bot.clock import SystemClock
-from bot.conversion import Converter
-from bot.identity import thread_folder
-from bot.quotas import UploadLimits
-from bot.sandboxes import Sandboxes
-from bot.uploads import Uploads
-from bot.voice.config import TranscriptionSettings
+from bot.files.conversion import Converter
+from bot.files.quotas import UploadLimits
+from bot.files.sandboxes import Sandboxes
+from bot.files.uploads import Uploads
+from bot.settings.transcription import TranscriptionSettings
+from bot.store.identity import thread_folder
 from bot.voice.listener import Listener
 from bot.voice.recoding import Recoder
 from bot.voice.service import Transcript

@@ -8,7 +8,7 @@ from collections import Counter
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING
 
-from bot.control import read_status
+from bot.control.server import read_status
 from tests.bench.chats import warm_up
 from tests.bench.figures import Figure, Outcome, Target, slope, spread
 from tests.bench.gauge import MEGABYTE, cpu_seconds, handles, memory

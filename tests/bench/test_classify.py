@@ -25,7 +25,7 @@ ROOT = Path("/src/antler")
 LIBRARIES = "/src/antler/.venv/lib/python3.11/site-packages"
 PYTHON = "/usr/lib/python3.11"
 MAIN = (
-    f"thread (7): MainThread;<module> ({ROOT}/bot/__main__.py);serve ({ROOT}/bot/app.py);"
+    f"thread (7): MainThread;<module> ({ROOT}/bot/__main__.py);serve ({ROOT}/bot/process/app.py);"
     f"Runner.run ({PYTHON}/asyncio/runners.py);BaseEventLoop._run_once ({PYTHON}/asyncio/base_events.py)"
 )
 WAITING_WORKER = f"thread (8): store-writer_0;_worker ({PYTHON}/concurrent/futures/thread.py)"

@@ -12,44 +12,44 @@ from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
 from bot.access.admins import Admins
+from bot.access.admission import AccessRules, AccountPolicy, Background, FloodGate
 from bot.access.book import AccessBook
 from bot.access.desk import AccessDesk
 from bot.access.doorkeeper import Doorkeeper
-from bot.access.outages import Outages
 from bot.access.pairing import Claims
-from bot.admission import AccessRules, AccountPolicy, Background, FloodGate
-from bot.bus import MessageBus
+from bot.agents.profiles import AgentChoices, ModelChoice
 from bot.commands import make_commands
 from bot.conversations.ports import ConversationPorts
 from bot.delivery import Delivery
+from bot.delivery.presented import Presented
+from bot.delivery.respond import Responder
+from bot.files.quotas import UploadLimits
+from bot.files.sandboxes import SandboxFacts
+from bot.files.uploads import Uploads
 from bot.forgetting.make import make_forgetting
-from bot.health import HealthService
-from bot.identity import thread_folder
-from bot.manager import ChannelManager
+from bot.inbound.bus import MessageBus
+from bot.inbound.manager import ChannelManager
 from bot.memory.book import MemoryBook
 from bot.memory.feeding import Feeding
 from bot.memory.service import MemoryService
-from bot.patience import PatientStore
-from bot.quotas import UploadLimits
+from bot.operations.health import HealthService
+from bot.operations.outages import Outages
+from bot.operations.status import StatusPage
 from bot.redaction import Redactor
-from bot.respond import Responder
 from bot.runs.active import RunLimits
 from bot.runs.endings import no_aftermath
 from bot.runs.manager import RunManager
-from bot.runs.presented import Presented
 from bot.runs.steering import RunSteering
-from bot.sandboxes import SandboxFacts
 from bot.schedule.book import ScheduleBook
 from bot.schedule.timer import Timer
 from bot.settings.sections import BudgetsSettings, LimitSettings, ScheduleSettings
 from bot.skills import SkillDesk
-from bot.souls import AgentChoices, ModelChoice
-from bot.spending import make_spending
-from bot.status import StatusPage
 from bot.store import access, decisions
 from bot.store.errors import StoreUnavailable
+from bot.store.identity import thread_folder
+from bot.store.retrying import PatientStore
 from bot.tasks import Tasks
-from bot.uploads import Uploads
+from bot.usage.spending import make_spending
 from bot.voice.listener import Deaf
 from channels.base import ChannelPorts, Route
 from channels.capabilities import Rate
@@ -70,7 +70,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection
 
-    from bot.quotas import Allowance
+    from bot.files.quotas import Allowance
     from bot.runs.endings import Aftermath, Ending
     from bot.store.bulk import Bulk
     from bot.store.rows import RunRow

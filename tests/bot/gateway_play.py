@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from bot.admission import AccessRules
-from bot.quotas import UploadLimits
+from bot.access.admission import AccessRules
+from bot.files.quotas import UploadLimits
 from bot.runs.active import RunLimits
 from bot.store.errors import StoreError
 from channels.errors import (
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
     from pathlib import Path
 
-    from bot.admission import AccountPolicy
+    from bot.access.admission import AccountPolicy
     from channels.base import LiveReply, Part, Sink
     from channels.memory import Bubble, MemoryMode
     from channels.message import InboundEvent, Message, OutboundMessage

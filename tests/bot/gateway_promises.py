@@ -11,8 +11,8 @@ from collections import Counter, defaultdict
 from functools import partial
 from typing import TYPE_CHECKING
 
-from bot.conversations.policies import Busy
 from bot.delivery.budget import BURST
+from bot.settings.busy_policies import Busy
 from bot.store.rows import InboxState, RunState
 from bot.store.runs import JOINED
 from bot.texts import texts_for

@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.admission import AccessRules, Background, Budget, FloodGate, OncePer, Verdict, decide
+from bot.access.admission import AccessRules, Background, Budget, FloodGate, OncePer, Verdict, decide
 from channels.message import Address, Message, Sender
 from tests.clock import VirtualClock
 from tests.tables import table

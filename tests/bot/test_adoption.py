@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from bot.clock import SystemClock
+from bot.operations.reload import Outcome, Reloader
+from bot.process.wiring import Wiring
 from bot.redaction import Redactor
-from bot.reload import Outcome, Reloader
 from bot.settings import Settings
 from bot.settings.live import Change, change
 from bot.settings.source import SettingsSource
 from bot.store import Store
 from bot.tasks import Tasks
-from bot.wiring import Wiring
 from harness.context import RunContext, RunInput, Speaker
 from harness.mcp.pool import McpPool
 

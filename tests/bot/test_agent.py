@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from bot.agent import Agent
-from bot.patience import PatientStore
-from bot.sandboxes import Sandboxes
-from bot.spending import make_spending
+from bot.files.sandboxes import Sandboxes
+from bot.process.agent import Agent
 from bot.store import Store
+from bot.store.retrying import PatientStore
+from bot.usage.spending import make_spending
 from harness.errors import ModelSetupError
 from harness.mcp.pool import McpPool
 from harness.ports import MemoryAuditLog

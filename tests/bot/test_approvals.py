@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from bot.approvals.shown import OPTIONS
+from bot.runs.approval_cards import OPTIONS
 from bot.store import approvals, runs
 from bot.store.approvals import Decided
 from bot.store.rows import RunState

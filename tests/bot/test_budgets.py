@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from sqlalchemy import select
 
-from bot.budgets import Payer, Scope
 from bot.store import runs
 from bot.store.rows import RunState
 from bot.store.tables import usage
 from bot.texts.en import EN
+from bot.usage.budgets import Payer, Scope
 from harness.config import PriceSettings
 from harness.events import FailureKind, Finished, Outcome, TextDelta, Usage
 from harness.ports import Overdraft

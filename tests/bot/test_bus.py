@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from bot import bus as bus_module
-from bot.bus import Inbound, MessageBus
+from bot.inbound import bus as bus_module
+from bot.inbound.bus import Inbound, MessageBus
 from bot.store import inbox
 from bot.store.errors import StoreUnavailable
 from bot.store.rows import InboxState

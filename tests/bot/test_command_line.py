@@ -103,7 +103,7 @@ def test_without_a_file_the_built_in_default_is_checked(tmp_path: Path) -> None:
 def test_version_imports_neither_settings_nor_agent() -> None:
     code = (
         "import sys\nfrom bot.__main__ import app\napp(['version'], standalone_mode=False)\n"
-        "print(sorted({'bot.settings', 'bot.app', 'yaml', 'langgraph', 'telegram'} & set(sys.modules)))"
+        "print(sorted({'bot.settings', 'bot.process.app', 'yaml', 'langgraph', 'telegram'} & set(sys.modules)))"
     )
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=60, check=True
@@ -116,7 +116,7 @@ def test_version_imports_neither_settings_nor_agent() -> None:
 def test_the_gateway_is_imported_without_the_agent() -> None:
     """The platforms are listened to before what takes a second to import."""
     code = (
-        "import sys\nimport bot.gateway\n"
+        "import sys\nimport bot.process.gateway\n"
         "print(sorted({'langchain_core', 'langgraph', 'openai', 'mcp', 're2', 'PIL'} & set(sys.modules)))"
     )
     done = subprocess.run(

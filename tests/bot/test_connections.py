@@ -12,13 +12,13 @@ import pytest
 
 from bot.access.admins import Admins
 from bot.access.book import AccessBook
-from bot.access.outages import Outages
-from bot.connections import NEWEST_CHATS, Connections
 from bot.delivery import Delivery
-from bot.health import HealthService
-from bot.patience import PatientStore
+from bot.inbound.connections import NEWEST_CHATS, Connections
+from bot.operations.health import HealthService
+from bot.operations.outages import Outages
 from bot.redaction import Redactor
 from bot.store import access, conversations, inbox
+from bot.store.retrying import PatientStore
 from bot.tasks import Tasks
 from channels.base import ConnectionState
 from channels.errors import Fatal, TakenOver

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from bot import control
-from bot.control import SOCKET, ControlServer, NotRunning, ask, connection, describe, read_status
+from bot.control import server
+from bot.control.server import SOCKET, ControlServer, NotRunning, ask, connection, describe, read_status
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -125,7 +125,7 @@ async def test_a_folder_with_a_path_longer_than_a_sockets(tmp_path: Path) -> Non
 
 
 async def test_a_socket_that_a_killed_process_left_is_replaced(tmp_path: Path) -> None:
-    with socket.socket(socket.AF_UNIX) as left, control._short_path(tmp_path) as path:
+    with socket.socket(socket.AF_UNIX) as left, server._short_path(tmp_path) as path:
         left.bind(path)
     assert (tmp_path / SOCKET).exists()
     with pytest.raises(NotRunning, match="no antler process answers"):
@@ -149,9 +149,9 @@ async def answering(folder: Path, line: bytes) -> AsyncIterator[None]:
         writer.write(line)
         writer.close()
 
-    with control._short_path(folder) as path:
-        server = await asyncio.start_unix_server(answer, path)
-    async with server:
+    with server._short_path(folder) as path:
+        listening = await asyncio.start_unix_server(answer, path)
+    async with listening:
         yield
 
 

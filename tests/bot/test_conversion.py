@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from bot.conversion import Converter, without_folders
-from bot.identity import thread_folder
-from bot.sandboxes import Sandboxes
+from bot.files.conversion import Converter, without_folders
+from bot.files.sandboxes import Sandboxes
+from bot.store.identity import thread_folder
 from harness.context import InputFile
 from sandbox.config import SandboxSettings
 from sandbox.runtime import STAMP

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from bot.delivery import Outcome
-from bot.markdown import plain
 from bot.texts.en import EN
+from bot.texts.markdown import plain
 from bot.texts.zh import ZH
 from channels.capabilities import Rate
 from channels.errors import (

@@ -11,11 +11,11 @@ import pytest
 
 from bot.forgetting import tool
 from bot.forgetting.service import AGAIN_SECONDS
-from bot.identity import folder_name, thread_folder
-from bot.patience import PatientStore
 from bot.schedule.timer import due_event
 from bot.settings import ChannelSettings, Settings
 from bot.store import deletions, schedules
+from bot.store.identity import folder_name, thread_folder
+from bot.store.retrying import PatientStore
 from bot.texts.en import EN
 from channels.memory import FULL, NO_BUTTONS, NO_EDIT
 from channels.message import Quote

@@ -17,8 +17,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from bot.admission import AccountPolicy
-from bot.conversations.policies import Busy, TurnRules
+from bot.access.admission import AccountPolicy
+from bot.settings.busy_policies import Busy, TurnRules
 from channels.memory import APPEND_ONLY, FULL, NO_EDIT, NO_IDEMPOTENCY, RESUMED, MemoryMode
 from tests.bot import gateway_promises as promises
 from tests.bot.core import ANN, BOB, EVE

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from bot.access.outages import GRACE, GRACE_AFTER_MANY, LOOK_SECONDS, MANY
-from bot.control import describe
+from bot.control.server import describe
 from bot.delivery.service import DeliverySnapshot
-from bot.health import DEAF_AFTER, DISK_LOW, LATE_AFTER, SLOW_WRITE, HealthService, Part, Problem
+from bot.operations.health import DEAF_AFTER, DISK_LOW, LATE_AFTER, SLOW_WRITE, HealthService, Part, Problem
+from bot.operations.outages import GRACE, GRACE_AFTER_MANY, LOOK_SECONDS, MANY
 from bot.store import Store
 from bot.store.errors import StoreUnavailable
 from channels.base import ConnectionState
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection
 
-    from bot.health import Condition
+    from bot.operations.health import Condition
     from tests.bot.core import Core
 
 MINUTE = 60.0

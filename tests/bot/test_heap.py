@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import gc
 
-from bot import heap
+from bot.process import gc_tuning
 
 
 def test_what_exists_is_out_of_the_collectors_sight() -> None:
     thresholds, frozen = gc.get_threshold(), gc.get_freeze_count()
     try:
-        heap.hold()
+        gc_tuning.hold()
         assert not gc.isenabled()
-        heap.settle()
+        gc_tuning.settle()
         assert gc.isenabled()
         assert gc.get_freeze_count() > frozen
-        assert gc.get_threshold() == heap.THRESHOLDS
+        assert gc.get_threshold() == gc_tuning.THRESHOLDS
     finally:
         gc.enable()
         gc.unfreeze()

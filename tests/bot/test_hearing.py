@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from bot.conversations.policies import Busy, TurnRules
+from bot.settings.busy_policies import Busy, TurnRules
 from bot.store import runs
 from bot.texts.en import EN
 from bot.voice.listener import unheard

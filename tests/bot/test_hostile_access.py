@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
+from bot.access.admission import AccessRules
 from bot.access.pairing import Tries, new_code, shown
-from bot.admission import AccessRules
 from bot.store import access, inbox
 from bot.store.access import AccessUnreadable
 from bot.texts.en import EN

@@ -8,7 +8,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.identity import chat_id, conversation_key, folder_name, owner_of, person_id, thread_folder
+from bot.store.identity import chat_id, conversation_key, folder_name, owner_of, person_id, thread_folder
 from channels.message import Address, Sender
 
 HOSTILE = [

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from bot.lock import FILE, DataDirInUse, DataDirLock
+from bot.control.lock import FILE, DataDirInUse, DataDirLock
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-HOLD = "import sys; from pathlib import Path; from bot.lock import DataDirLock\nwith DataDirLock(Path(sys.argv[1])): print('held', flush=True); sys.stdin.read()"  # noqa: E501
+HOLD = "import sys; from pathlib import Path; from bot.control.lock import DataDirLock\nwith DataDirLock(Path(sys.argv[1])): print('held', flush=True); sys.stdin.read()"  # noqa: E501
 
 
 def test_the_folder_is_made_for_its_owner_only(tmp_path: Path) -> None:

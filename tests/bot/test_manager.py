@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from bot.admission import FloodGate
+from bot.access.admission import FloodGate
 from bot.store import inbox
 from channels.message import Attachment, ChatMigrated, MembershipChanged, Quote, Unparsed
 from tests.bot.core import ANN, BOB, EVE, RULES, core

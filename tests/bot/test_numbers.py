@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from bot.buttons import as_shown, typed_number
+from bot.delivery.buttons import as_shown, typed_number
 from bot.store import inbox
 from bot.store.rows import InboxState
 from bot.texts.en import EN

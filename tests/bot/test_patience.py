@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from bot.patience import PatientStore
 from bot.store import runs
 from bot.store.effects import StoreEffectLog, StoreRunLedger
+from bot.store.retrying import PatientStore
 from harness.ports import EffectKey
 from tests.bot.core import FlakyStore
 from tests.clock import VirtualClock
@@ -40,6 +40,6 @@ async def test_a_run_does_not_fail_because_its_records_find_no_room(
         assert await counted == 1
         assert await begun is None
     await store.close()
-    said = [record.getMessage() for record in caplog.records if record.name == "bot.patience"]
+    said = [record.getMessage() for record in caplog.records if record.name == "bot.store.retrying"]
     assert sum("not available" in text for text in said) < 5  # two that wait are told as one
     assert "again" in said[-1]

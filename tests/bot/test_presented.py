@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from bot.runs.presented import Presented
+from bot.delivery.presented import Presented
 from bot.tasks import Tasks
 from bot.texts.en import EN
 from channels.errors import Fatal

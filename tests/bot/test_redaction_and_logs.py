@@ -16,7 +16,7 @@ from pydantic import BaseModel
 from sqlalchemy import text
 
 from bot.delivery.redaction import may_hide, redact_message, without_hidden
-from bot.logs import OURS, JsonFormatter, TextFormatter, configure
+from bot.process.logs import OURS, JsonFormatter, TextFormatter, configure
 from bot.redaction import MARK, MOST_LEARNT, SHORTEST, RedactingFormatter, Redactor
 from bot.store import engines
 from channels.console import outbound as console

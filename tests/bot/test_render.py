@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from bot.runs.record import EventRecord
 from bot.runs.render import RunView
 from bot.texts.en import EN
 from bot.texts.zh import ZH
+from bot.usage.record import EventRecord
 from harness.events import (
     RUN_EVENT,
     Failed,

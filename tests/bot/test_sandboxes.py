@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pydantic import SecretStr
 
-from bot.identity import thread_folder
-from bot.sandboxes import Sandboxes
+from bot.files.sandboxes import Sandboxes
+from bot.store.identity import thread_folder
 from sandbox import providers
 from sandbox.base import FileInfo, Report, SandboxError, SandboxUnavailable
 from sandbox.config import MountSettings, SandboxSettings
@@ -142,7 +142,9 @@ async def test_a_stop_in_mid_start_ends_what_was_begun(tmp_path: Path) -> None:
 
 
 async def test_nothing_of_docker_is_imported_unless_it_is_chosen() -> None:
-    code = "import bot.sandboxes, sys; print([n for n in ('aiodocker', 'sandbox.docker.api') if n in sys.modules])"
+    code = (
+        "import bot.files.sandboxes, sys; print([n for n in ('aiodocker', 'sandbox.docker.api') if n in sys.modules])"
+    )
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-c", code, cwd=REPO_ROOT, stdout=asyncio.subprocess.PIPE
     )

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from sqlalchemy import update
 
-from bot.conversations.policies import Busy, TurnRules
 from bot.schedule.timer import Timer
+from bot.settings.busy_policies import Busy, TurnRules
 from bot.store import inbox, outbox, runs, schedules
 from bot.store.rows import InboxState
 from bot.store.schedules import ScheduleState

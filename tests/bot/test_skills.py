@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from bot.identity import folder_name
+from bot.agents.profiles import AgentChoices
 from bot.settings import Settings
 from bot.skill_folders import home_of, move_owner
 from bot.skills import SkillDesk
-from bot.souls import AgentChoices
+from bot.store.identity import folder_name
 from channels.message import ChatMigrated
 from harness.skills.config import SkillsSettings
 from harness.skills.editing import Stamp, write

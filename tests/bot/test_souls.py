@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from bot.agents.profiles import AgentChoices, ModelChoice
 from bot.settings import ConfigError, load
 from bot.settings.summary import describe
-from bot.souls import AgentChoices, ModelChoice
 from bot.store.rows import ConversationRow
 from harness.souls import AgentDefinition, AgentSettings
 from tests.bot.core import ANN, BOB, core

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from bot.control import describe
+from bot.control.server import describe
 from channels.base import ConnectionState
 from channels.message import Unparsed
 from tests.bot.core import ANN, BOB, core

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from bot.conversations import steering
-from bot.conversations.policies import Busy, TurnRules
-from bot.conversations.turns import Spoken, Turn
+from bot.runs.turns import Spoken, Turn
+from bot.settings.busy_policies import Busy, TurnRules
 from bot.store import inbox, runs
 from bot.store.encoding import to_json
 from bot.store.rows import InboxState, RunState

@@ -8,14 +8,14 @@ from string import Formatter
 from typing import Any, get_args
 
 from bot.access.changes import RefusalKind
-from bot.health import Part
-from bot.health import Problem as HealthProblem
+from bot.files.uploads import Problem
+from bot.operations.health import Part
+from bot.operations.health import Problem as HealthProblem
 from bot.store.access import AccessState
 from bot.texts import LANGUAGES, language_of, texts_for
 from bot.texts.commands import command, unmarked, written
 from bot.texts.en import EN
 from bot.texts.zh import ZH
-from bot.uploads import Problem
 from channels.base import ConnectionState
 from channels.message import UNREAD, OutboundMessage
 from channels.slack.manifest import COMMANDS

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from bot.inbound.threads import Threads
 from bot.store import inbox
-from bot.threads import Threads
 from channels.message import ChatMigrated
 from tests.bot.core import ANN, BOB, EVE, RULES, core
 

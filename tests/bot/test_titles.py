@@ -9,14 +9,14 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from bot.patience import PatientStore
+from bot.runs.titles import LONGEST, Titles, first_words
 from bot.settings.sections import BudgetsSettings, TitleSettings
-from bot.spending import make_spending
 from bot.store import Store, conversations, usage
 from bot.store.encoding import to_json
+from bot.store.retrying import PatientStore
 from bot.store.rows import RunRow
 from bot.tasks import Tasks
-from bot.titles import LONGEST, Titles, first_words
+from bot.usage.spending import make_spending
 from channels.message import Address
 from harness.config import PriceSettings
 from harness.context import RUN_INPUT, RunInput, Titled

@@ -17,7 +17,7 @@ from tests.bot.core import ANN, BOB, EVE, RULES, Core, core
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from bot.admission import AccessRules
+    from bot.access.admission import AccessRules
 
 CODE = re.compile(r"`[2-9A-Z]{4}-[2-9A-Z]{4}-[2-9A-Z]{4}`")
 PAIRING = replace(RULES, pairing=True)

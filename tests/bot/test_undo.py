@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from bot.conversations.policies import Busy, TurnRules
+from bot.settings.busy_policies import Busy, TurnRules
 from bot.texts.en import EN
 from harness.context import HistoryEntry
 from tests.bot.core import ANN, BOB, RULES, Core, core

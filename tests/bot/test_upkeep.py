@@ -7,12 +7,12 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from bot.clock import SystemClock
-from bot.patience import PatientStore
-from bot.runs.presented import Presented
+from bot.delivery.presented import Presented
+from bot.operations.upkeep import INTERVAL_SECONDS, prune
 from bot.schedule.timer import Timer
 from bot.store import Store
+from bot.store.retrying import PatientStore
 from bot.tasks import Tasks
-from bot.upkeep import INTERVAL_SECONDS, prune
 from tests.clock import VirtualClock
 
 if TYPE_CHECKING:

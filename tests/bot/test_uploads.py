@@ -16,12 +16,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.identity import NAME_BYTES
-from bot.quotas import UploadLimits
+from bot.files.quotas import UploadLimits
+from bot.files.uploads import AT_ONCE, AT_ONCE_IN_ALL, Refused, Uploads, display_name
 from bot.store import runs
 from bot.store.encoding import to_json
+from bot.store.identity import NAME_BYTES
 from bot.store.inbox import ADD_EVENTS
-from bot.uploads import AT_ONCE, AT_ONCE_IN_ALL, Refused, Uploads, display_name
 from channels.base import ChannelPorts, Route
 from channels.errors import AttachmentFailed, ChannelError, Temporary
 from channels.memory import MemoryChannel

@@ -13,15 +13,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from bot.charts import HEIGHT, WIDTH, Bar, bars_picture
-from bot.days import Days
-from bot.patience import PatientStore
-from bot.prices import cost
 from bot.store import usage
 from bot.store.effects import StoreRunLedger
+from bot.store.retrying import PatientStore
 from bot.texts.en import EN
 from bot.texts.zh import ZH
-from bot.usage import money, short
+from bot.usage.charts import HEIGHT, WIDTH, Bar, bars_picture
+from bot.usage.days import Days
+from bot.usage.prices import cost
+from bot.usage.report import money, short
 from harness.config import PriceSettings
 from harness.events import Usage
 from tests.bot.core import ANN, BOB, Core, core

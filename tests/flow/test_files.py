@@ -11,7 +11,7 @@ import pytest
 import pytest_asyncio
 from PIL import Image
 
-from bot.identity import thread_folder
+from bot.store.identity import thread_folder
 from tests.flow.gateway import merged
 from tests.simulators.telegram import faults
 from tests.simulators.telegram.seen import TEAM, FileSpec, Person

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from bot.health import DEAF_AFTER
+from bot.operations.health import DEAF_AFTER
 from channels.feishu.socket import LONGEST_PING
 from channels.slack.config import SlackConfig
 from channels.telegram.config import TelegramConfig

@@ -10,8 +10,8 @@ import re
 import sqlite3
 from typing import TYPE_CHECKING
 
-from bot.control import SOCKET
-from bot.lock import DataDirLock
+from bot.control.lock import DataDirLock
+from bot.control.server import SOCKET
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

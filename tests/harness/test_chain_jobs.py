@@ -77,9 +77,9 @@ ELSEWHERE = [
     Elsewhere("names the message's files to the model", "harness.runner", "user_turn"),
     Elsewhere("the sandbox, from the first call to the end of the run", "harness.runner", "RunSandbox"),
     Elsewhere("the plan's tool", "harness.agent_maker", "planning_tool"),
-    Elsewhere("tokens and their cost, from the run's events", "bot.meter", "EventRecord"),
-    Elsewhere("what may still be spent", "bot.spending", "Budgets"),
-    Elsewhere("the thread's title, after its first answer", "bot.wiring", "Titles"),
+    Elsewhere("tokens and their cost, from the run's events", "bot.usage.meter", "EventRecord"),
+    Elsewhere("what may still be spent", "bot.usage.spending", "Budgets"),
+    Elsewhere("the thread's title, after its first answer", "bot.process.wiring", "Titles"),
 ]
 
 

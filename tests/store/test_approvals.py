@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from bot.approvals.book import MOST_OF_A_CHAT, MOST_OF_A_RUN, WINDOW, StoreApprovals
-from bot.approvals.shown import prompt_of
-from bot.patience import PatientStore
+from bot.runs.approval_cards import prompt_of
+from bot.runs.approval_store import MOST_OF_A_CHAT, MOST_OF_A_RUN, WINDOW, StoreApprovals
 from bot.store import Store, accounts, approvals, conversations, prompts, runs
 from bot.store.approvals import EVERYBODY, MOST_GRANTS, ApprovalRow, Decided
+from bot.store.retrying import PatientStore
 from bot.store.rows import RunState
 from harness.context import RUN_CONTEXT
 from harness.guardrails.approvals import Approval

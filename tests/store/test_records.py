@@ -11,9 +11,9 @@ from uuid import uuid4
 
 import pytest
 
-from bot.patience import PatientStore
 from bot.store import Store, decisions, prompts, runs, usage
 from bot.store.effects import StoreEffectLog, StoreRunLedger
+from bot.store.retrying import PatientStore
 from bot.store.usage import Totals, UsageRow
 from harness.ports import Effect, EffectKey
 from tests.store.samples import LATER, NOW, OWNER, prompt_row, run_row

@@ -9,7 +9,7 @@ import shutil
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from bot.identity import thread_folder
+from bot.store.identity import thread_folder
 from bot.store.tables import threads
 from harness.middleware.dangling import INTERRUPTED
 from tests.flow.sandboxed import running, until_gone

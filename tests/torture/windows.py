@@ -53,7 +53,7 @@ def _speaks(arguments: Mapping[str, Any]) -> bool:
 WINDOWS: tuple[Window, ...] = (
     Window(
         name="W1",
-        seam="bot.bus:MessageBus.publish",
+        seam="bot.inbound.bus:MessageBus.publish",
         side="before",
         counts=_speaks,
         passings=1,  # many messages may come in one batch
@@ -61,7 +61,7 @@ WINDOWS: tuple[Window, ...] = (
     ),
     Window(
         name="W2",
-        seam="bot.bus:MessageBus.publish",
+        seam="bot.inbound.bus:MessageBus.publish",
         side="after",
         counts=_speaks,
         passings=1,  # many messages may come in one batch

@@ -29,8 +29,8 @@ from hypothesis.stateful import (
 )
 from sqlalchemy import select
 
-from bot.admission import AccessRules
-from bot.identity import conversation_key, owner_of
+from bot.access.admission import AccessRules
+from bot.store.identity import conversation_key, owner_of
 from bot.store.tables import memory_queue
 from channels.message import Address, Sender
 from harness.memory.config import MemorySettings

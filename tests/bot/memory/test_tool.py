@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from bot.clock import SystemClock
-from bot.identity import folder_name
 from bot.memory.keeping import make_book, make_kept, rename_owners
 from bot.memory.tool import KEY, MemoryTool, run
 from bot.settings import Settings
 from bot.store import Store
+from bot.store.identity import folder_name
 from bot.store.memories import StoreMemories
 from harness.memory.files import FileMemoryStore
 from harness.memory.model import from_json

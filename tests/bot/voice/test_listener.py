@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, get_args
 import pytest
 
 from bot.clock import SystemClock
-from bot.identity import thread_folder
-from bot.sandboxes import Sandboxes
+from bot.files.sandboxes import Sandboxes
+from bot.settings.transcription import TranscriptionSettings
+from bot.store.identity import thread_folder
 from bot.texts import LANGUAGES
-from bot.voice.config import TranscriptionSettings
 from bot.voice.errors import NotHeardError, Unheard
 from bot.voice.listener import AT_ONCE, CLAUSES, Deaf, Listener
 from bot.voice.recoding import Recoder

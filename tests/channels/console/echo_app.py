@@ -6,7 +6,7 @@ import asyncio
 import sys
 from pathlib import Path
 
-from bot import signals
+from bot.process import signals
 from channels.console.link import link_pair
 from channels.console.terminal import Terminal
 from tests.channels.console.support import SmallGateway, hello

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from bot.markdown import plain
+from bot.texts.markdown import plain
 from channels.message import Button, OutboundFile, OutboundMessage
 from channels.slack import payload, streams
 from channels.slack.outbound import PAGE_CHARACTERS, SlackPart, layout

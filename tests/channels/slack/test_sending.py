@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from bot.markdown import plain
+from bot.texts.markdown import plain
 from channels.base import Part, Probe
 from channels.errors import (
     AttachmentFailed,

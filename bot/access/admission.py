@@ -1,0 +1,304 @@
+"""Who may talk, and what counts as said to the bot: decided in memory, before anything is stored or fetched.
+
+Closed by default, for persons and groups. Only immutable ids decide; names never do.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict, deque
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Literal
+
+from bot.settings.busy_policies import QUEUED, TurnRules
+from bot.store.identity import chat_id, person_id
+from harness.cleaned import readable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from bot.store.identity import GroupScope
+    from channels.base import Clock
+    from channels.message import Address, Message, Sender
+
+ANYONE = "*"
+
+
+@dataclass(frozen=True, slots=True)
+class AccessRules:
+    """One account's rules, ready to ask. allow, admins and blocked hold persons, groups holds chats, blocked both.
+
+    open_dm: everybody may write. pairing: a stranger gets a code. operator: whoever can write here controls this
+    machine anyway, as at its terminal. admins_only: nobody else is heard, whoever let them in.
+    """
+
+    allow: frozenset[str] = frozenset()
+    admins: frozenset[str] = frozenset()
+    groups: frozenset[str] = frozenset()
+    blocked: frozenset[str] = frozenset()
+    open_dm: bool = False
+    pairing: bool = False
+    members: Literal["any", "listed"] = "any"
+    answer: Literal["mention", "always", "off"] = "mention"
+    group_control: Literal["admins", "members"] = "admins"
+    operator: bool = False
+    admins_only: bool = False
+
+    def is_admin(self, person: str) -> bool:
+        return self.operator or (person in self.admins and person not in self.blocked)
+
+    def may_control(self, address: Address, person: str) -> bool:
+        """Whether /new and /models are theirs to use there."""
+        return address.kind == "dm" or self.group_control == "members" or self.is_admin(person)
+
+    def is_listed(self, person: str) -> bool:
+        listed = person in self.allow or person in self.admins or ANYONE in self.allow
+        return listed and person not in self.blocked
+
+    def is_open(self, group: str) -> bool:
+        """Whether a group (`account:chat`) may use the bot."""
+        return (group in self.groups or ANYONE in self.groups) and group not in self.blocked
+
+    def listens(self, address: Address, sender: Sender) -> bool:
+        """Whether what is said in that chat is for the bot at all: a DM of somebody who may write, an open group.
+
+        sender: of any message in it.
+        """
+        if address.kind == "dm" or self.operator:
+            return self.may_speak(address, sender)
+        return self.is_open(chat_id(address))
+
+    def may_speak(self, address: Address, sender: Sender) -> bool:
+        """Whether this sender may use the bot there: a bot never, a channel or an anonymous admin only if listed."""
+        if sender.kind == "bot":
+            return False
+        if self.operator:
+            return True
+        person = person_id(address.account, sender.id)
+        if person in self.blocked or (self.admins_only and person not in self.admins):
+            return False
+        if address.kind == "dm":
+            return self.open_dm or self.is_listed(person)
+        if not self.is_open(chat_id(address)):
+            return False
+        if sender.kind == "channel" or address.kind == "channel":
+            return person in self.allow or person in self.admins
+        return self.members == "any" or self.is_listed(person)
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigKeys:
+    """Which keys of the config hold an account's lists, to tell a person where to edit."""
+
+    allow: str = "access.allow"
+    admins: str = "access.admins"
+    groups: str = "access.groups.allow"
+
+
+@dataclass(frozen=True, slots=True)
+class AccountPolicy:
+    """One account's rules. locale: "auto", "en" or "zh"."""
+
+    access: AccessRules
+    turns: TurnRules = QUEUED
+    group_scope: GroupScope = "chat"
+    group_context: bool = True
+    locale: str = "auto"
+    keys: ConfigKeys = ConfigKeys()
+
+
+class Verdict(StrEnum):
+    """ADMIT: answer it. GREET: an unknown person in a DM. INTRODUCE: an unknown group that spoke to the bot.
+    CONTEXT: said to others in an allowed group. DROP: no reply."""
+
+    ADMIT = "admit"
+    GREET = "greet"
+    INTRODUCE = "introduce"
+    CONTEXT = "context"
+    DROP = "drop"
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """reason: one word or two for the decisions table."""
+
+    verdict: Verdict
+    reason: str
+
+
+def decide(message: Message, rules: AccessRules, is_command: bool, goes_on: bool = False) -> Decision:
+    """What becomes of a message. is_command: it names one of our commands, which in a group needs no mention.
+
+    goes_on: it is in a thread in which a conversation with the bot has begun.
+    """
+    address = message.address
+    if not rules.may_speak(address, message.sender):
+        return _refusal(message, rules, message.mention or is_command)
+    if address.kind == "dm":
+        return Decision(Verdict.ADMIT, "dm")
+    if rules.answer == "off":
+        return Decision(Verdict.DROP, "answers are off")
+    if message.mention or is_command or goes_on or rules.answer == "always":
+        return Decision(Verdict.ADMIT, "group")
+    return Decision(Verdict.CONTEXT, "not addressed")
+
+
+def _refusal(message: Message, rules: AccessRules, addressed: bool) -> Decision:
+    address, sender = message.address, message.sender
+    if sender.kind == "bot":
+        return Decision(Verdict.DROP, "a bot")
+    if person_id(address.account, sender.id) in rules.blocked:
+        return Decision(Verdict.GREET if address.kind == "dm" else Verdict.DROP, "access was revoked")
+    if address.kind == "dm":
+        return Decision(Verdict.GREET if sender.kind == "user" else Verdict.DROP, "unknown person")
+    if chat_id(address) in rules.blocked:
+        return Decision(Verdict.DROP, "closed group")
+    if rules.is_open(chat_id(address)):
+        return Decision(Verdict.DROP, "not a listed member")
+    to_meet = address.kind == "group" and sender.kind == "user" and addressed and rules.answer != "off"
+    return Decision(Verdict.INTRODUCE if to_meet else Verdict.DROP, "unknown group")
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    message_id: str
+    address: Address
+    person: str
+    text: str
+
+
+LONGEST_NAME = 80
+
+
+def _line(message: Message, longest: int) -> _Line:
+    name = " ".join(readable(message.sender.display_name).replace(":", " ").split())[:LONGEST_NAME]
+    text = f"{name}: {message.text}"[:longest]
+    person = person_id(message.account, message.sender.id)
+    return _Line(message.platform_message_id, message.address, person, text)
+
+
+class Background:
+    """What others said in allowed groups since the last answer: in memory only, bounded, oldest forgotten first."""
+
+    MESSAGES = 50
+    CHARACTERS = 8_000
+    CONVERSATIONS = 2_000
+
+    def __init__(self) -> None:
+        self._rings: OrderedDict[str, deque[_Line]] = OrderedDict()
+
+    def add(self, conversation: str, message: Message) -> None:
+        ring = self._rings.setdefault(conversation, deque(maxlen=self.MESSAGES))
+        self._rings.move_to_end(conversation)
+        if message.text and all(line.message_id != message.platform_message_id for line in ring):
+            ring.append(_line(message, self.CHARACTERS))
+        self._shorten(ring)
+        if len(self._rings) > self.CONVERSATIONS:
+            self._rings.popitem(last=False)
+
+    def edit(self, conversation: str, message: Message) -> bool:
+        """Put a message's new words in the place of its old ones; whether it is known here."""
+        ring = self._rings.get(conversation, deque())
+        place = next((at for at, line in enumerate(ring) if line.message_id == message.platform_message_id), None)
+        if place is None:
+            return False
+        if message.text:
+            ring[place] = _line(message, self.CHARACTERS)
+            self._shorten(ring)
+        else:
+            del ring[place]
+        return True
+
+    def take(self, conversation: str) -> tuple[str, ...]:
+        """The lines, oldest first; afterwards they are forgotten."""
+        return tuple(line.text for line in self._rings.pop(conversation, ()))
+
+    def _shorten(self, ring: deque[_Line]) -> None:
+        while sum(len(line.text) for line in ring) > self.CHARACTERS:
+            ring.popleft()
+
+    def forget(self, person: str) -> None:
+        """What that person said is no background any more."""
+        self.drop(lambda address, speaker: speaker == person)
+
+    def drop(self, whose: Callable[[Address, str], bool]) -> None:
+        """What these persons said there is no background any more."""
+        for ring in self._rings.values():
+            kept = [line for line in ring if not whose(line.address, line.person)]
+            ring.clear()
+            ring.extend(kept)
+
+
+class FloodGate:
+    """A token bucket per person: `burst` messages at once, then `per_minute`. Forgets the longest silent person."""
+
+    BURST = 30
+    PER_MINUTE = 60.0
+    PERSONS = 10_000
+
+    def __init__(self, clock: Clock, per_minute: float = PER_MINUTE, burst: int = BURST) -> None:
+        self.allow(per_minute, burst)
+        self._clock = clock
+        self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
+
+    def allow(self, per_minute: float, burst: int) -> None:
+        """From now on."""
+        self.per_minute = per_minute
+        self._burst = float(burst)
+
+    def passes(self, person: str) -> bool:
+        now = self._clock.monotonic()
+        tokens, then = self._buckets.get(person, (self._burst, now))
+        tokens = min(self._burst, tokens + (now - then) * self.per_minute / 60)
+        passes = tokens >= 1
+        self._buckets[person] = (tokens - 1 if passes else tokens, now)
+        self._buckets.move_to_end(person)
+        if len(self._buckets) > self.PERSONS:
+            self._buckets.popitem(last=False)
+        return passes
+
+
+class OncePer:
+    """Lets each key through once in `seconds`; remembers a bounded number of keys."""
+
+    def __init__(self, clock: Clock, seconds: float, keys: int = 10_000) -> None:
+        self._clock = clock
+        self._seconds = seconds
+        self._keys = keys
+        self._seen: OrderedDict[str, float] = OrderedDict()
+
+    def waits(self, key: str) -> bool:
+        """Whether the key was let through and its time is not over."""
+        last = self._seen.get(key)
+        return last is not None and self._clock.monotonic() - last < self._seconds
+
+    def first(self, key: str) -> bool:
+        now = self._clock.monotonic()
+        if self.waits(key):
+            return False
+        self._seen[key] = now
+        self._seen.move_to_end(key)
+        if len(self._seen) > self._keys:
+            self._seen.popitem(last=False)
+        return True
+
+
+class Budget:
+    """At most `burst` at once, then one each `seconds`: what strangers as a whole may cost."""
+
+    def __init__(self, clock: Clock, burst: int, seconds: float) -> None:
+        self._clock = clock
+        self._burst = float(burst)
+        self._seconds = seconds
+        self._left = float(burst)
+        self._since = clock.monotonic()
+
+    def take(self) -> bool:
+        """Whether there was something left; it is spent."""
+        now = self._clock.monotonic()
+        self._left = min(self._burst, self._left + (now - self._since) / self._seconds)
+        self._since = now
+        if self._left < 1:
+            return False
+        self._left -= 1
+        return True

@@ -1,0 +1,57 @@
+"""What an operator does to the data while the gateway is stopped."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import sys
+from typing import TYPE_CHECKING
+
+from sqlalchemy.exc import IntegrityError
+
+from bot.clock import SystemClock
+from bot.control.lock import DataDirInUse, DataDirLock
+from bot.memory.keeping import make_kept, rename_owners
+from bot.settings.identities import ACCOUNT_ID
+from bot.skill_folders import move_owner
+from bot.store import Store, accounts, conversations
+from bot.store.errors import StoreError
+from harness.memory.port import MemoryUnavailable
+
+if TYPE_CHECKING:
+    from bot.settings import Settings
+
+
+def rename_account(settings: Settings, old: str, new: str) -> int:
+    """`antler account rename`: the account's conversations, files and rights go with the new name; returns 0 or 1."""
+    if not re.fullmatch(ACCOUNT_ID, new):
+        return _fail(f"{new!r} is no account id: use letters, digits, - and _")
+    try:
+        with DataDirLock(settings.data_dir):
+            asyncio.run(_rename(settings, old, new))
+    except DataDirInUse as error:
+        return _fail(str(error))
+    except LookupError:
+        return _fail(f"no account {old!r} has ever been connected")
+    except IntegrityError:
+        return _fail(f"there is an account {new!r} already")
+    except (StoreError, MemoryUnavailable) as error:
+        return _fail(str(error))
+    print(f"{old} is now {new}; use that name in `channels` of the config")
+    return 0
+
+
+async def _rename(settings: Settings, old: str, new: str) -> None:
+    store = await Store.open(settings.database_url, clock=SystemClock())
+    try:
+        await store.write(lambda tx: accounts.rename(tx, old, new))
+        for owner in await store.read(lambda tx: conversations.owners(tx, new)):
+            move_owner(settings.data_dir, old + owner.removeprefix(new), owner)
+        await rename_owners(make_kept(settings, store), old, new)
+    finally:
+        await store.close()
+
+
+def _fail(reason: str) -> int:
+    print(f"antler: {reason}", file=sys.stderr)
+    return 1

@@ -1,0 +1,223 @@
+"""The buttons of runs: on a message that waits, and on an answer that failed. Their ids are derived from the run, so
+that a restarted process shows the same; commands/waiting.py does what they say.
+
+And what stands for buttons on a platform without any: a numbered list, answered by the number (presses.py).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from bot.store import outbox, prompts, runs
+from bot.store.rows import PromptRow, RunState
+from bot.texts.markdown import plain
+from channels.message import OUTBOUND_MESSAGE, Button
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from sqlalchemy import Connection
+
+    from bot.store.rows import RunRow
+    from bot.texts.catalogue import Texts
+    from channels.base import Channel
+    from channels.capabilities import Capabilities
+    from channels.message import Address, Message, OutboundMessage
+    from harness.events import Question
+
+WAITING = "waiting"
+RETRY = "retry"
+CLARIFY = "clarify"
+RUN_NOW, DROP = "now", "drop"
+LIFE = timedelta(days=7)
+LABEL = 60
+"""Characters of an option on its button."""
+LOOKED_BACK = 50
+"""Messages of the bot in a chat among which a number looks for its question."""
+
+_NUMBER = re.compile(r"[1-9][0-9]{0,2}")
+
+
+def question(
+    kind: str,
+    prompt_id: str,
+    conversation: str,
+    options: object,
+    now: datetime,
+    *,
+    life: timedelta = LIFE,
+    who: str | None = None,
+) -> PromptRow:
+    """A question that stays open for `life`. options: JSON types. who: the only person who may answer."""
+    return PromptRow(
+        id=prompt_id,
+        kind=kind,
+        conversation=conversation,
+        who=who,
+        options=json.dumps(options),
+        expires_at=now + life,
+    )
+
+
+def row_of(prompt_id: str, *labels: str) -> tuple[Button, ...]:
+    """A row of buttons, one for each option of a question, in their order."""
+    return tuple(Button(label=label, data=f"{prompt_id}:{index}") for index, label in enumerate(labels))
+
+
+def waiting_question(run: RunRow, now: datetime) -> PromptRow:
+    options = [[RUN_NOW, run.run_id], [DROP, run.run_id]]
+    return question(WAITING, _waiting_id(run), run.conversation, options, now)
+
+
+def waiting_buttons(run: RunRow, texts: Texts) -> tuple[tuple[Button, ...], ...]:
+    """Run now and Drop, for a message that waits."""
+    return (row_of(_waiting_id(run), texts.button_run_now, texts.button_drop),)
+
+
+def retry_question(run: RunRow, now: datetime) -> PromptRow:
+    return question(RETRY, _retry_id(run), run.conversation, [[RETRY, run.run_id]], now)
+
+
+def retry_buttons(run: RunRow, texts: Texts) -> tuple[tuple[Button, ...], ...]:
+    """Try again, for an answer that failed."""
+    return (row_of(_retry_id(run), texts.button_retry),)
+
+
+def clarify_question(asked: Question, run: RunRow, now: datetime) -> PromptRow:
+    """What the agent asked, with answers to choose from."""
+    life = asked.expires_at - now
+    prompt = question(CLARIFY, asked.prompt_id, run.conversation, list(asked.options), now, life=life)
+    return replace(prompt, run_id=run.run_id)
+
+
+def clarify_buttons(asked: Question) -> tuple[tuple[Button, ...], ...]:
+    """One below the other; what is too long for a button is whole in the text."""
+    labels = [option if len(option) <= LABEL else f"{option[: LABEL - 1]}…" for option in asked.options]
+    return tuple((button,) for button in row_of(asked.prompt_id, *labels))
+
+
+def chosen(prompt: PromptRow, index: int) -> tuple[str, str]:
+    """(what to do, run id) of a pressed button; empty when there is no such option."""
+    options = json.loads(prompt.options)
+    return tuple(options[index]) if index < len(options) else ("", "")
+
+
+# What the agent asked, answered by a pressed option or by the next message.
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """A question with its answer. choice: the option that was taken, or the beginning of what was said instead."""
+
+    reply_key: str
+    address: Address
+    choice: str
+
+
+def take_answer(tx: Connection, run: RunRow, said: str) -> list[Answered]:
+    """Record what a new run was asked as the answer to the question of the run before it: nothing where that asked
+    none, or where somebody else says something that is no option of it."""
+    asked = runs.last_worked(tx, run.conversation, run.thread_id)
+    shown = outbox.load(tx, asked.reply_key) if asked is not None else []
+    data = _data(shown[0].body, asked) if shown and shown[0].final else ()
+    prompt = prompts.load(tx, data[0].partition(":")[0]) if data else None
+    if asked is None or prompt is None or (prompt.kind, prompt.run_id) != (CLARIFY, asked.run_id):
+        return []
+    options, words = json.loads(prompt.options), " ".join(said.split())
+    number = next((at for at, option in enumerate(options) if _same(option, words)), None)
+    if number is None and run.speaker != asked.speaker:
+        return []
+    answer = "" if number is None else str(number)
+    if prompts.answer(tx, prompt.id, run.speaker, answer, run.created_at) is None:
+        return []
+    if number is not None:
+        words = options[number]
+    elif len(words) > LABEL:
+        words = f"{words[: LABEL - 1]}…"
+    return [Answered(asked.reply_key, asked.address, words)]
+
+
+def _same(option: str, words: str) -> bool:
+    return " ".join(option.split()).casefold() == words.casefold()
+
+
+# Without buttons.
+
+
+def as_shown(message: OutboundMessage, caps: Capabilities, refused: str = "") -> OutboundMessage:
+    """What a channel is given to show: on a platform without buttons the options are a list below the text.
+
+    refused: the platform refused the buttons, and this sentence says how to answer without them.
+    """
+    if not message.buttons or (caps.buttons and not refused):
+        return message
+    labels = [button.label for row in message.buttons for button in row]
+    options = "\n".join(f"{number}. {plain(label)}" for number, label in enumerate(labels, 1))
+    text = "\n\n".join(part for part in (message.text, plain(message.status), options, refused) if part)
+    return replace(message, text=text, status="", buttons=())
+
+
+def typed_number(text: str) -> int | None:
+    """The number that a message consists of, None for any other."""
+    return int(text) if _NUMBER.fullmatch(text.strip()) else None
+
+
+def may_be_number(message: Message, channel: Channel | None, *, numbered: bool = False) -> bool:
+    """Whether a message may be the number of an option that stands in its chat.
+
+    channel: the one it came by. numbered: it refused the buttons of a question in that chat.
+    """
+    without = channel is not None and (numbered or not channel.capabilities.buttons)
+    typed = not message.attachments and not message.dictated
+    return without and typed and typed_number(message.text) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """A question that stands in a chat. data: of its buttons, in the order of their numbers."""
+
+    prompt: PromptRow
+    reply_key: str
+    data: tuple[str, ...]
+
+
+def questions(tx: Connection, conversation: str, address: Address, now: datetime) -> list[Standing]:
+    """What a number may answer in a conversation, newest first: questions without an answer yet, up to the last thing
+    that the agent said there, for a number below that is meant for the agent."""
+    found = []
+    for reply_key, body in outbox.newest_replies(tx, address, LOOKED_BACK):
+        run = runs.load(tx, reply_key)
+        data = _data(body, run)
+        prompt = prompts.load(tx, data[0].partition(":")[0]) if data else None
+        if prompt is not None and prompt.conversation == conversation and prompt.answer is None:
+            found += [Standing(prompt, reply_key, data)] if prompt.expires_at > now else []
+        if run is not None and run.conversation == conversation and _has_spoken(run):
+            break
+    return found
+
+
+def _has_spoken(run: RunRow) -> bool:
+    """What waits for a decision has asked for it, however late its own draft was sent."""
+    return run.started_at is not None and run.state is not RunState.WAITING
+
+
+def _data(body: str, run: RunRow | None) -> tuple[str, ...]:
+    """Of the buttons that a reply shows. Only of what is final the body is known; what waits has its own two."""
+    if body:
+        shown = OUTBOUND_MESSAGE.validate_json(body).buttons
+        return tuple(button.data for row in shown for button in row)
+    if run is not None and run.state is RunState.PENDING:
+        return tuple(f"{_waiting_id(run)}:{index}" for index in range(2))
+    return ()
+
+
+def _waiting_id(run: RunRow) -> str:
+    return f"w{run.run_id}"
+
+
+def _retry_id(run: RunRow) -> str:
+    return f"r{run.run_id}"

@@ -1,0 +1,179 @@
+"""The files that a run presents: parts of its answer, and their copies in the spool until they are delivered.
+
+For manager.py; upkeep.py clears away what a crash left.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+import os
+import shutil
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+from bot.delivery.reply import Outcome
+from bot.store import outbox, runs
+from bot.store.identity import harmless_name
+from bot.texts.markdown import plain
+from channels.message import OutboundFile
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+    from pathlib import Path
+
+    from bot.delivery import Reply
+    from bot.store import Store
+    from bot.store.retrying import PatientStore
+    from bot.tasks import Tasks
+    from bot.texts.catalogue import Texts
+    from channels.capabilities import Capabilities
+    from harness.events import ReadyFile
+
+log = logging.getLogger(__name__)
+
+MEBIBYTE = 1024 * 1024
+"""What platforms count their limits in."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outgoing:
+    """files: to send with the answer. sentences: about those that the platform would not take."""
+
+    files: tuple[OutboundFile, ...] = ()
+    sentences: tuple[str, ...] = ()
+
+
+class Presented:
+    """folder: the spool, in which a run's copies have a folder of the run's id. capabilities: of an account."""
+
+    def __init__(self, folder: Path, tasks: Tasks, capabilities: Callable[[str], Capabilities | None]) -> None:
+        self._folder = folder
+        self._tasks = tasks
+        self._capabilities = capabilities
+        self._drawn: set[str] = set()
+
+    def outgoing(self, ready: Iterable[ReadyFile], account: str, texts: Texts) -> Outgoing:
+        """What becomes of the files that a run presented in a chat of this account."""
+        caps = self._capabilities(account)
+        files, sentences = [], []
+        for file in ready:
+            problem = _problem(file.size, caps)
+            limit = f"{(caps.largest_file or 0) / MEBIBYTE:.4g}" if caps is not None else ""
+            if problem is None:
+                files.append(self._outbound(file, texts))
+            else:
+                name, size = _shown(file), f"{math.ceil(file.size / MEBIBYTE * 10) / 10:g}"
+                sentences.append(texts.file_not_sent[problem].format(name=name, size=size, limit=limit))
+        return Outgoing(tuple(files), tuple(sentences))
+
+    def _outbound(self, file: ReadyFile, texts: Texts) -> OutboundFile:
+        return OutboundFile(
+            path=self._folder / file.spooled,
+            name=harmless_name(file.name, "file"),
+            mime_type=file.mime_type,
+            kind=file.kind,
+            instead=texts.file_not_sent["refused"].format(name=_shown(file)),
+        )
+
+    def clear_after(self, run_id: str, reply: Reply) -> None:
+        """Remove the run's copies once its answer, with them, is delivered or given up."""
+        self._tasks.spawn(f"spool of {run_id}", self._clear_after(run_id, reply))
+
+    async def _clear_after(self, run_id: str, reply: Reply) -> None:
+        await reply.delivered()
+        if reply.outcome is not Outcome.PENDING:
+            await asyncio.to_thread(self._remove, run_id)
+
+    def shows_images(self, account: str) -> bool:
+        """Whether people see pictures there; a terminal only keeps them."""
+        caps = self._capabilities(account)
+        return caps is not None and caps.files and not caps.operator
+
+    @asynccontextmanager
+    async def drawn(
+        self, reply_key: str, name: str, draw: Callable[[], bytes], *, instead: str
+    ) -> AsyncIterator[OutboundFile]:
+        """A PNG, drawn in a thread, as a file for the reply of that key, which has to be committed within the block.
+        instead: to say where the platform does not take it."""
+        async with self._held(reply_key):
+            path = await asyncio.to_thread(self._keep, reply_key, name, draw)
+            yield OutboundFile(path=path, name=name, mime_type="image/png", kind="image", instead=instead)
+
+    @asynccontextmanager
+    async def written(
+        self, reply_key: str, texts: Mapping[str, str], types: Mapping[str, str], *, instead: str
+    ) -> AsyncIterator[tuple[OutboundFile, ...]]:
+        """Texts, by the names of their files, as drawn. types: MIME types, by name. instead: said once."""
+        async with self._held(reply_key):
+            files = []
+            for name, text in texts.items():
+                draw = partial(text.encode, errors="replace")
+                path = await asyncio.to_thread(self._keep, reply_key, name, draw)
+                files.append(OutboundFile(path=path, name=name, mime_type=types[name], instead=instead))
+                instead = ""
+            yield tuple(files)
+
+    @asynccontextmanager
+    async def _held(self, reply_key: str) -> AsyncIterator[None]:
+        """Its files are kept although the store does not know of them yet."""
+        self._drawn.add(reply_key)
+        try:
+            yield
+        finally:
+            self._drawn.discard(reply_key)
+
+    def _keep(self, reply_key: str, name: str, draw: Callable[[], bytes]) -> Path:
+        content = draw()
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        folder = self._folder / reply_key
+        folder.mkdir(mode=0o700, exist_ok=True)
+        with open(folder / name, "wb", opener=lambda path, flags: os.open(path, flags, 0o600)) as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        return folder / name
+
+    async def remove(self, run_ids: Iterable[str]) -> None:
+        """The copies of these runs, whose answers are delivered or not wanted any more."""
+        there = await asyncio.to_thread(self._run_ids)
+        for run_id in there.intersection(run_ids):
+            await asyncio.to_thread(self._remove, run_id)
+
+    async def clear_left(self, store: Store | PatientStore) -> None:
+        """Remove the copies of runs that have ended and whose answer is delivered. Raises StoreError."""
+        there = await asyncio.to_thread(self._run_ids)  # before the store is asked: a run is known before its files
+        drawn = set(self._drawn)  # of the others that are there the store knows
+        if there:
+            needed = {row.run_id for row in await store.read(runs.unended)} | await store.read(outbox.open_keys)
+            for run_id in there - needed - drawn:
+                await asyncio.to_thread(self._remove, run_id)
+
+    def _run_ids(self) -> set[str]:
+        try:
+            return set(os.listdir(self._folder))
+        except FileNotFoundError:
+            return set()
+
+    def _remove(self, run_id: str) -> None:
+        try:
+            shutil.rmtree(self._folder / run_id)
+        except OSError as error:
+            log.warning("files of a delivered answer stay for now: %s", os.strerror(error.errno or 0))
+
+
+def _problem(size: int, caps: Capabilities | None) -> str | None:
+    if caps is None:
+        return None
+    if not caps.files:
+        return "no_files"
+    if caps.largest_file is not None and size > caps.largest_file:
+        return "too_large"
+    return "too_small" if size < caps.smallest_file else None
+
+
+def _shown(file: ReadyFile) -> str:
+    return plain(harmless_name(file.name, "file"))

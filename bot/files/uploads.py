@@ -1,0 +1,226 @@
+"""Fetches the attachments of admitted messages to disk, under the thread's uploads: bounded, counted, safely named."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import secrets
+from collections import defaultdict
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, TypeVar
+
+from pydantic import ValidationError
+
+from bot.files.quotas import Allowance, PersonBook, UploadLimits
+from bot.store import runs
+from bot.store.identity import harmless_name
+from channels.errors import AttachmentFailed, ChannelError, Temporary
+from harness.context import RUN_INPUT, InputFile, Voice
+from harness.slots import FairSlots
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from bot.files.quotas import Exceeded
+    from bot.store import Store
+    from channels.base import Channel, Clock
+    from channels.message import Attachment
+    from sandbox.files.rights import Owner
+
+log = logging.getLogger(__name__)
+
+TRIES = 3
+AT_ONCE = 4
+"""Downloads of one account; half of them of one person."""
+AT_ONCE_IN_ALL = 16
+MEGABYTE = 1_000_000
+
+Problem = Literal["too_large", "message_quota", "quota", "person_quota", "too_large_there", "gone", "failed"]
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """An attachment that was not taken, and why. limit: the megabytes that were passed, where that is the reason.
+
+    too_large_there: for the platform's own limit, which only the platform knows.
+    """
+
+    name: str
+    problem: Problem
+    limit: float = 0
+
+
+class Uploads:
+    """One for the process. owner: of the files, where commands run as another user than this process.
+
+    Neither a person who sends many files nor a platform whose file server hangs holds up the downloads of others.
+    """
+
+    def __init__(self, limits: UploadLimits, clock: Clock, owner: Owner | None = None) -> None:
+        self._limits = limits
+        self._clock = clock
+        self._owner = owner
+        self._book = PersonBook(clock)
+        self._slots = FairSlots(AT_ONCE_IN_ALL, share=AT_ONCE)
+        self._of_account: defaultdict[str, FairSlots] = defaultdict(partial(FairSlots, AT_ONCE))
+
+    async def recall(self, store: Store) -> None:
+        """Count what people brought before this process began, as far as it became part of a run. Raises StoreError."""
+        since, known = self._book.since, set[Path]()
+        for run in await store.read(lambda tx: runs.with_files(tx, since)):
+            with contextlib.suppress(ValidationError):  # of another version
+                for file in RUN_INPUT.validate_json(run.input).files:
+                    if file.path not in known:  # one that was answered again came once
+                        self._book.add(run.speaker, file.size, run.created_at)
+                    known.add(file.path)
+
+    def allowance(self, person: str) -> Allowance:
+        """What a message of that person may bring; one for all its files."""
+        return Allowance(person, self._limits, self._book)
+
+    async def fetch(
+        self, channel: Channel, attachment: Attachment, folder: Path, allowance: Allowance
+    ) -> InputFile | Refused:
+        """Store one attachment in `folder` (created, 0700). What is refused or cancelled leaves no file behind."""
+        name = display_name(attachment)
+        account = channel.account
+        async with self._of_account[account].slot(allowance.person), self._slots.slot(account):
+            sink = _FileSink(folder, f"{secrets.token_hex(4)}-{name}", allowance, self._owner)
+            kept = False
+            try:
+                sink.check(attachment.size or 0)
+                await _in_thread(sink.open)
+                sink.check(attachment.size or 0)
+                await self._download(channel, attachment, sink)
+                if attachment.name is None and sink.told is not None:
+                    name = display_name(replace(attachment, name=sink.told))
+                    await _in_thread(sink.rename, f"{secrets.token_hex(4)}-{name}")
+                kept = True
+                mime_type = attachment.mime_type or "application/octet-stream"
+                voice = Voice() if attachment.kind == "voice" else None
+                return InputFile(path=sink.path, name=name, mime_type=mime_type, size=sink.size, voice=voice)
+            except AttachmentFailed as error:
+                return self._refused(name, sink, error)
+            except (ChannelError, OSError) as error:
+                log.warning("an attachment was not fetched: %s", error)
+                return Refused(name, "failed")
+            finally:
+                await _in_thread(sink.close, kept)
+
+    def _refused(self, name: str, sink: _FileSink, error: AttachmentFailed) -> Refused:
+        if sink.exceeded is not None:
+            return Refused(name, sink.exceeded, sink.allowance.limit(sink.exceeded) / MEGABYTE)
+        return Refused(name, "too_large_there" if error.reason == "too_large" else "gone")
+
+    async def _download(self, channel: Channel, attachment: Attachment, sink: _FileSink) -> None:
+        for attempt in range(1, TRIES + 1):
+            try:
+                return await channel.fetch(attachment, sink)
+            except Temporary:
+                if attempt == TRIES:
+                    raise
+                await _in_thread(sink.restart)
+                await self._clock.sleep(attempt)
+
+
+class _FileSink:
+    """A file that counts what it is given: the sender's own word on the size is not trusted.
+
+    The folder is opened once and everything happens inside it, so that a link that somebody put in its place, or in the
+    file's, leads nowhere. exceeded: the limit that was passed.
+    """
+
+    def __init__(self, folder: Path, name: str, allowance: Allowance, owner: Owner | None) -> None:
+        self.path = folder / name
+        self.size = 0
+        self.exceeded: Exceeded | None = None
+        self.told: str | None = None
+        self.allowance = allowance
+        self._owner = owner
+        self._folder: int | None = None
+        self._fd: int | None = None
+
+    def open(self) -> None:
+        self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._folder = os.open(self.path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        self.allowance.thread = self.allowance.limits.thread - _used(self._folder)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+        self._fd = os.open(self.path.name, flags, 0o600, dir_fd=self._folder)
+        if self._owner is not None:
+            os.fchown(self._fd, self._owner.uid, self._owner.gid)
+
+    def check(self, size: int) -> None:
+        """Raise AttachmentFailed when a file of that many bytes is too large."""
+        self.exceeded = self.allowance.exceeded(size, size - self.size)
+        if self.exceeded is not None:
+            raise AttachmentFailed("the file is larger than allowed", "too_large")
+
+    async def write(self, chunk: bytes) -> None:
+        self.check(self.size + len(chunk))
+        self.size += len(chunk)
+        self.allowance.take(len(chunk))
+        if self._fd is not None:
+            await _in_thread(_write_all, self._fd, chunk)
+
+    def called(self, name: str) -> None:
+        """NamedSink: only the download told it."""
+        self.told = name
+
+    def rename(self, name: str) -> None:
+        os.rename(self.path.name, name, src_dir_fd=self._folder, dst_dir_fd=self._folder)
+        self.path = self.path.with_name(name)
+
+    def restart(self) -> None:
+        if self._fd is not None:
+            os.ftruncate(self._fd, 0)
+            os.lseek(self._fd, 0, os.SEEK_SET)
+        self._give_back()
+
+    def _give_back(self) -> None:
+        self.allowance.take(-self.size)
+        self.size = 0
+
+    def close(self, kept: bool) -> None:
+        """Idempotent; without `kept` the file is removed."""
+        if not kept:
+            self._give_back()
+        if self._fd is not None:
+            os.close(self._fd)
+            if not kept:
+                with contextlib.suppress(FileNotFoundError):
+                    os.unlink(self.path.name, dir_fd=self._folder)
+        if self._folder is not None:
+            os.close(self._folder)
+        self._fd = self._folder = None
+
+
+async def _in_thread(work: Callable[..., T], *args: object) -> T:
+    """asyncio.to_thread, except that a cancelled caller waits for the thread, which uses descriptors of ours."""
+    working = asyncio.ensure_future(asyncio.to_thread(work, *args))
+    try:
+        return await asyncio.shield(working)
+    except asyncio.CancelledError:
+        await asyncio.wait({working})
+        raise
+
+
+def display_name(attachment: Attachment) -> str:
+    """The declared name made harmless: no path, no control character, no leading dot or dash, and short."""
+    return harmless_name(attachment.name or "", attachment.kind)
+
+
+def _write_all(fd: int, chunk: bytes) -> None:
+    view = memoryview(chunk)
+    while view:
+        view = view[os.write(fd, view) :]
+
+
+def _used(folder: int) -> int:
+    """Bytes in an open folder of uploads, which is flat and written by this class alone."""
+    with os.scandir(folder) as entries:
+        return sum(entry.stat(follow_symlinks=False).st_size for entry in entries)

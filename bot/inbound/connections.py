@@ -1,0 +1,238 @@
+"""The accounts' connections: opens each channel, checks whose bot it is, and keeps it receiving."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import replace
+from datetime import timedelta
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from bot.access.book import policy_of
+from bot.store import accounts, inbox
+from bot.texts import LANGUAGES
+from bot.texts.commands import unmarked
+from channels.base import ChannelPorts, Command, ConnectionState, Health, Newest, Route
+from channels.errors import Fatal, TakenOver
+from channels.registry import channel_class
+from channels.supervision import Backoff
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from bot.access.admission import AccountPolicy
+    from bot.settings import Settings
+    from bot.store.retrying import PatientStore
+    from bot.tasks import Tasks
+    from channels.base import BotIdentity, Channel, Clock, Publish
+    from channels.capabilities import Capabilities
+
+    Load = Callable[[str], Callable[[str, Any, ChannelPorts], Channel]]
+
+log = logging.getLogger(__name__)
+
+RESTART_SECONDS = 10.0
+FIRST_RETRY, LONGEST_RETRY = 60.0, 900.0
+"""Seconds after which an account that was refused is tried again; doubled each time, up to the second."""
+TRIED_AGAIN = "; tried again every few minutes, and at once by antler reload"
+NEWEST_SINCE = timedelta(days=7)
+NEWEST_CHATS = 200
+UNLOADABLE = (
+    "its adapter cannot be loaded (the log says where): reinstall antler, or take the account out of `channels`"
+)
+
+
+class Unloadable(Fatal):
+    """The account's adapter cannot be loaded by this process."""
+
+
+class Connections:
+    """All configured accounts. channels (those that could be built) and policies (by the config alone) are read by
+    others, changed only here. load: from the registry."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        store: PatientStore,
+        clock: Clock,
+        tasks: Tasks,
+        *,
+        load: Load = channel_class,
+    ) -> None:
+        self._settings = settings
+        self._store = store
+        self._clock = clock
+        self._tasks = tasks
+        self._load = load
+        self.channels: dict[str, Channel] = {}
+        self.policies = {account: policy_of(settings, account) for account in settings.channels}
+        self._failures: dict[str, Fatal] = {}
+        self._pauses = {account: Backoff(FIRST_RETRY, LONGEST_RETRY) for account in settings.channels}
+        self._asked = {account: asyncio.Event() for account in settings.channels}
+        self._refused: dict[str, str] = {}
+        """Why, by account, since its last hello."""
+
+    @property
+    def health(self) -> Mapping[str, Health]:
+        """The state of every configured account, in the config's order."""
+        return {account: self._health(account) for account in self._settings.channels}
+
+    def _health(self, account: str) -> Health:
+        if account in self.channels:
+            return self.channels[account].health
+        failed = self._failures.get(account)
+        return Health() if failed is None else Health(state=ConnectionState.STOPPED, detail=reason(failed))
+
+    def open(self, publish: Publish, policy: Callable[[str], AccountPolicy]) -> None:
+        """Build every account's channel; nothing connects yet. policy: an account's rules as they are when asked."""
+        for account, settings in self._settings.channels.items():
+            ports = ChannelPorts(
+                publish=publish,
+                clock=self._clock,
+                route=self._router(account),
+                newest=partial(self._newest, account, policy),
+            )
+            try:
+                channel = self._load(settings.type)(account, settings.adapter, ports)
+            except Exception as error:
+                # A package that is missing, a bug in one adapter: the others must not go down with it.
+                log.exception("%s: its adapter cannot be loaded", account)
+                # Of other errors the text is not told: whatever they hold, it was not written to be read in a chat.
+                what = str(error) if isinstance(error, ImportError) else type(error).__name__
+                self._failures[account] = Unloadable(what, UNLOADABLE)
+                continue
+            self.channels[account] = channel
+            self._set_policy(account)
+
+    def adopt(self, settings: Settings) -> None:
+        """From now on its policies, of the accounts that there are; nothing else of it concerns an open connection."""
+        self._settings = settings
+        for account in self.policies:
+            self.policies[account] = policy_of(settings, account)
+            if account in self.channels:
+                self._set_policy(account)
+
+    def _set_policy(self, account: str) -> None:
+        """With what only the account's channel knows."""
+        rules = replace(self.policies[account].access, operator=self.channels[account].capabilities.operator)
+        self.policies[account] = replace(self.policies[account], access=rules)
+
+    async def receive(self, account: str, hello: Callable[[], None]) -> Fatal | None:
+        """Keep one account receiving until its source has ended (None), or only a person can help. Never raises else.
+        May be called again then, see `pause`.
+
+        hello: called at each accepted connection.
+        """
+        if account in self._failures:
+            return self._failures[account]
+        channel = self.channels[account]
+
+        async def accepted(identity: BotIdentity) -> None:
+            await self._check(account, identity)
+            self._tasks.spawn(f"menu {account}", self._publish_menu(channel))
+            self._pauses[account].reset()
+            self._refused.pop(account, None)
+            hello()
+
+        while True:
+            try:
+                await channel.run(accepted)
+                return None
+            except Fatal as error:
+                channel.health.state = ConnectionState.STOPPED
+                channel.health.detail = reason(error)
+                if self._refused.get(account) != reason(error):
+                    log.error("%s is stopped: %s", account, reason(error))
+                self._refused[account] = reason(error)
+                return error
+            except Exception:
+                # A bug in one adapter must not take the others down; it stays visible, and is tried again.
+                log.exception("%s failed", account)
+                channel.health.state = ConnectionState.RETRYING
+                channel.health.detail = "internal error, see the log"
+                await self._clock.sleep(RESTART_SECONDS)
+
+    async def pause(self, account: str, failed: Fatal) -> bool:
+        """Wait until an account that was refused is worth another try: the operator may have mended it at the platform.
+        False where only a restart helps, or a try would do harm."""
+        if isinstance(failed, TakenOver | Unloadable):
+            return False
+        self._asked[account].clear()
+        sleeping = asyncio.ensure_future(self._clock.sleep(self._pauses[account].next()))
+        asked = asyncio.ensure_future(self._asked[account].wait())
+        try:
+            await asyncio.wait({sleeping, asked}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            sleeping.cancel()
+            asked.cancel()
+        return True
+
+    def retry(self) -> None:
+        """Try at once what waits in `pause`."""
+        for asked in self._asked.values():
+            asked.set()
+
+    def capabilities(self, account: str) -> Capabilities | None:
+        """What the account's platform can do; None where its channel could not be built."""
+        return self.channels[account].capabilities if account in self.channels else None
+
+    @property
+    def all_stopped(self) -> bool:
+        return all(health.state is ConnectionState.STOPPED for health in self.health.values())
+
+    async def close(self) -> None:
+        for channel in self.channels.values():
+            await channel.close()
+
+    async def _check(self, account: str, identity: BotIdentity) -> None:
+        """An account's name and its bot belong together for ever; a mix-up would show one person's data to another."""
+        now = self._clock.now()
+        try:
+            await self._store.write(lambda tx: accounts.bind(tx, account, identity.platform, identity.bot_id, now))
+        except accounts.AccountConflict as error:
+            raise Fatal(str(error), _rename_hint(error)) from error
+        log.info("%s is connected as @%s (%s)", account, identity.username, identity.platform)
+
+    async def _publish_menu(self, channel: Channel) -> None:
+        for language, texts in LANGUAGES.items():
+            menu = [Command(name=name, description=unmarked(text)) for name, text in texts.command_menu.items()]
+            await channel.publish_commands(menu, None if language == "en" else language)
+
+    async def _newest(self, account: str, policy: Callable[[str], AccountPolicy]) -> Sequence[Newest]:
+        """See ChannelPorts.newest."""
+        since = self._clock.now() - NEWEST_SINCE
+        messages = await self._store.read(lambda tx: inbox.newest_messages(tx, account, since))
+        rules = policy(account).access
+        return [
+            Newest(
+                chat=message.address.chat,
+                topic=message.address.topic,
+                kind=message.address.kind,
+                message_id=message.platform_message_id,
+                sent_at=message.sent_at,
+            )
+            for message in messages
+            if rules.listens(message.address, message.sender)
+        ][:NEWEST_CHATS]
+
+    def _router(self, account: str) -> Callable[[str], Route]:
+        def route(url: str) -> Route:
+            proxy, ca_file = self._settings.account_route(account, url)
+            return Route(proxy=proxy, ca_file=ca_file)
+
+        return route
+
+
+def reason(error: Fatal) -> str:
+    """Why an account is stopped and what to do about it, for operators."""
+    return f"{error}; {error.hint}" + ("" if isinstance(error, TakenOver | Unloadable) else TRIED_AGAIN)
+
+
+def _rename_hint(conflict: accounts.AccountConflict) -> str:
+    if conflict.kind == "renamed":
+        return f"to keep its conversations under the new name: antler account rename {conflict.known} {conflict.name}"
+    return (
+        f"give the new bot a name of its own in `channels`, or put the old one's conversations aside: "
+        f"antler account rename {conflict.name} {conflict.name}-old"
+    )

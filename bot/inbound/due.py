@@ -1,0 +1,130 @@
+"""DueSchedules: what becomes of a schedule that is due: may its person still, then it is shown and asked. For the
+manager."""
+
+from __future__ import annotations
+
+import logging
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from bot.conversations.mailbox import Task
+from bot.runs.turns import Spoken
+from bot.store import schedules
+from bot.store.identity import chat_id, person_id
+from bot.store.schedules import ScheduleState
+from bot.texts import texts_for
+from bot.texts.markdown import plain
+from channels.message import Message, OutboundMessage
+from harness.when import local
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from sqlalchemy import Connection
+
+    from bot.access.admins import Admins
+    from bot.access.book import AccessBook
+    from bot.conversations.actor import Conversation
+    from bot.conversations.actors import Conversations
+    from bot.conversations.ports import ConversationPorts
+    from bot.texts.catalogue import Texts
+    from channels.message import Address, MembershipChanged, ScheduleDue, Sender
+
+log = logging.getLogger(__name__)
+
+LATE = timedelta(minutes=2)
+"""From then on a reminder says when it was due."""
+LONGEST_SHOWN = 500
+
+
+class DueSchedules:
+    """key: of the conversation that somebody has somewhere."""
+
+    def __init__(
+        self,
+        ports: ConversationPorts,
+        book: AccessBook,
+        admins: Admins,
+        conversations: Conversations,
+        key: Callable[[Address, Sender], str],
+    ) -> None:
+        self._ports = ports
+        self._book = book
+        self._admins = admins
+        self._conversations = conversations
+        self._key = key
+
+    async def take(self, event_id: int, due: ScheduleDue) -> None:
+        """Post it to its conversation like a message of its person, who must still be let in."""
+        rules = self._book.policy(due.account).access
+        if not rules.may_speak(due.address, due.sender):
+            return await self._end(event_id, due)
+        if due.address.kind != "dm" and rules.answer == "off":
+            return await self._ports.responder.settle([event_id], "answers are off")
+
+        async def hear(actor: Conversation) -> None:
+            await self._begin(actor, event_id, due)
+
+        self._conversations.of(self._key(due.address, due.sender)).post(Task(hear))
+
+    async def left(self, change: MembershipChanged) -> None:
+        """The bot was removed from a chat, or blocked by a person: what was put off there would be said to nobody."""
+        now, address = self._ports.clock.now(), change.address
+        ended = await self._ports.store.write(lambda tx: schedules.end_chat(tx, address, now))
+        if ended:
+            log.info("%d schedule(s) end: the bot is not in %s any more", ended, chat_id(address))
+
+    async def _begin(self, actor: Conversation, event_id: int, due: ScheduleDue) -> None:
+        """Show it now, whatever is running; the answer comes in its turn. One that was deleted while this was on its
+        way is neither shown nor asked."""
+        if await self._ports.store.read(lambda tx: schedules.load(tx, due.schedule_id)) is None:
+            return await self._ports.responder.settle([event_id], "deleted")
+        shown = OutboundMessage(text=reminder(due, texts_for(due.language)), final=True)
+        await self._ports.responder.tell(f"due:{event_id}", due.address, due.reply_to, shown)
+        rules = self._book.policy(due.account).access
+        is_admin = rules.is_admin(person_id(due.account, due.sender.id))
+        await actor.hear(Spoken(event_id, _as_message(due), due.language, is_admin, schedule=due.schedule_id))
+
+    async def _end(self, event_id: int, due: ScheduleDue) -> None:
+        """Its person was let out: it never fires again. Who wrote it is not told, as they are told nothing else."""
+        now, person = self._ports.clock.now(), person_id(due.account, due.sender.id)
+
+        def also(tx: Connection) -> None:
+            schedules.end(tx, due.schedule_id, ScheduleState.REVOKED, now)
+
+        await self._ports.responder.settle([event_id], "access was revoked", also)
+        log.info("schedule %s ends: %s may not use the bot there any more", due.schedule_id, person)
+
+        def text(texts: Texts) -> str:
+            return texts.schedule_revoked_admin.format(person=person)
+
+        self._ports.tasks.spawn(
+            f"revoked {due.schedule_id}", self._admins.tell(due.account, f"revoked:{due.schedule_id}", text)
+        )
+
+
+def reminder(due: ScheduleDue, texts: Texts) -> str:
+    """What the chat sees when it is due."""
+    line = " ".join(due.text.split())
+    line = line if len(line) <= LONGEST_SHOWN else line[: LONGEST_SHOWN - 1] + "…"
+    shown = texts.reminder.format(text=plain(line))
+    if due.address.kind != "dm":
+        shown += texts.reminder_for.format(name=plain(" ".join(due.sender.display_name.split())[:80]))
+    if due.received_at - due.sent_at >= LATE:
+        shown += "\n" + texts.reminder_late.format(time=local(due.sent_at, due.timezone))
+    return shown
+
+
+def _as_message(due: ScheduleDue) -> Message:
+    """What its person would have written now; no message of the platform's, so nothing can answer it."""
+    return Message(
+        account=due.account,
+        dedupe_keys=due.dedupe_keys,
+        sent_at=due.sent_at,
+        received_at=due.received_at,
+        address=due.address,
+        platform_message_id="",
+        sender=due.sender,
+        text=due.text,
+        mention=True,
+    )

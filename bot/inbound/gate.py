@@ -1,0 +1,170 @@
+"""Gate: what the manager decides of an event before it does anything: whether it is stored at all, who is admitted,
+what is a command. Waits for nothing but the store, and that only before an event is committed.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import TYPE_CHECKING
+
+from bot.access.admission import Decision, Verdict, decide
+from bot.commands import meant_for_us
+from bot.delivery.buttons import may_be_number
+from bot.inbound.threads import Threads
+from bot.store.identity import conversation_key, person_id
+from channels.message import ButtonPressed, MembershipChanged, Message, MessageEdited
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from bot.access.admission import Background
+    from bot.access.book import AccessBook
+    from bot.access.doorkeeper import Doorkeeper
+    from bot.commands import CommandLine, Commands
+    from bot.store import Store
+    from channels.base import Channel
+    from channels.message import Address, InboundEvent, Sender
+
+OPENS_GROUPS = "allow"
+"""The one command that an admin may use where nobody is let in yet."""
+
+
+class _Addressed:
+    """Which messages of groups were for the bot: their edits are too, also one that takes the mention out. Remembers
+    KEPT; the edit of an older one is decided by its own words."""
+
+    KEPT = 5_000
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[tuple[str, str, str], None] = OrderedDict()
+
+    def add(self, message: Message) -> None:
+        self._known[_place(message)] = None
+        if len(self._known) > self.KEPT:
+            self._known.popitem(last=False)
+
+    def __contains__(self, message: Message) -> bool:
+        return _place(message) in self._known
+
+
+def _place(message: Message) -> tuple[str, str, str]:
+    return message.account, message.address.chat, message.platform_message_id
+
+
+class Gate:
+    """book: asked for each event, so that what changes counts from the next message on. channel: an account's, None
+    where it could not be built. is_skill: whether a command is the name of a skill."""
+
+    def __init__(
+        self,
+        *,
+        book: AccessBook,
+        door: Doorkeeper,
+        commands: Commands,
+        channel: Callable[[str], Channel | None],
+        background: Background,
+        store: Store,
+        is_skill: Callable[[str], bool],
+    ) -> None:
+        self._policies = book.policy
+        self._door = door
+        self._commands = commands
+        self._channel = channel
+        self._background = background
+        self._is_skill = is_skill
+        self._addressed = _Addressed()
+        self.threads = Threads(store, lambda message: self.key(message.address, message.sender))
+
+    def key(self, address: Address, sender: Sender) -> str:
+        """Of the conversation that somebody has there."""
+        return conversation_key(address, sender, self._policies(address.account).group_scope)
+
+    # Before the inbox.
+
+    async def learn(self, events: Sequence[InboundEvent]) -> None:
+        """What `passes_by` has to know of these and does not: which threads have a conversation. Raises StoreError."""
+        rules = {account: self._policies(account).access for account in {event.account for event in events}}
+        said = [event.message if isinstance(event, MessageEdited) else event for event in events]
+        messages = [message for message in said if isinstance(message, Message)]
+        await self.threads.look_up(m for m in messages if rules[m.account].may_speak(m.address, m.sender))
+
+    def passes_by(self, event: InboundEvent) -> bool:
+        """Whether an event is not even stored: said to others in an allowed group (kept in memory as background), said
+        where nobody will be answered, or one of more strangers than may cost anything."""
+        match event:
+            case Message():
+                return self._message_passes_by(event)
+            case MessageEdited():
+                return self._edit_passes_by(event.message)
+            case ButtonPressed():
+                return not self._may_speak(event) and self._door.turns_away(event.account, "buttons")
+            case MembershipChanged():
+                return not self._may_speak(event) and self._door.turns_away(event.account, "invitations")
+            case _:
+                return False
+
+    def _may_speak(self, event: ButtonPressed | MembershipChanged) -> bool:
+        return self._policies(event.account).access.may_speak(event.address, event.sender)
+
+    def _message_passes_by(self, message: Message) -> bool:
+        verdict = self.decide(message).verdict
+        if verdict is Verdict.ADMIT:
+            self.admitted(message)
+            return False
+        if self._door.has_code(message):
+            return False
+        match verdict:
+            case Verdict.GREET:
+                return self._door.turns_away(message.account, "direct messages")
+            case Verdict.INTRODUCE:
+                # A group that heard today how it is let in gets no answer before tomorrow.
+                return not self._door.would_meet(message.address) or self._door.turns_away(message.account, "groups")
+            case Verdict.CONTEXT if self._policies(message.account).group_context:
+                self._background.add(self.key(message.address, message.sender), message)
+        return True
+
+    def _edit_passes_by(self, message: Message) -> bool:
+        """Decided as the message itself: what was said to others stays background, in its new words."""
+        if message.address.kind != "dm" and self._door.has_code(message):
+            return False
+        verdict, key = self.decide(message).verdict, self.key(message.address, message.sender)
+        if verdict is Verdict.ADMIT or (verdict is Verdict.CONTEXT and message in self._addressed):
+            # What was said to others is no question, also when an edit names the bot.
+            return self._background.edit(key, message)
+        overheard = verdict is Verdict.CONTEXT and self._policies(message.account).group_context
+        if overheard and not self._background.edit(key, message):
+            self._background.add(key, message)  # told to the agent already, or a picture that got its words now
+        return True
+
+    # Both before and after.
+
+    def admitted(self, message: Message) -> None:
+        """The message is for the bot: its thread goes on without a mention, and its edits are for the bot too."""
+        self.threads.begin(message)
+        if message.address.kind != "dm":
+            self._addressed.add(message)
+
+    def decide(self, message: Message) -> Decision:
+        """What becomes of a message, by what is known in memory."""
+        rules, line = self._policies(message.account).access, self.command(message)
+        decision = decide(message, rules, line is not None, self.threads.goes_on(message) is True)
+        if decision.verdict is Verdict.ADMIT or not self._may_open(message, line):
+            return decision
+        person = person_id(message.account, message.sender.id)
+        return Decision(Verdict.ADMIT, "an admin") if rules.is_admin(person) else decision
+
+    def _may_open(self, message: Message, line: CommandLine | None) -> bool:
+        """It asks for a group to be let in, or may answer the question that follows."""
+        if message.address.kind != "group" or message.sender.kind != "user":
+            return False
+        answers = message.mention and may_be_number(message, self._channel(message.account))
+        return answers or (line is not None and line.name == OPENS_GROUPS)
+
+    def command(self, message: Message) -> CommandLine | None:
+        """The command that a message gives the bot."""
+        channel = self._channel(message.account)
+        identity = None if channel is None else channel.identity
+        return meant_for_us(message, None if identity is None else identity.username, self._knows)
+
+    def _knows(self, name: str) -> bool:
+        return self._commands.knows(name) or self._is_skill(name)

@@ -1,0 +1,330 @@
+"""ChannelManager: takes committed events from the bus, decides whose they are, and posts them to conversations."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from bot.access.admission import OncePer, Verdict
+from bot.commands import Call
+from bot.conversations.actors import Conversations
+from bot.conversations.mailbox import Edited, Resume, Task
+from bot.delivery.buttons import may_be_number
+from bot.inbound.button_handler import Presses
+from bot.inbound.due import DueSchedules
+from bot.inbound.gate import Gate
+from bot.runs.recovery import left_runs
+from bot.runs.turns import Spoken
+from bot.skill_folders import move_owner
+from bot.store import conversations
+from bot.store.identity import chat_id, moved_key, person_id
+from bot.store.rows import StopReason
+from bot.texts import language_of, texts_for
+from channels.message import (
+    ButtonPressed,
+    ChatMigrated,
+    MembershipChanged,
+    Message,
+    MessageEdited,
+    ScheduleDue,
+    Sender,
+)
+from harness.context import RUN_CONTEXT
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from sqlalchemy import Connection
+
+    from bot.access.admission import FloodGate
+    from bot.access.desk import AccessDesk
+    from bot.access.doorkeeper import Doorkeeper
+    from bot.commands import CommandLine, Commands
+    from bot.conversations.actor import Conversation
+    from bot.conversations.ports import ConversationPorts
+    from bot.inbound.bus import Inbound, MessageBus
+    from bot.store import Store
+    from bot.store.access import SubjectKind
+    from bot.store.rows import RunRow
+    from channels.message import Address
+
+log = logging.getLogger(__name__)
+
+ONCE_A_MINUTE = 60.0
+
+
+async def _nobody(account: str, old_chat: str, new_chat: str) -> None:
+    """Nothing else is to be done."""
+
+
+class ChannelManager:
+    """desk: its book is asked for each event, so that what changes counts from the next message on. door: takes those
+    who are not let in. gate: decides, before an event is stored and after. moved: does first what else is to be done
+    where a chat of an account has another id; again after a crash."""
+
+    def __init__(
+        self,
+        *,
+        ports: ConversationPorts,
+        commands: Commands,
+        desk: AccessDesk,
+        door: Doorkeeper,
+        flood: FloodGate,
+        store: Store,
+        moved: Callable[[str, str, str], Awaitable[None]] = _nobody,
+    ) -> None:
+        self._ports = ports
+        self._commands = commands
+        ports.skills.keep_free(commands.names)
+        self._desk = desk
+        self._door = door
+        self._policies = desk.book.policy
+        self._flood = flood
+        self._told_too_fast = OncePer(ports.clock, ONCE_A_MINUTE)
+        self.gate = Gate(
+            book=desk.book,
+            door=door,
+            commands=commands,
+            channel=ports.channel,
+            background=ports.background,
+            store=store,
+            is_skill=ports.skills.is_shared,
+        )
+        self._conversations = Conversations(ports)
+        self._presses = Presses(ports, commands, desk.book, self._conversations)
+        self._due = DueSchedules(ports, desk.book, door.admins, self._conversations, self.gate.key)
+        self._moved = moved
+        desk.on_shut_out = self._shut_out
+
+    async def serve(self, bus: MessageBus) -> None:
+        """Handle committed events, for ever."""
+        async for inbound in bus.inbound():
+            try:
+                await self._handle(inbound)
+            except Exception:
+                # A bug in handling one event must not make the gateway deaf; its row stays for the next start.
+                log.exception("event %d could not be handled", inbound.id)
+
+    async def recover(self) -> None:
+        """Go on with what an earlier process left."""
+        for key, rows in (await left_runs(self._ports.store, self._ports.runs, self._ports.delivery)).items():
+            kept = tuple([row for row in rows if await self._may_go_on(row)])
+            if kept:
+                self._conversations.of(key).post(Resume(kept))
+
+    async def _may_go_on(self, row: RunRow) -> bool:
+        """Whether the run's speaker still has access; else it is dropped, and says why. What an account is to say that
+        the config has no more waits for its return."""
+        if row.address.account not in self._desk.book.accounts:
+            return True
+        if self._may_speak(row.address, row.speaker):
+            return True
+        language = RUN_CONTEXT.validate_json(row.context).locale
+        await self._ports.runs.drop(row, texts_for(language).stopped_by[StopReason.REVOKED])
+        return False
+
+    def _may_speak(self, address: Address, person: str) -> bool:
+        sender = Sender(id=person.removeprefix(f"{address.account}:"), display_name="")
+        return self._policies(address.account).access.may_speak(address, sender)
+
+    @property
+    def waiting(self) -> int:
+        """Messages that wait for their turn, in all conversations."""
+        return self._conversations.waiting
+
+    def forget_background(self, person: str) -> None:
+        """What the person said to others in groups is told to no agent any more."""
+        self._ports.background.forget(person)
+
+    def in_order(self, key: str, do: Callable[[Conversation], Awaitable[None]]) -> None:
+        """Let something happen in a conversation's own order."""
+        self._conversations.of(key).post(Task(do))
+
+    @property
+    def idle(self) -> bool:
+        return not self._conversations
+
+    async def _handle(self, inbound: Inbound) -> None:
+        match inbound.event:
+            case Message() as message:
+                await self._message(inbound.id, message)
+            case MessageEdited() as edit:
+                await self._edited(inbound.id, edit)
+            case ButtonPressed() as press:
+                await self._presses.take(inbound.id, press)
+            case ChatMigrated() as moved:
+                await self._migrated(inbound.id, moved)
+            case MembershipChanged() as change:
+                if not change.present:
+                    await self._due.left(change)
+                await self._door.joined(inbound.id, change)
+            case ScheduleDue() as due:
+                await self._due.take(inbound.id, due)
+            case _:
+                await self._ports.responder.settle([inbound.id], "unreadable")
+
+    async def _message(self, event_id: int, message: Message) -> None:
+        policy = self._policies(message.account)
+        line, decision = self.gate.command(message), self.gate.decide(message)
+        person = person_id(message.account, message.sender.id)
+        language = language_of(policy.locale, message.sender.locale, message.text)
+        if await self._door.takes_code(event_id, message, line, decision):
+            return
+        admitted = decision.verdict is Verdict.ADMIT
+        unsure = decision.verdict is Verdict.CONTEXT and self.gate.threads.goes_on(message) is None
+        if admitted:
+            self.gate.admitted(message)
+        if admitted and not self._flood.passes(person):
+            await self._too_fast(event_id, message, person, language)
+        elif admitted and message.unread:
+            await self._cannot_read(event_id, message, language)
+        elif admitted and line is not None:
+            self._command_called(event_id, message, line, language)
+        elif (admitted or unsure) and not message.unread:
+            spoken = Spoken(event_id, message, language, policy.access.is_admin(person), policy.turns)
+            self._spoken(spoken, sure=not unsure)
+        elif decision.verdict is Verdict.GREET:
+            await self._door.greet(event_id, message, decision)
+        elif decision.verdict is Verdict.INTRODUCE:
+            await self._door.introduce(event_id, message, decision.reason)
+        else:
+            self._ports.responder.settle_soon(event_id, decision.reason)
+
+    def _spoken(self, spoken: Spoken, *, sure: bool) -> None:
+        """sure: else it was let in because its conversation had begun, as an earlier process knew or as was forgotten
+        since; the conversation itself finds out, so that nobody else waits for it."""
+
+        async def hear(actor: Conversation) -> None:
+            if not sure and await actor.stored() is None:
+                await self._ports.responder.settle([spoken.id], "not addressed")
+            elif not await self._presses.number(actor, spoken):
+                await self._said(actor, spoken)
+
+        conversation = self._conversations.of(self.gate.key(spoken.message.address, spoken.message.sender))
+        channel = self._ports.channel(spoken.message.account)
+        numbered = bool(self._ports.delivery.numbered(spoken.message.address))
+        plain = sure and not may_be_number(spoken.message, channel, numbered=numbered)
+        conversation.post(spoken if plain else Task(hear))
+
+    async def _said(self, actor: Conversation, spoken: Spoken) -> None:
+        """To the agent, unless an admin was let in only to answer the question of /allow."""
+        message = spoken.message
+        if self._policies(message.account).access.may_speak(message.address, message.sender):
+            await actor.hear(spoken)
+        else:
+            await self._ports.responder.settle([spoken.id], "unknown group")
+
+    async def _cannot_read(self, event_id: int, message: Message, language: str) -> None:
+        """A sticker and the like: in a direct message its sender waits for an answer; no model has to give it."""
+        if message.address.kind != "dm":
+            self._ports.responder.settle_soon(event_id, "cannot be read")
+            return
+        texts = texts_for(language)
+        await self._ports.responder.say(event_id, message, texts.cannot_read[message.unread], "cannot be read")
+
+    async def _too_fast(self, event_id: int, message: Message, person: str, language: str) -> None:
+        if self._told_too_fast.first(person):
+            text = texts_for(language).too_fast.format(limit=f"{self._flood.per_minute:g}")
+            await self._ports.responder.say(event_id, message, text, "flood")
+        else:
+            self._ports.responder.settle_soon(event_id, "flood")
+
+    def _command_called(self, event_id: int, message: Message, line: CommandLine, language: str) -> None:
+        person = person_id(message.account, message.sender.id)
+        policy = self._policies(message.account)
+        call = Call(
+            event_id=event_id,
+            message=message,
+            line=line,
+            language=language,
+            person=person,
+            is_admin=policy.access.is_admin(person),
+            may_control=policy.access.may_control(message.address, person),
+        )
+
+        async def handle(actor: Conversation) -> None:
+            if message.continues or message.address.kind == "dm":
+                # A conversation begins with a command too: a thread goes on, an administrator can be written to.
+                await actor.row(message)
+            known = self._commands.knows(line.name)
+            if not known and await actor.calls_skill(message):
+                spoken = Spoken(event_id, message, language, call.is_admin, policy.turns)
+                await self._said(actor, spoken)
+            elif not known and line.bot is None and not message.mention:
+                # A skill of this name is off here: what was said to nobody may have been meant for another bot.
+                await self._ports.responder.settle([event_id], "a skill that is off")
+            else:
+                await self._commands.handle(actor, call, placed=self._is_placed(message.address))
+
+        self._conversations.of(self.gate.key(message.address, message.sender)).post(Task(handle))
+
+    def _is_placed(self, address: Address) -> bool:
+        """Whether people have a conversation there."""
+        channel = self._ports.channel(address.account)
+        threaded = channel is not None and channel.capabilities.group_threads
+        return not threaded or address.kind == "dm" or address.topic is not None
+
+    async def _edited(self, event_id: int, edit: MessageEdited) -> None:
+        message = edit.message
+        if message.address.kind != "dm" and await self._door.takes_code(
+            event_id, message, None, self.gate.decide(message)
+        ):
+            return None
+        if not self._policies(message.account).access.may_speak(message.address, message.sender):
+            return await self._ports.responder.settle([event_id], "edit by a stranger")
+        conversation = self._conversations.standing(self.gate.key(message.address, message.sender))
+        if conversation is None:
+            return await self._ports.responder.settle([event_id], "edited after its turn began")
+        conversation.post(Edited(event_id, message))
+
+    async def _migrated(self, event_id: int, moved: ChatMigrated) -> None:
+        await self.migrate(moved.account, moved.old_chat, moved.new_chat)
+        await self._ports.responder.settle([event_id], "migrated")
+
+    async def migrate(self, account: str, old_chat: str, new_chat: str) -> None:
+        """A chat has a new id: its conversations, and its right to be answered, go with it."""
+        await self._moved(account, old_chat, new_chat)
+        for owner in await self._ports.store.read(lambda tx: conversations.owners(tx, account)):
+            moved = moved_key(owner, account, old_chat, new_chat)
+            if moved is not None and moved != owner:
+                move_owner(self._ports.data_dir, owner, moved)
+        change = self._desk.moved(account, old_chat, new_chat)
+
+        def unit(tx: Connection) -> None:
+            conversations.migrate_chat(tx, account, old_chat, new_chat)
+            if change is not None:
+                change.write(tx)
+
+        await self._ports.store.write(unit)
+        if change is not None:
+            change.committed()
+        self._conversations.move(account, old_chat, new_chat)
+        self.gate.threads.forget()
+        self._ports.runs.budgets.start_over()
+        log.warning("%s: chat %s is now %s; put the new id into the config", account, old_chat, new_chat)
+
+    def _shut_out(self, kind: SubjectKind, subject: str) -> None:
+        """Access was taken from a person or a group: what was under way for it ends now."""
+
+        def concerns(address: Address, person: str) -> bool:
+            return kind == "group" or person == subject
+
+        for active in list(self._ports.runs.active.values()):
+            if subject == (active.row.speaker if kind == "person" else chat_id(active.row.address)):
+                self._ports.runs.stop(active.row.run_id, StopReason.REVOKED)
+        if kind == "person":
+            self._ports.background.forget(subject)
+        self._conversations.expel(subject if kind == "group" else None, concerns)
+
+    def review_access(self) -> None:
+        """The config has changed: who may not speak any more is expelled, as if their access had been revoked."""
+
+        def shut_out(address: Address, person: str) -> bool:
+            # What an account has under way that the config has no more waits for its return.
+            return address.account in self._desk.book.accounts and not self._may_speak(address, person)
+
+        for active in list(self._ports.runs.active.values()):
+            if shut_out(active.row.address, active.row.speaker):
+                self._ports.runs.stop(active.row.run_id, StopReason.REVOKED)
+        self._ports.background.drop(shut_out)
+        self._conversations.expel(None, shut_out)

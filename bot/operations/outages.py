@@ -1,0 +1,242 @@
+"""Outages: administrators are told once of what has stopped working, and once when it works again.
+
+What nobody can be told now waits for the next account that works; until then it is in the log and in /status. What was
+told and is not over is kept in a file, so that the next process tells when it is.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from collections import Counter
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from bot.operations.health import Part, Problem
+from bot.operations.told import NAME, Told
+from bot.texts.markdown import plain
+from channels.base import ConnectionState
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from bot.access.admins import Admins
+    from bot.operations.health import Condition, HealthService
+    from bot.operations.told import ToldOutage
+    from bot.tasks import Tasks
+    from bot.texts.catalogue import Texts
+    from channels.base import Clock
+
+log = logging.getLogger(__name__)
+
+LOOK_SECONDS = 10.0
+"""Between two looks at the health of all parts."""
+GRACE = 45.0
+"""Seconds for which a lost connection is nobody's news: most come back within them."""
+MANY = 3
+"""Outages of one part within a day after which each further one has to last for GRACE_AFTER_MANY first."""
+GRACE_AFTER_MANY = 300.0
+FORGOTTEN_AFTER = timedelta(days=30)
+"""Age of what an earlier process told: its account or model is gone."""
+OF_ACCOUNTS = (Part.RECEIVING, Part.SENDING)
+WORKING = (ConnectionState.CONNECTING, ConnectionState.CONNECTED)
+"""Of an account that has said hello: its adapter may be about to call itself connected."""
+
+
+@dataclass(slots=True, eq=False)
+class _Outage:
+    """began: monotonic. told: problems that became news. inherited: an earlier process told of it."""
+
+    began: float
+    number: int
+    told: set[Problem] = field(default_factory=set)
+    inherited: bool = False
+
+
+@dataclass(slots=True, eq=False)
+class _Notice:
+    """One piece of news. lasted: seconds, of an outage that is over, else None. telling: an attempt is under way."""
+
+    condition: Condition
+    key: str
+    began: float
+    number: int
+    lasted: float | None = None
+    telling: bool = False
+
+
+class Outages:
+    """Looks at the health of the process, and tells. folder: data_dir."""
+
+    def __init__(self, health: HealthService, admins: Admins, tasks: Tasks, clock: Clock, folder: Path) -> None:
+        self._health = health
+        self._admins = admins
+        self._tasks = tasks
+        self._clock = clock
+        self._known: dict[str, None] = {}
+        self._open: dict[tuple[Part, str], _Outage] = {}
+        self._counted: Counter[tuple[Part, str]] = Counter()
+        self._counted_on = clock.now().date()
+        self._notices: list[_Notice] = []
+        self._told = Told(folder / NAME)
+        for key, told in tuple(self._told.outages.items()):
+            self._inherit(key, told)
+
+    def _inherit(self, key: tuple[Part, str], told: ToldOutage) -> None:
+        """What lasts is told again on another day; that it is over is told in any case."""
+        now = self._clock.now()
+        today = told.on == f"{now:%Y-%m-%d}"
+        if now - told.began > FORGOTTEN_AFTER or not (told.problems or today):
+            self._told.forget(key)
+            return
+        self._counted[key] = told.number + 1
+        if told.problems:
+            began = self._clock.monotonic() - (now - told.began).total_seconds()
+            self._open[key] = _Outage(began, told.number, set(told.problems) if today else set(), inherited=True)
+
+    async def serve(self) -> None:
+        """For ever."""
+        while True:
+            self.look()
+            await self._clock.sleep(LOOK_SECONDS)
+
+    async def know_admins(self) -> None:
+        """For ever: know where administrators are told, for a time in which nothing can be looked up."""
+        while True:
+            for account in list(self._known):
+                await self._admins.learn(account)
+            await self._clock.sleep(LOOK_SECONDS)
+
+    def connected(self, account: str) -> None:
+        """The platform has accepted the account: what could not be told yet is told."""
+        self._known[account] = None
+        self.look()
+
+    def look(self) -> None:
+        """Find out what is new, and begin to tell it. Returns at once."""
+        self._new_day()
+        conditions = self._health.conditions()
+        now = self._clock.monotonic()  # after what has begun just now
+        for condition in conditions:
+            if condition.problem is None:
+                self._well(condition, now)
+            else:
+                self._ill(condition, condition.problem, now)
+        self._told.keep()
+        for notice in self._notices:
+            if not notice.telling:
+                notice.telling = True
+                self._tasks.spawn(f"notice {notice.key}", self._tell(notice))
+
+    def _new_day(self) -> None:
+        if self._clock.now().date() != self._counted_on:
+            self._counted_on = self._clock.now().date()
+            self._counted.clear()
+
+    def _ill(self, condition: Condition, problem: Problem, now: float) -> None:
+        outage = self._open.get(condition.key)
+        if outage is None:
+            if now - condition.since < self._grace(condition):
+                return
+            number = self._counted[condition.key]
+            self._counted[condition.key] += 1
+            outage = self._open[condition.key] = _Outage(condition.since, number)
+        if problem not in outage.told and self._is_news(condition, outage, now):
+            outage.told.add(problem)
+            log.warning("out of order: %s (%s)", _named(condition), condition.detail or problem)
+            self._notices.append(_Notice(condition, self._key(condition, outage), condition.since, outage.number))
+
+    def _is_news(self, condition: Condition, outage: _Outage, now: float) -> bool:
+        """Of an outage that goes on: an account that is tried again, or has just been started, is not connected yet."""
+        if condition.problem is not Problem.NO_CONNECTION:
+            return True
+        return Problem.STOPPED not in outage.told and now - condition.since >= GRACE
+
+    def _grace(self, condition: Condition) -> float:
+        if self._counted[condition.key] >= MANY:
+            return GRACE_AFTER_MANY
+        return GRACE if condition.problem is Problem.NO_CONNECTION else 0.0
+
+    def _well(self, condition: Condition, now: float) -> None:
+        outage = self._open.get(condition.key)
+        if outage is None or (outage.inherited and not condition.proven):
+            return
+        del self._open[condition.key]
+        lasted = now - outage.began
+        log.warning("in order again: %s, after %.0f s", _named(condition), lasted)
+        # What was not told while it lasted is no news any more, but for how long it lasted.
+        same = condition.key
+        self._notices = [each for each in self._notices if each.telling or each.condition.key != same]
+        notice = _Notice(condition, self._key(condition, outage), outage.began, outage.number, lasted)
+        self._notices.append(notice)
+
+    def _key(self, condition: Condition, outage: _Outage) -> str:
+        """The same on the same day for the same reason, so that a supervisor which starts antler over and over makes no
+        noise; another one for a second outage of one process."""
+        why = condition.detail if condition.problem is Problem.STOPPED else ""
+        what = hashlib.sha256(f"{condition.problem}:{why}:{outage.number}".encode()).hexdigest()[:16]
+        return f"outage:{condition.part}:{condition.name}:{self._clock.now():%Y-%m-%d}:{what}"
+
+    async def _tell(self, notice: _Notice) -> None:
+        told = 0
+        try:
+            for account in self._through(notice.condition):
+                told += await self._tell_on(account, notice)
+                if told and notice.condition.part in OF_ACCOUNTS:
+                    break
+        finally:
+            notice.telling = False
+            if told and notice in self._notices:
+                self._notices.remove(notice)
+            if told:
+                self._note(notice)
+
+    def _note(self, notice: _Notice) -> None:
+        now, key, problem = self._clock.now(), notice.condition.key, notice.condition.problem
+        if problem is not None:
+            began = now - timedelta(seconds=self._clock.monotonic() - notice.began)
+            self._told.add(key, problem, began, notice.number, f"{now:%Y-%m-%d}")
+        elif key not in self._open:
+            self._told.over(key, f"{now:%Y-%m-%d}")
+
+    async def _tell_on(self, account: str, notice: _Notice) -> int:
+        """How many administrators of the account could be told."""
+
+        def text(texts: Texts) -> str:
+            if notice.lasted is not None:
+                return over_text(notice.condition, notice.lasted, texts)
+            return outage_text(notice.condition, self._clock.monotonic() - notice.began, texts)
+
+        if self._health.store_works:
+            return await self._admins.tell(account, notice.key, text)
+        return await self._admins.tell_unrecorded(account, notice.key, text)
+
+    def _through(self, condition: Condition) -> list[str]:
+        """Accounts that can tell it now. One that may itself be what does not work comes last, and only where all that
+        is known is that a single answer of it is late."""
+        ill = {each.name: each.problem for each in self._health.conditions() if each.part is Part.SENDING}
+        states = {each.account: each.state for each in self._health.connections()}
+        own = condition.name if condition.part in OF_ACCOUNTS and not condition.healthy else None
+        # What receives without being able to store it calls itself broken, and can be sent through all the same.
+        usable = WORKING if self._health.store_works else (*WORKING, ConnectionState.RETRYING)
+        able = [account for account in self._known if states.get(account) in usable and ill.get(account) is None]
+        others = [account for account in able if account != own]
+        return [*others, own] if own in self._known and condition.problem is Problem.LATE else others
+
+
+def outage_text(condition: Condition, age: float, texts: Texts) -> str:
+    """What has stopped working, for administrators, in Markdown."""
+    detail = plain(condition.detail)
+    return texts.outages[condition.problem or ""].format(
+        name=condition.name, detail=detail, why=f" ({detail})" if detail else "", age=texts.duration(age)
+    )
+
+
+def over_text(condition: Condition, lasted: float, texts: Texts) -> str:
+    """What works again."""
+    return texts.outages_over[condition.part].format(name=condition.name, age=texts.duration(lasted))
+
+
+def _named(condition: Condition) -> str:
+    return f"{condition.part} {condition.name}".rstrip()

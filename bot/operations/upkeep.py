@@ -1,0 +1,58 @@
+"""Upkeep while the gateway serves: forgets what nothing needs any more, and notices when another process took over."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from bot.store import decisions, deletions, inbox, outbox, prompts, runs, schedules
+from bot.store.retrying import attempted, every
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+    from datetime import datetime
+
+    from sqlalchemy import Connection
+
+    from bot.delivery.presented import Presented
+    from bot.store import Store
+    from channels.base import Clock
+
+INTERVAL_SECONDS = 3600.0
+KEPT = timedelta(days=7)
+"""Longer than any platform's redelivery: keys of events must outlive it."""
+FENCE_SECONDS = 2.0
+
+
+async def prune(
+    store: Store, clock: Clock, keep_runs: timedelta, presented: Presented, *further: Callable[[], Awaitable[object]]
+) -> None:
+    """Once an hour until cancelled. keep_runs: how long runs, their events and effects are kept. further: done behind
+    it. What fails keeps nothing else from being done."""
+
+    async def old_rows() -> None:
+        now = clock.now()
+        for table in (inbox.prune, outbox.prune, decisions.prune, prompts.prune):
+            await _in_portions(store, table, now - KEPT)
+        for table in (runs.prune, schedules.prune, deletions.prune):
+            await _in_portions(store, table, now - keep_runs)
+
+    async def everything() -> None:
+        await attempted("removing old rows", old_rows)
+        await attempted("removing delivered files", lambda: presented.clear_left(store))
+        for work in further:
+            await attempted("upkeep", work)
+
+    await every(INTERVAL_SECONDS, clock, "upkeep", everything)
+
+
+async def _in_portions(store: Store, forget: Callable[[Connection, datetime], int], before: datetime) -> None:
+    """Others are served between two portions."""
+    while await store.write(lambda tx: forget(tx, before)):
+        pass
+
+
+async def until_fenced(store: Store, clock: Clock) -> None:
+    """Returns when another process has taken over the database."""
+    while not store.fenced:
+        await clock.sleep(FENCE_SECONDS)

@@ -1,0 +1,202 @@
+"""The agent of this process: imported and built while the channels run already; runs that come earlier wait for it.
+
+For gateway.py.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import logging
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from bot.runs.approval_store import StoreApprovals
+from bot.skill_homes import editing_of
+from bot.store.effects import StoreEffectLog, StoreRunLedger
+from bot.store.engines import libpq_url
+from bot.tasks import Tasks
+from harness.errors import SetupError
+from harness.extras import ExtraSettings
+from harness.spool import SpoolSettings
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+    from types import ModuleType
+
+    from bot.files.sandboxes import Sandboxes
+    from bot.settings import Settings
+    from bot.store.retrying import PatientStore
+    from bot.usage.budgets import Budgets
+    from bot.usage.meter import Meter
+    from channels.base import Clock
+    from harness.mcp.pool import McpPool
+    from harness.memory.port import Remembering
+    from harness.model_health import ModelHealth
+    from harness.ports import AuditLog, Harness, Steering
+    from harness.sandboxes import SandboxSetup
+    from harness.schedules import Scheduling
+    from harness.skills.source import SkillSource
+    from harness.souls import AgentDefinition
+
+log = logging.getLogger(__name__)
+
+
+class Agent:
+    """sandboxes: started with it, shut down by the caller. audit: of the agent's commands. spool: the folder for the
+    files that it presents. servers: started and closed with it. meter: of what its runs use; budgets: on that.
+    scheduling: what people put off; None: nothing can be. skills: that its runs have. steering: what is said to them.
+    definitions: of agents, by name; None: only the plain one. health: is told how calls of models went."""
+
+    def __init__(
+        self,
+        *,
+        settings: Settings,
+        store: PatientStore,
+        clock: Clock,
+        sandboxes: Sandboxes,
+        audit: AuditLog,
+        spool: Path,
+        servers: McpPool,
+        meter: Meter,
+        budgets: Budgets,
+        scheduling: Scheduling | None = None,
+        skills: SkillSource | None = None,
+        remembering: Remembering | None = None,
+        steering: Steering | None = None,
+        definitions: Mapping[str, AgentDefinition] | None = None,
+        health: ModelHealth | None = None,
+    ) -> None:
+        self._health = health
+        self._settings = settings
+        self._store = store
+        self._clock = clock
+        self._sandboxes = sandboxes
+        self._audit = audit
+        self._spool = spool
+        self._servers = servers
+        self._definitions = definitions
+        self._meter = meter
+        self._budgets = budgets
+        self._scheduling = scheduling
+        self._skills = skills
+        self._remembering = remembering
+        self._steering = steering
+        self._harness: asyncio.Future[Harness] = asyncio.get_running_loop().create_future()
+        self._made_with: tuple[ModuleType, SandboxSetup | None] | None = None
+        self._tasks = Tasks("agent")
+        self._retiring: list[McpPool] = []
+
+    async def harness(self) -> Harness:
+        """The agent as soon as it is built. Raises what its building raised."""
+        return await asyncio.shield(self._harness)
+
+    @property
+    def servers(self) -> McpPool:
+        """Those of now."""
+        return self._servers
+
+    async def build(self) -> str | None:
+        """Import and build it, once; returns why that cannot be done, for operators."""
+        try:
+            runner, sandbox = await asyncio.gather(
+                asyncio.to_thread(importlib.import_module, "harness.runner"), self._sandboxes.start()
+            )
+            self._sandboxes.tell()
+            self._made_with = runner, sandbox
+            self._harness.set_result(
+                await self._made_by(runner, sandbox, self._settings, self._servers, self._definitions)
+            )
+        except SetupError as error:
+            self._harness.set_exception(error)
+            return str(error)
+        except Exception as error:
+            # Whatever it is (a missing package, a bad model class), the runs that wait for the agent must hear of it.
+            log.exception("the agent cannot be built")
+            self._harness.set_exception(error)
+            return "the agent cannot be built"
+        return None
+
+    async def renew(
+        self, settings: Settings, servers: McpPool, definitions: Mapping[str, AgentDefinition]
+    ) -> str | None:
+        """From now on the agent is what these say; runs at work end as they began. Returns why it cannot be, for
+        operators: then, and where this raises, all stays as it is. servers: the same ones, or others, which become the
+        agent's to close."""
+        former, made_with, before = await self.harness(), self._made_with, self._servers
+        if made_with is None:
+            raise RuntimeError("the agent was not built here")
+        try:
+            made = await self._made_by(*made_with, settings, servers, definitions, former=former)
+        except BaseException as error:  # a stop too: nobody else knows of the new servers
+            if servers is not before:
+                await servers.close()
+            if isinstance(error, SetupError):
+                return str(error)
+            raise
+        self._servers = servers
+        self._harness = asyncio.get_running_loop().create_future()
+        self._harness.set_result(made)
+        self._retiring.append(before)
+        self._tasks.spawn("former", self._retire(former, before))
+        return None
+
+    async def _retire(self, former: Harness, servers: McpPool) -> None:
+        """servers: closed with the last agent that has them."""
+        try:
+            await former.retire()
+        finally:
+            self._retiring.remove(servers)
+            if servers is not self._servers and servers not in self._retiring:
+                await servers.close()
+
+    async def close(self) -> None:
+        """Give back what it holds, if it was built; its runs must have ended."""
+        await self._tasks.drain()
+        await self._servers.close()
+        if self._harness.done() and not self._harness.exception():
+            await self._harness.result().close()
+
+    async def _made_by(
+        self,
+        runner: ModuleType,
+        sandbox: SandboxSetup | None,
+        settings: Settings,
+        servers: McpPool,
+        definitions: Mapping[str, AgentDefinition] | None,
+        former: Harness | None = None,
+    ) -> Harness:
+        servers.start()
+        harness: Harness = await runner.make_harness(
+            models=settings.models,
+            summarization=settings.summarization,
+            llm=settings.llm,
+            loop=settings.loop,
+            model_call_limit=settings.limits.model_calls,
+            database=libpq_url(settings.checkpoints),
+            effects=StoreEffectLog(self._store),
+            ledger=StoreRunLedger(self._store, self._meter),
+            budget=None if self._budgets.none else self._budgets,
+            clock=self._clock,
+            route=settings.model_route,
+            extras=ExtraSettings(
+                web=settings.web, tools=settings.tools, groups=settings.tool_groups, route=settings.network_route
+            ),
+            sandbox=sandbox,
+            audit=self._audit,
+            guardrails=settings.guardrails,
+            approvals=StoreApprovals(self._store),
+            spool=SpoolSettings(folder=self._spool),
+            servers=servers if settings.mcp_servers else None,
+            tool_search=settings.tool_search,
+            subagents=settings.subagents,
+            definitions=definitions,
+            scheduling=self._scheduling,
+            skills=replace(self._skills, editing=editing_of(settings)) if self._skills is not None else None,
+            remembering=self._remembering,
+            steering=self._steering,
+            former=former,
+            health=self._health,
+        )
+        return harness

@@ -1,0 +1,175 @@
+"""Logging set-up: text for people or one JSON object a line, always redacted, libraries kept quiet.
+
+The log has no words of people (docs/privacy.md), and an exception's text may have: what was parsed, a row that a
+constraint refused, a request that a provider repeats. So a record is formatted with `described`, not with `str`.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import logging
+import sys
+import threading
+import traceback
+from typing import TYPE_CHECKING, Literal
+
+from pydantic import ValidationError
+from sqlalchemy.exc import DBAPIError
+
+from bot.redaction import RedactingFormatter
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from bot.redaction import Redactor
+
+    ExcInfo = tuple[type[BaseException], BaseException, TracebackType | None] | tuple[None, None, None]
+
+OURS = ("bot", "channels", "harness", "sandbox")
+FIXED = (
+    ArithmeticError,
+    AttributeError,
+    EOFError,
+    ImportError,
+    MemoryError,
+    NameError,
+    NotImplementedError,
+    RecursionError,
+    RuntimeError,
+    TypeError,
+    UnicodeError,
+    json.JSONDecodeError,
+)
+"""Exceptions whose texts name code and places, never the data that was worked on."""
+DATA_EXCEPTIONS = "22"
+"""Class of SQLSTATE whose messages hold the value that was refused (PostgreSQL docs, appendix A)."""
+
+
+def described(error: BaseException) -> str:
+    """What the log tells of an exception: its type, and its text where that holds no words of people."""
+    kind = type(error).__name__
+    text = _text(error)
+    if text is None:
+        return f"{kind} (its text is not logged)" if str(error) else kind
+    return f"{kind}: {text}" if text else kind
+
+
+def _text(error: BaseException) -> str | None:
+    """None where nobody knows what is in it."""
+    match error:
+        case _ if type(error).__module__.partition(".")[0] in OURS:
+            return str(error)
+        case ValidationError():
+            lines = error.errors(include_input=False, include_url=False, include_context=False)
+            return "; ".join(f"{'.'.join(map(str, line['loc']))}: {line['msg']}" for line in lines)
+        case DBAPIError():
+            return described(error.orig) if error.orig is not None else ""
+        case OSError():
+            return error.strerror or "" if error.filename is not None else str(error)
+    match type(error).__module__.partition(".")[0]:
+        case "sqlite3":
+            return str(error)  # names tables and columns only
+        case "psycopg" | "psycopg_pool":
+            # The first line; "DETAIL:" and "CONTEXT:" below hold the row.
+            state, line = getattr(error, "sqlstate", None) or "", str(error).partition("\n")[0]
+            return state if state.startswith(DATA_EXCEPTIONS) else f"{line} {state}".rstrip()
+    return str(error) if isinstance(error, FIXED) else None
+
+
+def _lines(error: BaseException, seen: set[int]) -> list[str]:
+    """As a traceback is printed, causes first."""
+    seen.add(id(error))
+    lines: list[str] = []
+    cause = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+    if cause is not None and id(cause) not in seen:
+        how = "the direct cause of" if error.__cause__ is not None else "being handled at"
+        lines += [*_lines(cause, seen), "", f"This was {how} the following:", ""]
+    if error.__traceback__ is not None:
+        frames = traceback.format_list(traceback.extract_tb(error.__traceback__))
+        lines += ["Traceback (most recent call last):", *"".join(frames).rstrip("\n").split("\n")]
+    lines.append(described(error))
+    if isinstance(error, BaseExceptionGroup):
+        for member in error.exceptions:
+            lines += [f"  {line}" for line in _lines(member, seen) if id(member) in seen]
+    return lines
+
+
+def _argument(value: object) -> object:
+    """An exception that a record was given is shown as `described`: ours as they say it themselves."""
+    if not isinstance(value, BaseException):
+        return value
+    return str(value) if type(value).__module__.partition(".")[0] in OURS else described(value)
+
+
+class _Wordless(logging.Formatter):
+    """Formats the exceptions of a record without the words that they may hold."""
+
+    def formatException(self, ei: ExcInfo) -> str:
+        return "" if ei[1] is None else "\n".join(_lines(ei[1], set()))
+
+    def format(self, record: logging.LogRecord) -> str:
+        record = copy.copy(record)
+        record.exc_text = None  # what another formatter made of the exception
+        if isinstance(record.args, tuple):
+            record.args = tuple(_argument(value) for value in record.args)
+        if record.name == "asyncio" and record.exc_info:
+            # Below its first line is the task with its exception, as `repr` shows it.
+            record.msg, record.args = record.getMessage().partition("\n")[0], ()
+        return self.formatted(record)
+
+    def formatted(self, record: logging.LogRecord) -> str:
+        return super().format(record)
+
+
+class JsonFormatter(_Wordless):
+    """One JSON object a line, so that a newline in a message cannot forge a second record."""
+
+    def formatted(self, record: logging.LogRecord) -> str:
+        entry = {
+            "time": self.formatTime(record, "%Y-%m-%dT%H:%M:%S%z"),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        if record.exc_info:
+            entry["exception"] = self.formatException(record.exc_info)
+        return json.dumps(entry, ensure_ascii=False)
+
+
+class TextFormatter(_Wordless):
+    """`12:00:01 info bot.process.app: ...`, control characters of foreign text escaped; only records start a line."""
+
+    def __init__(self) -> None:
+        super().__init__("%(asctime)s %(levelname)s %(name)s: %(message)s", "%H:%M:%S")
+
+    def formatted(self, record: logging.LogRecord) -> str:
+        text = super().formatted(record)
+        if text.isprintable():
+            return text
+        text = "".join(c if c in "\n\t" or c.isprintable() else f"\\x{ord(c):02x}" for c in text)
+        return text.replace("\n", "\n    ")
+
+
+def configure(level: str, format_name: Literal["text", "json"], redact: Redactor) -> None:
+    """Replace the root handler. Libraries log from WARNING on: at INFO httpx prints URLs, which hold tokens."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(RedactingFormatter(JsonFormatter() if format_name == "json" else TextFormatter(), redact))
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    sys.excepthook = _unexpected_end
+    threading.excepthook = _thread_ended
+    root.setLevel(logging.WARNING)
+    for name in OURS:
+        logging.getLogger(name).setLevel(level.upper())
+
+
+def _unexpected_end(kind: type[BaseException], error: BaseException, place: TracebackType | None) -> None:
+    if isinstance(error, Exception):
+        logging.getLogger("bot").critical("antler ends for an unexpected reason", exc_info=error)
+
+
+def _thread_ended(what: threading.ExceptHookArgs) -> None:
+    if isinstance(what.exc_value, Exception):
+        name = what.thread.name if what.thread is not None else "unknown"
+        logging.getLogger("bot").error("the thread %s failed", name, exc_info=what.exc_value)

@@ -1,0 +1,99 @@
+"""What a request for approval looks like in the chat, open and decided, with its buttons; for desk.py and the queue.
+
+The arguments come escaped and cut from the harness; here they only get a fence that they cannot close.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from bot.delivery.buttons import question
+from bot.texts import texts_for
+from bot.texts.markdown import inline, plain
+from channels.message import Button, OutboundMessage
+from harness.context import RUN_CONTEXT
+
+if TYPE_CHECKING:
+    from bot.store.approvals import ApprovalRow
+    from bot.store.rows import PromptRow, RunRow
+    from bot.texts.catalogue import Texts
+
+APPROVAL = "approval"
+ONCE, CHAT, DENY, WHY, STOP = OPTIONS = ("once", "chat", "deny", "why", "stop")
+HASH_SHOWN = 12
+ABOUT = 60
+_TICKS = re.compile(r"`+")
+
+Rows = tuple[tuple[Button, ...], ...]
+
+
+def prompt_of(row: ApprovalRow) -> PromptRow:
+    """The question behind the buttons; who may answer is decided by desk.py, for administrators may too."""
+    options = [[option, row.run_id] for option in OPTIONS]
+    life = row.expires_at - row.asked_at
+    prompt = question(APPROVAL, row.prompt_id, row.conversation, options, row.asked_at, life=life)
+    return replace(prompt, run_id=row.run_id, args_hash=row.args_hash)
+
+
+def asked(row: ApprovalRow, run: RunRow) -> OutboundMessage:
+    """The open request."""
+    texts, name = _about(run)
+    kind = row.coverage.partition(":")[0]
+    terms = (texts.approval_exact_terms[kind] if row.is_exact else texts.approval_terms).format(
+        coverage="" if row.is_exact else texts.approval_coverage[kind].format(tool=row.tool),
+        name=name,
+        duration=texts.duration((row.expires_at - row.asked_at).total_seconds()),
+        hash=row.args_hash[:HASH_SHOWN],
+    )
+    why = [texts.approval_why.format(reason=plain(row.why))] if row.why else []
+    head = texts.approval_asks.format(name=name, tool=row.tool)
+    text = "\n\n".join([head, _fenced(row.shown), *why, terms])
+    if row.reason_from is not None:
+        return OutboundMessage(
+            text=f"{text}\n\n{texts.approval_write_why}", buttons=(_buttons(row, texts, DENY),), final=True
+        )
+    allowing = (ONCE,) if row.is_exact else (ONCE, CHAT)
+    buttons = (_buttons(row, texts, *allowing), _buttons(row, texts, DENY, WHY))
+    return OutboundMessage(text=text, buttons=buttons, final=True)
+
+
+def decided(row: ApprovalRow, run: RunRow) -> OutboundMessage:
+    """The request after its decision: nothing to press any more."""
+    texts, _ = _about(run)
+    assert row.decision is not None
+    head = texts.approval_decided[row.decision].format(tool=row.tool)
+    reason = [texts.approval_reason.format(reason=plain(row.reason))] if row.reason else []
+    return OutboundMessage(text="\n\n".join([head, _fenced(row.shown), *reason]), final=True)
+
+
+def first(row: ApprovalRow, texts: Texts, *, buttons: bool) -> OutboundMessage:
+    """What a message of the requester's shows that waits behind the decision. buttons: whether the platform has any;
+    else its numbers belong to the request itself."""
+    status = texts.queued_behind_approval.format(tool=row.tool, about=_line(row.shown))
+    return OutboundMessage(status=status, buttons=(_buttons(row, texts, ONCE, DENY, STOP),) if buttons else ())
+
+
+def _about(run: RunRow) -> tuple[Texts, str]:
+    context = RUN_CONTEXT.validate_json(run.context)
+    return texts_for(context.locale), inline(context.speaker.display_name) or "?"
+
+
+def _buttons(row: ApprovalRow, texts: Texts, *options: str) -> tuple[Button, ...]:
+    return tuple(
+        Button(label=texts.approval_buttons[option], data=f"{row.prompt_id}:{OPTIONS.index(option)}")
+        for option in options
+    )
+
+
+def _fenced(text: str) -> str:
+    """As a code block; nothing within it can end it."""
+    longest = max((len(ticks) for ticks in _TICKS.findall(text)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}\n{text or ' '}\n{fence}"
+
+
+def _line(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= ABOUT else line[: ABOUT - 1] + "…"

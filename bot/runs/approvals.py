@@ -1,0 +1,268 @@
+"""ApprovalDesk: puts tool calls to persons, waits for what they decide, and shows it; for the run manager and the
+commands.
+
+What is asked, that the run waits, and the message that asks are one transaction; so are a decision and its message.
+After a crash the run asks the same again, which is known, and a decision that came meanwhile counts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from bot.runs import approval_cards
+from bot.store import approvals, outbox, runs
+from bot.store.approvals import ApprovalRow, Decided
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from datetime import datetime
+
+    from sqlalchemy import Connection
+
+    from bot.delivery import Delivery
+    from bot.runs.active import ActiveRun
+    from bot.store.approvals import GrantRow
+    from bot.store.retrying import PatientStore
+    from bot.store.rows import RunRow
+    from channels.base import Clock
+    from channels.message import Message, OutboundMessage
+    from harness.events import ApprovalRequested
+
+LONGEST_REASON = 300
+REASON_TIME = timedelta(minutes=2)
+"""So long the next message in a direct chat is the reason, without being a reply."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A request's message as it is from now on."""
+
+    row: ApprovalRow
+    run: RunRow
+    message: OutboundMessage
+
+
+class ApprovalDesk:
+    """active: the runs that this process works on."""
+
+    def __init__(self, store: PatientStore, delivery: Delivery, clock: Clock, active: Mapping[str, ActiveRun]) -> None:
+        self._store = store
+        self._delivery = delivery
+        self._clock = clock
+        self._active = active
+        self._invited: dict[str, datetime] = {}
+        """When somebody was asked to write why; forgotten at a restart, and then only a reply is a reason."""
+
+    # For the run that waits.
+
+    async def ask(self, active: ActiveRun, requests: Sequence[ApprovalRequested]) -> None:
+        """Put calls to people, once each, and let the run wait."""
+        now = self._clock.now()
+        ids = [request.prompt_id for request in requests]
+        known = set(await self._store.read(lambda tx: [prompt for prompt in ids if approvals.load(tx, prompt)]))
+        active.record.flush()
+        record = active.record.taken()
+
+        def unit(tx: Connection) -> list[Change]:
+            run = runs.load(tx, active.row.run_id) or active.row  # its chat may have moved since it was started
+            rows = [_row(run, request, now) for request in requests if request.prompt_id not in known]
+            if runs.wait(tx, run.run_id):  # else tried again after a lost connection: committed the first time
+                record.commit(tx, run, now)
+                for row in approvals.ask(tx, [(row, approval_cards.prompt_of(row)) for row in rows]):
+                    self._finalize(tx, Change(row, run, approval_cards.asked(row, run)))
+            return [
+                Change(row, run, approval_cards.asked(row, run)) for row in rows if approvals.load(tx, row.prompt_id)
+            ]
+
+        self._show(await self._store.write(unit))
+
+    async def wait(self, active: ActiveRun) -> None:
+        """Until all that the run asked for is decided, by people or by time."""
+        while True:
+            active.decided.clear()
+            open_ = await self._store.read(lambda tx: approvals.open_of(tx, active.row.run_id))
+            active.asking = tuple(open_)
+            active.changed()
+            if not open_:
+                return
+            left = (min(row.expires_at for row in open_) - self._clock.now()).total_seconds()
+            if left <= 0:
+                await self._expire(active.row)
+            else:
+                await self._decided_within(active, left)
+
+    async def _decided_within(self, active: ActiveRun, seconds: float) -> None:
+        decided = asyncio.create_task(active.decided.wait())
+        late = asyncio.create_task(self._clock.sleep(seconds))
+        try:
+            await asyncio.wait({decided, late}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in (decided, late):
+                task.cancel()
+                with suppress(asyncio.CancelledError):
+                    await task
+
+    async def _expire(self, run: RunRow) -> None:
+        now = self._clock.now()
+
+        def unit(tx: Connection) -> list[Change]:
+            return self._closed(tx, run.run_id, approvals.expire(tx, run.run_id, now))
+
+        self._show(await self._store.write(unit))
+
+    # For the end of a run.
+
+    def stop(self, tx: Connection, run: RunRow, now: datetime) -> list[Change]:
+        """Deny what the run still waits for; part of the unit that ends it, before `show`."""
+        return self._closed(tx, run.run_id, approvals.stop(tx, run.run_id, now))
+
+    def show(self, changes: Sequence[Change]) -> None:
+        """What `stop` did, once that is committed."""
+        self._show(changes)
+
+    # For those who decide.
+
+    async def find(self, prompt_id: str) -> ApprovalRow | None:
+        """The request behind a button."""
+        return await self._store.read(lambda tx: approvals.load(tx, prompt_id))
+
+    async def decide(
+        self,
+        prompt_id: str,
+        decision: Decided,
+        by: str,
+        *,
+        also: Callable[[Connection], object],
+        reason: str = "",
+        for_all: bool = False,
+    ) -> bool:
+        """Take an answer, from somebody who may give it; `also` in the same transaction. False when it came too late:
+        then only `also` happened."""
+        now = self._clock.now()
+
+        def unit(tx: Connection) -> Change | None:
+            also(tx)
+            row = approvals.decide(tx, prompt_id, decision, by, now, reason=reason, for_all=for_all)
+            if row is None:  # perhaps only tried again after a lost connection
+                row = approvals.load(tx, prompt_id)
+                if row is None or (row.decision, row.decided_by) != (decision, by):
+                    return None
+            return next(iter(self._closed(tx, row.run_id, [row])), None)
+
+        change = await self._store.write(unit)
+        if change is not None:
+            self._show([change])
+            self._wake(change.row.run_id)
+        return change is not None
+
+    async def await_reason(self, prompt_id: str, person: str, *, also: Callable[[Connection], object]) -> bool:
+        """The person may now write the reason of the denial. False when it is decided already."""
+        now = self._clock.now()
+
+        def unit(tx: Connection) -> Change | None:
+            also(tx)
+            row = approvals.await_reason(tx, prompt_id, person, now)
+            run = runs.load(tx, row.run_id) if row is not None else None
+            if row is None or run is None:
+                return None
+            change = Change(row, run, approval_cards.asked(row, run))
+            self._finalize(tx, change)
+            return change
+
+        change = await self._store.write(unit)
+        if change is not None:
+            self._invited[prompt_id] = now
+            self._show([change])
+            self._wake(change.row.run_id)
+        return change is not None
+
+    async def take_reason(
+        self, run_id: str, person: str, message: Message, *, also: Callable[[Connection], object]
+    ) -> bool:
+        """Whether a message is the reason that a run waits for; then it is denied with it, and `also` happened.
+
+        Another message of that person's denies without a reason.
+        """
+        awaited, replied = await self._store.read(lambda tx: _awaited(tx, run_id, person, message))
+        if awaited is None:
+            return False
+        reason = " ".join(message.text.split())[:LONGEST_REASON]
+        invited = self._invited.pop(awaited.prompt_id, None)
+        in_time = invited is not None and self._clock.now() - invited <= REASON_TIME
+        if reason and not message.attachments and (replied or (in_time and _begins_nothing(message))):
+            return await self.decide(awaited.prompt_id, Decided.DENY, person, reason=reason, also=also)
+        await self.decide(awaited.prompt_id, Decided.DENY, person, also=lambda tx: None)
+        return False
+
+    async def grants(self, conversation: str) -> list[GrantRow]:
+        """What is allowed for a whole chat."""
+        return await self._store.read(lambda tx: approvals.grants(tx, conversation))
+
+    async def revoke(self, conversation: str, ids: Sequence[int]) -> None:
+        """From the next call on these are asked for again."""
+        await self._store.write(lambda tx: approvals.revoke(tx, conversation, ids))
+
+    def blocking(self, run: RunRow | None) -> ApprovalRow | None:
+        """What a run waits for first; None when it waits for nobody."""
+        active = self._active.get(run.run_id) if run is not None else None
+        return active.asking[0] if active is not None and active.asking else None
+
+    def _wake(self, run_id: str) -> None:
+        active = self._active.get(run_id)
+        if active is not None:
+            active.decided.set()
+
+    def _closed(self, tx: Connection, run_id: str, rows: Sequence[ApprovalRow]) -> list[Change]:
+        run = runs.load(tx, run_id) if rows else None
+        changes = [Change(row, run, approval_cards.decided(row, run)) for row in rows if run is not None]
+        for change in changes:
+            self._finalize(tx, change)
+        return changes
+
+    def _finalize(self, tx: Connection, change: Change) -> None:
+        run = change.run
+        self._delivery.finalize(tx, change.row.prompt_id, run.address, run.reply_to, change.message)
+
+    def _show(self, changes: Sequence[Change]) -> None:
+        for change in changes:
+            self._finished(change)
+
+    def _finished(self, change: Change) -> None:
+        run = change.run
+        self._delivery.finished(change.row.prompt_id, run.address, run.reply_to, change.message)
+
+
+def _awaited(tx: Connection, run_id: str, person: str, message: Message) -> tuple[ApprovalRow | None, bool]:
+    """The request of which the person may say why they deny it, and whether the message is a reply to it."""
+    awaited = [row for row in approvals.open_of(tx, run_id) if row.reason_from == person]
+    if not awaited or message.reply_to is None:
+        return next(iter(awaited), None), False
+    key = outbox.reply_of(tx, message.account, message.address.chat, message.reply_to.message_id)
+    meant = next((row for row in awaited if row.prompt_id == key), None)
+    return meant or awaited[0], meant is not None
+
+
+def _begins_nothing(message: Message) -> bool:
+    """In a group whoever addresses the bot wants something, and so does who replies to something else."""
+    return message.address.kind != "group" and message.reply_to is None and message.bundle_key is None
+
+
+def _row(run: RunRow, request: ApprovalRequested, now: datetime) -> ApprovalRow:
+    return ApprovalRow(
+        prompt_id=request.prompt_id,
+        run_id=run.run_id,
+        call_id=request.call_id,
+        args_hash=request.args_hash,
+        conversation=run.conversation,
+        requester=run.speaker,
+        tool=request.tool,
+        shown=request.args_masked,
+        why=request.reason,
+        coverage=request.coverage,
+        asked_at=now,
+        expires_at=request.expires_at,
+    )

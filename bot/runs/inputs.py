@@ -1,0 +1,223 @@
+"""What a run answers: made of a turn, joined by a further one, edited, asked again. Pure; for actor.py."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from bot.runs.turns import joined
+from bot.store.encoding import to_json
+from bot.store.identity import thread_folder
+from bot.store.rows import RunRow
+from bot.texts.command_line import parse, skill_name
+from bot.usage.days import zone_of
+from channels.message import INBOUND_EVENT, Message
+from harness.context import RUN_CONTEXT, RUN_INPUT, RunContext, RunInput, Speaker, Voice
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+    from pathlib import Path
+
+    from bot.runs.turns import Turn
+    from bot.store.rows import ConversationRow, InboxRow
+
+
+def run_of(
+    turn: Turn,
+    conversation: ConversationRow,
+    *,
+    model: str,
+    agent: str,
+    background: tuple[str, ...],
+    data_dir: Path,
+    now: datetime,
+    epoch: int,
+    timezone: str = "UTC",
+    called: tuple[str, str] | None = None,
+) -> RunRow:
+    """The pending run that answers a complete turn. called: a skill, "" for none, and what is asked of it; None: the
+    turn's text is what is asked. timezone: where the conversation has chosen none."""
+    message, run_id = turn.first, uuid.uuid4().hex
+    folder = thread_folder(data_dir, conversation.thread_id)
+    skill, text = called or ("", turn.text)
+    zone = zone_of(conversation, timezone)
+    context = _context_of(turn, conversation, run_id, model=model, agent=agent, workspace=str(folder), timezone=zone)
+    run_input = RunInput(
+        message_id=message_id(turn.ids[0]),
+        text=text,
+        files=tuple(turn.files),
+        quote=turn.quote,
+        background=background,
+        dictated=turn.dictated,
+        skill=skill,
+    )
+    return RunRow(
+        run_id=run_id,
+        thread_id=conversation.thread_id,
+        conversation=conversation.key,
+        speaker=turn.person,
+        inbox_ids=turn.ids,
+        reply_key=run_id,
+        address=message.address,
+        reply_to=message.platform_message_id or None,
+        context=to_json(RUN_CONTEXT, context),
+        input=to_json(RUN_INPUT, run_input),
+        epoch=epoch,
+        created_at=now,
+    )
+
+
+def _context_of(
+    turn: Turn, conversation: ConversationRow, run_id: str, *, model: str, agent: str, workspace: str, timezone: str
+) -> RunContext:
+    message = turn.first
+    return RunContext(
+        thread_id=conversation.thread_id,
+        run_id=run_id,
+        trace_id=run_id,
+        account=message.account,
+        conversation=conversation.key,
+        owner=conversation.owner,
+        speaker=Speaker(
+            id=turn.person,
+            display_name=message.sender.display_name,
+            is_admin=turn.is_admin,
+            is_person=message.sender.kind == "user",
+        ),
+        is_group=message.address.kind != "dm",
+        locale=turn.language,
+        workspace=workspace,
+        model=model,
+        agent=agent,
+        schedule=turn.schedule,
+        skills_off=conversation.skills_off,
+        timezone=timezone,
+    )
+
+
+def message_id(event_id: int) -> str:
+    """The id of the user's message in the thread, from that of its inbox row."""
+    return f"m{event_id}"
+
+
+def can_join(row: RunRow, turn: Turn) -> bool:
+    """Whether a run that waits can answer this turn too: the same person's, answered in the same place and language.
+    What a schedule began is answered by itself, and so is what calls a skill, or seems to."""
+    context = RUN_CONTEXT.validate_json(row.context)
+    if context.schedule or turn.schedule or parse(turn.text) is not None or RUN_INPUT.validate_json(row.input).skill:
+        return False
+    told = (row.speaker, row.address, context.locale, context.speaker.is_admin)
+    return told == (turn.person, turn.first.address, turn.language, turn.is_admin) and row.attempt == 0
+
+
+def joined_run(row: RunRow, turn: Turn, background: tuple[str, ...]) -> RunRow:
+    """A run that waits, answering this turn too. background: what others said in between."""
+    run_input = RUN_INPUT.validate_json(row.input)
+    run_input = replace(
+        run_input,
+        text=joined((run_input.text, turn.text)),
+        files=(*run_input.files, *turn.files),
+        quote=joined((run_input.quote, turn.quote)),
+        background=(*run_input.background, *background),
+        dictated=run_input.dictated or turn.dictated,
+    )
+    return replace(row, inbox_ids=(*row.inbox_ids, *turn.ids), input=to_json(RUN_INPUT, run_input))
+
+
+def run_again(
+    run: RunRow,
+    event_id: int,
+    *,
+    model: str,
+    agent: str,
+    timezone: str,
+    skills_off: tuple[str, ...] = (),
+    now: datetime,
+    epoch: int,
+) -> RunRow:
+    """The pending run that answers what an ended one answered. event_id: of the event that asks for it. timezone: of
+    the conversation.
+
+    What nobody could listen to is listened to anew; what was understood is not paid for again.
+    """
+    run_id = uuid.uuid4().hex
+    context = replace(
+        RUN_CONTEXT.validate_json(run.context),
+        run_id=run_id,
+        trace_id=run_id,
+        model=model,
+        agent=agent,
+        skills_off=skills_off,
+        timezone=timezone,
+    )
+    return RunRow(
+        run_id=run_id,
+        thread_id=run.thread_id,
+        conversation=run.conversation,
+        speaker=run.speaker,
+        inbox_ids=(event_id,),
+        reply_key=run_id,
+        address=run.address,
+        reply_to=run.reply_to,
+        context=to_json(RUN_CONTEXT, context),
+        input=to_json(RUN_INPUT, asked_again(RUN_INPUT.validate_json(run.input).whole)),
+        epoch=epoch,
+        created_at=now,
+    )
+
+
+def asked_again(run_input: RunInput) -> RunInput:
+    """The input without what was wrong with its voice messages."""
+    files = [
+        replace(file, voice=Voice()) if file.voice is not None and file.voice.problem else file
+        for file in run_input.files
+    ]
+    return replace(run_input, files=tuple(files))
+
+
+def messages_of(rows: Sequence[InboxRow]) -> int:
+    """How many messages people sent, for these events of a run: the parts of one bundle count once."""
+    bundles = [json.loads(row.event).get("bundle_key") for row in rows]
+    return bundles.count(None) + len(set(bundles) - {None})
+
+
+def edited_message(known: Message, new: Message) -> Message | None:
+    """`known` with its new text, None when `new` is no later state of it."""
+    if (known.platform_message_id, known.sender.id) != (new.platform_message_id, new.sender.id):
+        return None
+    return replace(known, text=new.text)
+
+
+def _said_anew(run_input: RunInput, text: str) -> RunInput:
+    """With another text, which goes on calling its skill only where it still begins with it."""
+    line = parse(text)
+    if not run_input.skill or line is None or skill_name(line.name) != run_input.skill:
+        return replace(run_input, text=text, skill="")
+    return replace(run_input, text=line.arguments or text)
+
+
+def edited_run(run: RunRow, known: Sequence[InboxRow], new: Message) -> tuple[RunRow, int, Message] | None:
+    """A waiting run after an edit of one of its messages, that message's inbox row and its new state.
+
+    known: the run's messages as they are stored. None when none of them was edited.
+    """
+    run_input = RUN_INPUT.validate_json(run.input)
+    if run_input.message_id != message_id(run.inbox_ids[0]):
+        return None  # it answers again what was said earlier; its own event is only what asked for that
+    found: tuple[int, Message] | None = None
+    texts = []
+    for row in known:
+        message = INBOUND_EVENT.validate_json(row.event)
+        if not isinstance(message, Message):
+            continue
+        edited = edited_message(message, new)
+        if edited is not None:
+            found, message = (row.id, edited), edited
+        texts.append(message.text)
+    if found is None:
+        return None
+    run_input = _said_anew(run_input, joined(texts))
+    return replace(run, input=to_json(RUN_INPUT, run_input)), *found

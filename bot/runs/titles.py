@@ -1,0 +1,116 @@
+"""Titles: a thread gets its name when its first answer is out, beside the conversation; called by runs/manager.py."""
+
+from __future__ import annotations
+
+import logging
+from collections import OrderedDict
+from typing import TYPE_CHECKING
+
+from bot.store import conversations, usage
+from bot.store.usage import UsageRow
+from bot.usage.budgets import payer_of
+from bot.usage.record import EventRecord
+from harness.config import SAME
+from harness.context import RUN_CONTEXT, RUN_INPUT
+from harness.events import Usage
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping
+
+    from sqlalchemy import Connection
+
+    from bot.settings.sections import TitleSettings
+    from bot.store.retrying import PatientStore
+    from bot.store.rows import RunRow
+    from bot.tasks import Tasks
+    from bot.usage.budgets import Budgets
+    from channels.base import Clock
+    from harness.config import PriceSettings
+    from harness.context import Titled
+    from harness.ports import Harness
+
+log = logging.getLogger(__name__)
+
+LONGEST = 48
+"""Characters of a title."""
+REMEMBERED = 4096
+"""Threads that are known to have one."""
+AROUND = " \t*_#`\"'“”„‘’«»「」『』《》.。"
+"""What models put around a title."""
+
+
+class Titles:
+    """At most one for a thread, and never over one of the person's own. A failure leaves the message's first words.
+
+    harness: as soon as it is built. prices: of the models that have one. budgets: who has used theirs up gets the
+    first words too.
+    settings: may be others later.
+    """
+
+    def __init__(
+        self,
+        settings: TitleSettings,
+        store: PatientStore,
+        harness: Callable[[], Awaitable[Harness]],
+        clock: Clock,
+        tasks: Tasks,
+        *,
+        prices: Mapping[str, PriceSettings],
+        budgets: Budgets,
+    ) -> None:
+        self.settings = settings
+        self._store = store
+        self._harness = harness
+        self._clock = clock
+        self._tasks = tasks
+        self._prices = prices
+        self._budgets = budgets
+        self._known: OrderedDict[str, None] = OrderedDict()
+
+    def answered(self, row: RunRow, answer: str) -> None:
+        """A run has ended with an answer. Returns at once."""
+        if self.settings.enabled and row.thread_id not in self._known:
+            self._known[row.thread_id] = None  # before it has one, so that the next answer does not ask for it too
+            if len(self._known) > REMEMBERED:
+                self._known.popitem(last=False)
+            self._tasks.spawn(f"title:{row.thread_id}", self._name(row, answer))
+
+    async def _name(self, row: RunRow, answer: str) -> None:
+        thread, said = row.thread_id, RUN_INPUT.validate_json(row.input).words
+        title, calls = first_words(said) or first_words(answer), tuple[UsageRow, ...]()
+        model = self.settings.model
+        if model == SAME:
+            model = RUN_CONTEXT.validate_json(row.context).model
+        if model and await self._may_ask(row):
+            made = await (await self._harness()).title(model, said, answer)
+            if made is not None:
+                title, calls = first_words(made.text.strip(AROUND)) or title, self._cost(made, model, row)
+
+        def unit(tx: Connection) -> None:
+            conversations.name_thread(tx, thread, title)
+            usage.add(tx, calls)
+
+        await self._store.write(unit)
+        log.debug("thread %s has a title", thread)
+
+    async def _may_ask(self, row: RunRow) -> bool:
+        """It has no title yet, and whoever would pay for one still can."""
+        if await self._store.read(lambda tx: conversations.title_of(tx, row.thread_id)):
+            return False
+        return not any(purse.share >= 1 for purse in await self._budgets.purses(payer_of(row)))
+
+    def _cost(self, made: Titled, model: str, row: RunRow) -> tuple[UsageRow, ...]:
+        record = EventRecord(self._prices)
+        read, written = made.input_tokens, made.output_tokens
+        record.add(Usage(run_id=row.run_id, seq=0, model=model, input_tokens=read, output_tokens=written))
+        return record.calls(row, self._clock.now())
+
+
+def first_words(text: str) -> str:
+    """The beginning of a text as one line, cut between words where it has any; "" of a text without words."""
+    lines = (" ".join(line.split()).strip(AROUND) for line in text.splitlines())
+    line = next((line for line in lines if any(map(str.isalnum, line))), "")
+    if len(line) <= LONGEST:
+        return line
+    cut = line.rfind(" ", LONGEST // 2, LONGEST)
+    return line[: cut if cut > 0 else LONGEST - 1].rstrip(" ,;:-") + "…"

@@ -1,0 +1,1 @@
+"""Tokens and money: meter, prices, budgets, reports."""

@@ -1,0 +1,247 @@
+"""Budgets: what may be spent by one answer, and in a day by a conversation, a person, and all together.
+
+Asked before a run starts, before each of its model calls (harness.ports.Budget), and when it has ended, for the warning
+under its answer. What was spent is what the store's usage says, so that a restart changes nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import partial
+from typing import TYPE_CHECKING, Literal
+
+from bot.store import usage
+from bot.store.usage import NANO, Spent
+from harness.events import Failed, FailureKind, Finished
+from harness.ports import Overdraft
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from datetime import date, datetime
+
+    from bot.settings.sections import BudgetSettings, BudgetsSettings
+    from bot.store.retrying import PatientStore
+    from bot.store.rows import RunRow
+    from bot.texts.catalogue import Texts
+    from bot.usage.days import Days
+    from bot.usage.meter import Meter
+    from harness.context import RunContext
+    from harness.ports import AnyRunEvent
+
+WARN_SHARE = 0.8
+"""Of a budget, from which on people are told."""
+SMALL_SHARE = 1.2
+"""Of a budget, up to which a last call may sum up; it costs about what the call before it did."""
+NOTHING_SPENT = Spent()
+REMEMBERED = 10_000
+"""Warnings of a day that are remembered."""
+
+
+class Scope(StrEnum):
+    """The keys of `budgets` in the config."""
+
+    RUN = "run"
+    CONVERSATION = "conversation_day"
+    SPEAKER = "speaker_day"
+    GATEWAY = "gateway_day"
+
+
+@dataclass(frozen=True, slots=True)
+class Payer:
+    """Who pays for a model call. run_id: empty for nobody's run."""
+
+    conversation: str
+    speaker: str
+    run_id: str = ""
+    thread_id: str = ""
+
+    def subject(self, scope: Scope) -> str:
+        """Whose budget of that scope it is."""
+        subjects = {Scope.RUN: self.run_id, Scope.CONVERSATION: self.conversation, Scope.SPEAKER: self.speaker}
+        return subjects.get(scope, "")
+
+
+@dataclass(frozen=True, slots=True)
+class Purse:
+    """One limit and what of it is spent: tokens, or billionths of the currency."""
+
+    scope: Scope
+    unit: Literal["tokens", "money"]
+    limit: int
+    spent: int
+
+    @property
+    def key(self) -> str:
+        """As below `budgets` in the config."""
+        return f"{self.scope}.{self.unit}"
+
+    @property
+    def share(self) -> float:
+        return self.spent / self.limit
+
+
+class Today:
+    """What was spent today, by whom and where: a running figure, so that each call in the store is read once."""
+
+    def __init__(self, store: PatientStore, days: Days) -> None:
+        self._store = store
+        self._days = days
+        self._one = asyncio.Lock()
+        self._spent: defaultdict[tuple[Scope, str | None], Spent] = defaultdict(Spent)
+        self._version = 0
+        self._known: tuple[datetime, int] | None = None
+        self._last = 0
+
+    def start_over(self) -> None:
+        """Whose the day's calls are has changed in the store: sum them up again."""
+        self._version += 1
+
+    async def catch_up(self) -> None:
+        """With what is in the store by now. Sums up the whole day only once, and at its beginning."""
+        async with self._one:
+            while True:
+                since, version = self._days.starts(self._days.today), self._version
+                known, last = self._known == (since, version), self._last
+                read = (
+                    partial(usage.since_then, since=since, last=last) if known else partial(usage.of_day, since=since)
+                )
+                newest, calls = await self._store.read(read)
+                if version == self._version:
+                    break
+            if not known:
+                self._spent.clear()
+            self._known, self._last = (since, version), newest
+            for call in calls:
+                self._spent[Scope.GATEWAY, ""] += call.spent
+                self._spent[Scope.CONVERSATION, call.conversation] += call.spent
+                self._spent[Scope.SPEAKER, call.speaker] += call.spent
+
+    def spent(self, scope: Scope, payer: Payer) -> Spent:
+        """As of the last time."""
+        return self._spent.get((scope, payer.subject(scope)), NOTHING_SPENT)
+
+
+class Budgets:
+    """harness.ports.Budget for all runs. currency: of the money; None where no model has a price."""
+
+    def __init__(
+        self, limits: BudgetsSettings, store: PatientStore, meter: Meter, days: Days, currency: str | None
+    ) -> None:
+        self._store = store
+        self._meter = meter
+        self._days = days
+        self._today = Today(store, days)
+        self.adopt(limits, currency)
+        self._warned: set[tuple[str, str, date]] = set()
+
+    def adopt(self, limits: BudgetsSettings, currency: str | None) -> None:
+        """From now on; what was spent counts."""
+        self._limits: Mapping[Scope, BudgetSettings] = {scope: getattr(limits, scope) for scope in Scope}
+        self.currency = currency
+
+    @property
+    def none(self) -> bool:
+        """Nothing is limited."""
+        return all(limit.tokens is None and limit.money is None for limit in self._limits.values())
+
+    async def overdraft(self, ctx: RunContext) -> Overdraft | None:
+        """See harness.ports.Budget."""
+        payer = Payer(ctx.conversation, ctx.speaker.id, ctx.run_id, ctx.thread_id)
+        worst = max(await self.purses(payer), key=lambda purse: purse.share, default=None)
+        if worst is None or worst.share < 1:
+            return None
+        return Overdraft(worst.key, small=worst.share <= SMALL_SHARE)
+
+    async def refusal(self, payer: Payer, texts: Texts) -> tuple[str, str] | None:
+        """Why a run, or a call that no run makes, must not start: the budget's key, and the sentence. None: it may."""
+        for purse in await self.purses(payer):
+            if purse.share >= 1:
+                return purse.key, self._sentence("refused", purse.key, texts)
+        return None
+
+    async def notices(self, run: RunRow, last: AnyRunEvent | None, texts: Texts) -> list[str]:
+        """What is to be said below the answer of a run that has ended: which budget stopped it, and of which most is
+        spent now; of that once a day."""
+        stopped_by = _stopped_by(last)
+        notices = [] if stopped_by is None else [self._sentence("stopped", stopped_by, texts)]
+        payer = payer_of(run)
+        purses = [purse for purse in await self.purses(payer) if purse.share >= WARN_SHARE and purse.key != stopped_by]
+        for purse in purses:
+            before = purse.spent - await self._own(payer, purse)
+            if before < WARN_SHARE * purse.limit and self._first_time(purse, payer):
+                notices.append(self._sentence("warning", purse.key, texts, percent=int(purse.share * 100)))
+        return notices
+
+    async def purses(self, payer: Payer, scopes: Sequence[Scope] = tuple(Scope)) -> list[Purse]:
+        """Every limit that applies to them, with what is spent."""
+        limited = [scope for scope in scopes if self._limited(scope) and (scope is not Scope.RUN or payer.run_id)]
+        if not limited:
+            return []
+        await self._meter.write(payer.run_id)
+
+        if set(limited) - {Scope.RUN}:
+            await self._today.catch_up()
+        return [purse for scope in limited for purse in self._purses(scope, await self._spent(scope, payer))]
+
+    def start_over(self) -> None:
+        """The day's calls belong to other conversations than they did: a chat has moved."""
+        self._today.start_over()
+
+    def _limited(self, scope: Scope) -> bool:
+        return self._limits[scope].tokens is not None or self._limits[scope].money is not None
+
+    async def _spent(self, scope: Scope, payer: Payer) -> Spent:
+        if scope is not Scope.RUN:
+            return self._today.spent(scope, payer)
+        return await self._store.read(lambda tx: usage.spent(tx, run_id=payer.run_id, thread_id=payer.thread_id))
+
+    def _purses(self, scope: Scope, spent: Spent) -> list[Purse]:
+        limit, purses = self._limits[scope], []
+        if limit.tokens is not None:
+            purses.append(Purse(scope, "tokens", limit.tokens, spent.tokens))
+        if limit.money is not None:
+            purses.append(Purse(scope, "money", round(limit.money * NANO), spent.costs.get(self.currency or "", 0)))
+        return purses
+
+    async def _own(self, payer: Payer, purse: Purse) -> int:
+        """What of it this very run has spent."""
+        since = None if purse.scope is Scope.RUN else self._days.starts(self._days.today)
+        own = await self._store.read(
+            lambda tx: usage.spent(tx, run_id=payer.run_id, thread_id=payer.thread_id, since=since)
+        )
+        return own.tokens if purse.unit == "tokens" else own.costs.get(self.currency or "", 0)
+
+    def _first_time(self, purse: Purse, payer: Payer) -> bool:
+        """Runs that end together would else tell the same."""
+        today = self._days.today
+        warning = (purse.key, payer.subject(purse.scope), today)
+        if warning in self._warned:
+            return False
+        if len(self._warned) >= REMEMBERED:
+            self._warned.clear()
+        self._warned = {known for known in self._warned if known[2] == today} | {warning}
+        return True
+
+    def _sentence(self, kind: str, key: str, texts: Texts, percent: int = 100) -> str:
+        scope = key.partition(".")[0]
+        sentence = texts.budgets[kind].format(budget=texts.budget_of[scope], key=f"budgets.{key}", percent=percent)
+        if scope == Scope.RUN:
+            return sentence
+        anew = texts.duration(self._days.left)
+        return sentence + texts.budgets["anew"].format(duration=anew, zone=self._days.zone)
+
+
+def payer_of(run: RunRow) -> Payer:
+    """Who pays for a run."""
+    return Payer(run.conversation, run.speaker, run.run_id, run.thread_id)
+
+
+def _stopped_by(last: AnyRunEvent | None) -> str | None:
+    """The key of the budget that ended a run in its middle; only one of ours is ever shown."""
+    key = last.budget if isinstance(last, Finished) else None
+    if isinstance(last, Failed) and last.kind is FailureKind.BUDGET:
+        key = last.detail_for_log
+    return key if key is not None and key.partition(".")[0] in set(Scope) else None

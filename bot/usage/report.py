@@ -1,0 +1,163 @@
+"""What /usage tells: tokens and money of an answer, a thread, a chat and, for administrators, all; and of the days."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from bot.store import usage
+from bot.store.usage import NANO, Spent
+from bot.usage.budgets import Payer, Scope
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import date
+
+    from sqlalchemy import Connection
+
+    from bot.store.retrying import PatientStore
+    from bot.store.rows import ConversationRow
+    from bot.texts.catalogue import Texts
+    from bot.usage.budgets import Budgets, Purse
+    from bot.usage.days import Days
+    from bot.usage.meter import Meter
+
+DAYS = 7
+"""That the chart shows, today the last."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asking:
+    """Who asks for what. run: of the conversation, the running one, else the last; None where there is none.
+    everything: of all chats too, for an administrator in private."""
+
+    row: ConversationRow
+    speaker: str
+    run: str | None
+    running: bool
+    private: bool
+    everything: bool
+
+
+@dataclass(frozen=True, slots=True)
+class UsageFacts:
+    """rows: by the key of their name in the texts. days: oldest first, of all chats where everything was asked for."""
+
+    rows: tuple[tuple[str, Spent], ...]
+    days: tuple[tuple[date, Spent], ...]
+    purses: tuple[Purse, ...]
+
+
+class UsagePage:
+    def __init__(self, store: PatientStore, meter: Meter, budgets: Budgets, days: Days) -> None:
+        self._store = store
+        self._meter = meter
+        self._budgets = budgets
+        self._days = days
+
+    async def facts(self, asking: Asking) -> UsageFacts:
+        run_id, thread_id = asking.run or "", asking.row.thread_id
+        await self._meter.write(run_id)
+        rows = await self._store.read(lambda tx: self._rows(tx, asking))
+        days = await self._store.read(lambda tx: self._by_day(tx, asking))
+        scopes = [Scope.RUN, Scope.CONVERSATION]
+        scopes += [Scope.SPEAKER] if asking.private else []  # what somebody does elsewhere is nothing for a group
+        scopes += [Scope.GATEWAY] if asking.everything else []
+        payer = Payer(asking.row.key, asking.speaker, run_id if asking.running else "", thread_id)
+        return UsageFacts(tuple(rows), tuple(days), tuple(await self._budgets.purses(payer, scopes)))
+
+    def _rows(self, tx: Connection, asking: Asking) -> list[tuple[str, Spent]]:
+        key, thread_id, today = asking.row.key, asking.row.thread_id, self._days.starts(self._days.today)
+        rows = []
+        if asking.run is not None:
+            name = "running" if asking.running else "last"
+            rows.append((name, usage.spent(tx, run_id=asking.run, thread_id=thread_id)))
+        rows.append(("thread", usage.spent(tx, thread_id=thread_id)))
+        rows.append(("today", usage.spent(tx, conversation=key, since=today)))
+        rows.append(("chat", usage.spent(tx, conversation=key)))
+        if asking.everything:
+            rows.append(("all_today", usage.spent(tx, since=today)))
+            rows.append(("all", usage.spent(tx)))
+        return rows
+
+    def _by_day(self, tx: Connection, asking: Asking) -> list[tuple[date, Spent]]:
+        conversation, today = None if asking.everything else asking.row.key, self._days.today
+        found = []
+        for back in reversed(range(DAYS)):
+            day = today - timedelta(days=back)
+            since, until = self._days.starts(day), self._days.starts(day + timedelta(days=1))
+            found.append((day, usage.spent(tx, conversation=conversation, since=since, until=until)))
+        return found
+
+    # As Markdown.
+
+    def text(self, facts: UsageFacts, texts: Texts) -> str:
+        """The table, and the budgets that apply."""
+        named = [(texts.usage[name], spent) for name, spent in facts.rows]
+        parts = [texts.usage["title"], _table("", named, texts)]
+        if facts.purses:
+            parts.append("\n".join(self._purse(purse, texts) for purse in facts.purses))
+        return "\n\n".join(parts)
+
+    def _purse(self, purse: Purse, texts: Texts) -> str:
+        amounts = [
+            short(amount) if purse.unit == "tokens" else money(amount, self._budgets.currency or "")
+            for amount in (purse.spent, purse.limit)
+        ]
+        return "- " + texts.usage["budget"].format(
+            percent=int(purse.share * 100),
+            budget=texts.budget_of[purse.scope],
+            spent=amounts[0],
+            limit=amounts[1],
+            key=f"budgets.{purse.key}",
+        )
+
+    def days_text(self, facts: UsageFacts, texts: Texts) -> str:
+        """The days as a table, where a picture cannot be shown."""
+        return _table(texts.usage["day"], [(label_of(day), spent) for day, spent in facts.days], texts)
+
+
+def label_of(day: date) -> str:
+    """A day in digits, for every language: 11-21."""
+    return day.strftime("%m-%d")
+
+
+def short(number: int) -> str:
+    """A number in few characters: 950, 12.3k, 4.56M."""
+    for size, unit in ((1_000_000_000, "G"), (1_000_000, "M"), (1000, "k")):
+        if number >= size * 0.9995:
+            scaled = number / size
+            digits = 0 if scaled >= 99.95 else 1 if scaled >= 9.995 else 2
+            return f"{scaled:.{digits}f}{unit}"
+    return str(number)
+
+
+def money(nano: int, currency: str) -> str:
+    """An amount for people: 12.30 USD; small ones with more digits."""
+    return f"{_amount(nano)} {currency}".strip()
+
+
+def _amount(nano: int) -> str:
+    return f"{nano / NANO:.{2 if nano >= NANO or nano == 0 else 4}f}"
+
+
+def _table(of: str, lines: Sequence[tuple[str, Spent]], texts: Texts) -> str:
+    """Narrow enough for a phone. The costs' column is there where anything had a price."""
+    say, currencies = texts.usage, sorted({currency for _, spent in lines for currency in spent.costs})
+    head = [of, say["tokens"], say["cached"]]
+    if currencies:
+        head.append(f"{say['cost']} {currencies[0]}" if len(currencies) == 1 else say["cost"])
+    rows = [[name, *_cells(spent, currencies)] for name, spent in lines]
+    rule = ["---", *["---:"] * (len(head) - 1)]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in (head, rule, *rows))
+
+
+def _cells(spent: Spent, currencies: Sequence[str]) -> list[str]:
+    totals = spent.totals
+    cells = [short(spent.tokens), f"{round(100 * totals.cached / totals.input)} %" if totals.input else "–"]
+    if len(currencies) == 1:
+        cells.append(_amount(spent.costs[currencies[0]]) if spent.costs else "–")
+    elif currencies:
+        cells.append(" + ".join(money(nano, currency) for currency, nano in sorted(spent.costs.items())) or "–")
+    return cells
