@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from bot.cli import memories, people, skills
+from bot.cli import people, skills
 from bot.cli.options import EXIT_CONFIG, ConfigFile, DataDir, LogLevel, read, running_folder, settings_of, source_of
 
 EXIT_USAGE = 2
@@ -24,8 +24,8 @@ app = typer.Typer(
 
 accounts = typer.Typer(help="The accounts of this data folder.", no_args_is_help=True)
 app.add_typer(accounts, name="account")
-app.add_typer(people.app, name="access")
-app.add_typer(memories.app, name="memory")
+app.add_typer(people.access, name="access")
+app.add_typer(people.memory, name="memory")
 app.add_typer(skills.app, name="skills")
 
 
@@ -80,7 +80,7 @@ def check_config(config: ConfigFile = None, data_dir: DataDir = None) -> None:
     every problem found (exit code 78)."""
     settings, path = settings_of(config, data_dir)
     from bot import skill_tool
-    from bot.cli import config_trials, try_servers
+    from bot.cli import config_trials
     from bot.files.sandboxes import probe
     from bot.settings.summary import describe
 
@@ -93,7 +93,7 @@ def check_config(config: ConfigFile = None, data_dir: DataDir = None) -> None:
         raise typer.Exit(EXIT_CONFIG)
     typer.echo(f"sandbox   {probe(settings)}")
     typer.echo(f"skills    {skill_tool.summary(settings)}")
-    for server in try_servers.probe(settings):
+    for server in config_trials.probe(settings):
         typer.echo(f"mcp       {server}")
     typer.echo("OK")
 

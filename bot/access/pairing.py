@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import logging
 import re
 import secrets
+import sys
 from collections import deque
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from bot.access.book import AccessBook
     from channels.base import Clock
+
 
 ALPHABET = "23456789ABCDEFGHJKLMNPQRSTUVWXYZ"
 """32 characters without 0, 1, I and O: five bits each."""
@@ -24,11 +28,45 @@ PAIRING_LIFE = timedelta(minutes=10)
 WAITING = 3
 """Pairing codes of one account that are good at a time; one more ends the oldest."""
 CLAIM_LIFE = timedelta(minutes=30)
-
 _SEPARATORS = re.compile(r"[\s\-\u2010-\u2015]+")
 _GROUPED = re.compile(r"(?<!\w)(?:[2-9A-HJ-NP-Z]{4}[\s\-\u2010-\u2015]?){2}[2-9A-HJ-NP-Z]{4}(?!\w)", re.IGNORECASE)
 _AS_SHOWN = re.compile(r"(?<!\w)(?:[2-9A-HJ-NP-Z]{4}[\-\u2010-\u2015]){2}[2-9A-HJ-NP-Z]{4}(?!\w)", re.IGNORECASE)
 _LONGEST = 500
+
+log = logging.getLogger(__name__)
+MINUTES = round(CLAIM_LIFE.total_seconds() / 60)
+
+
+def show(book: AccessBook, claims: Claims, log_format: Literal["text", "json"]) -> None:
+    """For each account without an administrator make a code and print it to stderr, past the log.
+
+    Where the log is JSON, a machine reads and keeps stderr: there only the command that prints a code is named.
+    """
+    accounts = unclaimed(book)
+    if accounts and log_format == "json":
+        log.warning("no administrator yet on %s: run `antler pair --claim` for a code", ", ".join(accounts))
+    elif accounts:
+        print(frame([(account, claims.make(account)) for account in accounts]), file=sys.stderr, flush=True)
+
+
+def unclaimed(book: AccessBook) -> list[str]:
+    """The accounts that nobody administers."""
+    return [account for account in book.accounts if not book.has_admin(account)]
+
+
+def frame(codes: list[tuple[str, str]]) -> str:
+    """The codes as a person reads them; each of (account, code)."""
+    lines = [
+        "Antler has no administrator yet. To become it, send the bot this code",
+        "in a private message, in the chat of the account:",
+        "",
+        *(f"    {account}:  {shown(code)}" for account, code in codes),
+        "",
+        f"Good for one person and {MINUTES} minutes; `antler pair --claim` prints a new one.",
+    ]
+    width = max(len(line) for line in lines)
+    edge = "+" + "-" * (width + 4) + "+"
+    return "\n".join(["", edge, *(f"|  {line.ljust(width)}  |" for line in lines), edge, ""])
 
 
 def new_code() -> str:

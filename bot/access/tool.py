@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal
 
-from bot.access import claim_notice, pairing
+from bot.access import pairing
 from bot.access.book import AccessBook, policy_of
 from bot.access.changes import AccessRefused, problem
 from bot.access.desk import AccessDesk
@@ -84,10 +84,10 @@ class AccessTool:
     def _claim(self) -> Answer:
         if self._claims is None:
             return STOPPED, False
-        accounts = claim_notice.unclaimed(self._desk.book)
+        accounts = pairing.unclaimed(self._desk.book)
         if not accounts:
             return "every account has an administrator: they let in others with /pair, or you with `antler pair`", False
-        return claim_notice.frame([(account, self._claims.make(account)) for account in accounts]), True
+        return pairing.frame([(account, self._claims.make(account)) for account in accounts]), True
 
     async def _make(self, change: Change) -> None:
         await self._store.write(change.write)

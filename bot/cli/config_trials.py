@@ -8,9 +8,11 @@ import os
 import shutil
 from typing import TYPE_CHECKING, Any
 
+from bot.clock import SystemClock
 from bot.settings.problems import ConfigProblem, dotted
 from bot.settings.yamlfile import read_yaml
 from harness.errors import ModelSetupError
+from harness.mcp.pool import McpPool
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,10 +22,27 @@ if TYPE_CHECKING:
     from bot.settings.problems import Path as TreePath
     from harness.mcp.config import McpServerSettings
 
+
 SHORTEST_SECRET = 8
 """Characters; what is shorter is what a server without keys is given, such as "none"."""
 WRITTEN = "is written into the file"
 INSTEAD = "put it into an environment variable and write $NAME here"
+
+
+def probe(settings: Settings) -> list[str]:
+    """A line for each server; connects to it, asks for its tools, and ends the connection again."""
+    return asyncio.run(_probe(settings)) if settings.mcp_servers else []
+
+
+async def _probe(settings: Settings) -> list[str]:
+    # A provider may take a refresh token once only, so the running gateway's cache has to be the one that is used.
+    pool = McpPool(settings.mcp_servers, folder=settings.data_dir, route=settings.network_route, clock=SystemClock())
+    pool.start()
+    try:
+        await pool.settled()
+        return [str(facts) for facts in pool.facts]
+    finally:
+        await pool.close()
 
 
 def models(settings: Settings) -> list[str]:

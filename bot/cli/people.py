@@ -1,4 +1,4 @@
-"""`antler access`: who may use the bot."""
+"""`antler access` and `antler memory`: who may use the bot, and what is remembered of people."""
 
 from __future__ import annotations
 
@@ -8,10 +8,13 @@ import typer
 
 from bot.cli.options import ConfigFile, DataDir, settings_of
 
-app = typer.Typer(help="Who may use the bot, besides whom the config lists.", no_args_is_help=True)
+access = typer.Typer(help="Who may use the bot, besides whom the config lists.", no_args_is_help=True)
+memory = typer.Typer(help="What is remembered of persons and groups.", no_args_is_help=True)
+
+Remembered = Annotated[str, typer.Argument(metavar="KEY", help="As the list shows it, or the person's or group's id.")]
 
 
-@app.command("list")
+@access.command("list")
 def list_access(config: ConfigFile = None, data_dir: DataDir = None) -> None:
     """Show who has access, who waits for it and who was shut out."""
     settings, _ = settings_of(config, data_dir)
@@ -26,7 +29,7 @@ AsGroup = Annotated[
 ]
 
 
-@app.command("allow")
+@access.command("allow")
 def allow_access(
     subject: Subject,
     group: AsGroup = False,
@@ -41,7 +44,7 @@ def allow_access(
     raise typer.Exit(do(settings, "allow", subject=subject, admin=admin, kind="group" if group else None))
 
 
-@app.command("revoke")
+@access.command("revoke")
 def revoke_access(
     subject: Subject, group: AsGroup = False, config: ConfigFile = None, data_dir: DataDir = None
 ) -> None:
@@ -50,3 +53,39 @@ def revoke_access(
     from bot.access.tool import run as do
 
     raise typer.Exit(do(settings, "revoke", subject=subject, kind="group" if group else None))
+
+
+@memory.command("list")
+def list_memories(config: ConfigFile = None, data_dir: DataDir = None) -> None:
+    """Show of how many persons and groups something is remembered: hashed keys, sizes, dates, and nothing else."""
+    settings, _ = settings_of(config, data_dir)
+    from bot.memory.tool import run as do
+
+    raise typer.Exit(do(settings, "list"))
+
+
+@memory.command("show")
+def show_memory(key: Remembered, config: ConfigFile = None, data_dir: DataDir = None) -> None:
+    """Show what is remembered of one person or group."""
+    settings, _ = settings_of(config, data_dir)
+    from bot.memory.tool import run as do
+
+    raise typer.Exit(do(settings, "show", key))
+
+
+@memory.command("export")
+def export_memory(key: Remembered, config: ConfigFile = None, data_dir: DataDir = None) -> None:
+    """Print what is remembered of one person or group as JSON."""
+    settings, _ = settings_of(config, data_dir)
+    from bot.memory.tool import run as do
+
+    raise typer.Exit(do(settings, "export", key))
+
+
+@memory.command("forget")
+def forget_memory(key: Remembered, config: ConfigFile = None, data_dir: DataDir = None) -> None:
+    """Forget all that is remembered of one person or group; it cannot be undone."""
+    settings, _ = settings_of(config, data_dir)
+    from bot.memory.tool import run as do
+
+    raise typer.Exit(do(settings, "forget", key))

@@ -1,7 +1,6 @@
-"""What people type with a slash, and the buttons that it shows. One file per group of commands; make.py lists them."""
+"""What people type with a slash, and the buttons that it shows. table.py lists all groups."""
 
-from bot.commands.make import make_commands
-from bot.commands.table import Commands
+from bot.commands.table import Commands, make_commands
 from bot.texts.command_line import Call, CommandLine, Press, meant_for_us, parse
 
 __all__ = ["Call", "CommandLine", "Commands", "Press", "make_commands", "meant_for_us", "parse"]

@@ -1,4 +1,4 @@
-"""A choice for a conversation: a list with buttons, and a switch by name, for who may control it: /models, /agent."""
+"""What a person chooses for a conversation: its model and agent, from a list with buttons, and its time zone."""
 
 from __future__ import annotations
 
@@ -6,19 +6,24 @@ import json
 import secrets
 from dataclasses import dataclass
 from datetime import timedelta
+from difflib import get_close_matches
 from typing import TYPE_CHECKING
+from zoneinfo import available_timezones
 
 from bot.commands.group import ButtonKind
 from bot.delivery.buttons import question
-from bot.store import prompts
+from bot.store import conversations, prompts
 from bot.texts.markdown import inline
+from bot.usage.days import zone_of
 from channels.message import Button, OutboundMessage
+from harness.when import local, zone_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from sqlalchemy import Connection
 
+    from bot.agents.profiles import AgentChoices
     from bot.commands.group import Answers, CommandHandler
     from bot.conversations.actor import Conversation
     from bot.store.rows import ConversationRow, PromptRow
@@ -26,7 +31,50 @@ if TYPE_CHECKING:
     from bot.texts.command_line import Call, Press
     from channels.base import Clock
 
+
 PROMPT_LIFE = timedelta(days=1)
+
+DEFAULT = "default"
+"""What takes the choice back."""
+
+
+class TimezoneCommands:
+    """gateway: the zone of conversations that have chosen none."""
+
+    def __init__(self, answers: Answers, clock: Clock, gateway: str) -> None:
+        self._answers = answers
+        self._clock = clock
+        self._gateway = gateway
+        self.commands: Mapping[str, CommandHandler] = {"timezone": self._timezone}
+        self.buttons: Mapping[str, ButtonKind] = {}
+
+    async def _timezone(self, conversation: Conversation, call: Call) -> None:
+        row, wanted, words = await conversation.row(call.message), call.line.arguments.strip(), call.texts.timezone
+        if not wanted:
+            return await self._answers.say(call, self._told(words["shown"], zone_of(row, self._gateway)), "/timezone")
+        if not call.may_control:
+            return await self._answers.say(call, call.texts.not_allowed, "not allowed")
+        chosen = None if wanted.casefold() == DEFAULT else zone_name(wanted)
+        if chosen is None and wanted.casefold() != DEFAULT:
+            text = words["unknown"].format(name=inline(wanted[:60]), near=_near(wanted))
+            return await self._answers.say(call, text, "/timezone")
+        text = self._told(words["changed"], chosen or self._gateway)
+        await self._answers.say(
+            call, text, "/timezone", also=lambda tx: conversations.set_timezone(tx, conversation.key, chosen)
+        )
+        conversation.forget_row()
+
+    def _told(self, sentence: str, zone: str) -> str:
+        return sentence.format(zone=zone, time=local(self._clock.now(), zone))
+
+
+def _near(wanted: str) -> str:
+    """A zone whose name, or whose city, is spelled like that."""
+    places = (zone for zone in sorted(available_timezones()) if "/" in zone and not zone.startswith("Etc/"))
+    cities = {zone.rpartition("/")[2].casefold(): zone for zone in places}
+    spelled = "_".join(wanted.split()).casefold().rpartition("/")[2]
+    found = get_close_matches(spelled, cities, n=1)
+    return cities[found[0]] if found else "Europe/Berlin"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,3 +163,33 @@ class ChoiceCommands:
 def _option(prompt: PromptRow, index: int) -> str:
     options = json.loads(prompt.options)
     return str(options[index]) if index < len(options) else ""
+
+
+def model_commands(answers: Answers, agents: AgentChoices, clock: Clock) -> ChoiceCommands:
+    """/models: the configured models."""
+    choice = Choice(
+        command="models",
+        kind="model",
+        options=lambda: {model.name: model.told for model in agents.models},
+        current=agents.model_of,
+        choose=conversations.set_model,
+        words=lambda texts: texts.models,
+    )
+    return ChoiceCommands(answers, choice, clock)
+
+
+def agent_commands(answers: Answers, agents: AgentChoices, clock: Clock) -> ChoiceCommands:
+    """/agent: the operator's agents."""
+
+    def told(description: str) -> Callable[[Texts], str]:
+        return lambda texts: description
+
+    choice = Choice(
+        command="agent",
+        kind="agent",
+        options=lambda: {name: told(description) for name, description in agents.descriptions.items()},
+        current=agents.agent_of,
+        choose=conversations.set_agent,
+        words=lambda texts: texts.agents,
+    )
+    return ChoiceCommands(answers, choice, clock)

@@ -5,19 +5,86 @@ from __future__ import annotations
 import difflib
 from typing import TYPE_CHECKING
 
+from bot.commands.access import AccessCommands
+from bot.commands.approvals import ApprovalCommands
+from bot.commands.choosing import TimezoneCommands, agent_commands, model_commands
+from bot.commands.deleting import DeletingCommands
+from bot.commands.group import Answers
+from bot.commands.memory import MemoryCommands
+from bot.commands.questions import QuestionCommands
+from bot.commands.reminders import ReminderCommands
+from bot.commands.skills import SkillCommands
+from bot.commands.talk import TalkCommands, UndoCommands
+from bot.commands.threads import ThreadCommands
+from bot.commands.usage import UsageCommands
+from bot.commands.waiting import WaitingCommands
 from bot.texts.commands import command
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
-    from bot.commands.group import Answers, ButtonKind, CommandGroup, CommandHandler
+    from bot.access.desk import AccessDesk
+    from bot.agents.profiles import AgentChoices
+    from bot.commands.group import ButtonKind, CommandGroup, CommandHandler
     from bot.conversations.actor import Conversation
+    from bot.delivery.presented import Presented
+    from bot.delivery.respond import Responder
+    from bot.forgetting.service import Forgetting
+    from bot.memory.book import MemoryBook
+    from bot.operations.status import StatusPage
+    from bot.runs.manager import RunManager
+    from bot.schedule.book import ScheduleBook
+    from bot.skills import SkillDesk
+    from bot.store.retrying import PatientStore
     from bot.store.rows import PromptRow
     from bot.texts.command_line import Call, Press
+    from bot.usage.spending import Spending
+    from channels.base import Clock
 
 
 WITHOUT_CONVERSATION = frozenset({"access", "allow", "disallow", "forget", "help", "pair", "whoami"})
 """Commands that act on no conversation, so that they mean something where there is none."""
+
+
+def make_commands(
+    responder: Responder,
+    status: StatusPage,
+    clock: Clock,
+    desk: AccessDesk,
+    schedules: ScheduleBook,
+    *,
+    store: PatientStore,
+    runs: RunManager,
+    spending: Spending,
+    pictures: Presented,
+    agents: AgentChoices,
+    skills: SkillDesk,
+    forgetting: Callable[[], Forgetting],
+    memory: MemoryBook,
+) -> Commands:
+    """pictures: keeps those of /usage, and the files of /memory export."""
+    answers = Answers(responder)
+    deleting = DeletingCommands(answers, forgetting, clock)
+    return Commands(
+        answers,
+        [
+            TalkCommands(answers, status, agents, clock),
+            WaitingCommands(answers, clock),
+            UndoCommands(answers, store, runs, spending.budgets, agents),
+            deleting,
+            ThreadCommands(answers, store, spending.days, clock, deleting.ask_thread),
+            UsageCommands(answers, spending.page, pictures),
+            QuestionCommands(answers, clock),
+            ApprovalCommands(answers, clock),
+            model_commands(answers, agents, clock),
+            agent_commands(answers, agents, clock),
+            SkillCommands(answers, skills, agents.agent_of),
+            MemoryCommands(answers, memory, store, pictures, clock),
+            TimezoneCommands(answers, clock, spending.days.zone),
+            ReminderCommands(answers, schedules, clock),
+            AccessCommands(answers, desk, clock),
+        ],
+    )
 
 
 class Commands:

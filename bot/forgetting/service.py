@@ -9,9 +9,12 @@ import logging
 from typing import TYPE_CHECKING
 
 from bot.forgetting import told
-from bot.forgetting.persons import whose
+from bot.forgetting.persons import PersonEraser, removed, whose
+from bot.forgetting.retention import Retention
+from bot.forgetting.threads import ThreadEraser
 from bot.store import deletions, forgetting
 from bot.store.deletions import DeletionKind
+from bot.store.identity import users_folder
 from bot.store.rows import StopReason
 from bot.texts import DEFAULT, texts_for
 from channels.message import OutboundMessage
@@ -23,8 +26,6 @@ if TYPE_CHECKING:
 
     from bot.conversations.actor import Conversation
     from bot.delivery.respond import Responder
-    from bot.forgetting.persons import PersonEraser
-    from bot.forgetting.threads import ThreadEraser
     from bot.runs.turns import Turn
     from bot.store.deletions import DeletionRow
     from bot.store.retrying import PatientStore
@@ -34,14 +35,51 @@ if TYPE_CHECKING:
     from channels.base import Clock
 
     InOrder = Callable[[str, Callable[[Conversation], Awaitable[None]]], None]
+    from pathlib import Path
+
+    from bot.delivery.presented import Presented
+    from bot.forgetting.persons import Memories
+    from harness.ports import Harness
+
 
 log = logging.getLogger(__name__)
-
 QUIET_SECONDS = 120.0
 """For which a deletion waits for the end of what it stopped, and for the delivery of that."""
 LOOK_SECONDS = 0.2
 AGAIN_SECONDS = 600.0
 SCRUBS = 20
+
+
+def make_forgetting(
+    *,
+    store: PatientStore,
+    clock: Clock,
+    tasks: Tasks,
+    responder: Responder,
+    harness: Callable[[], Awaitable[Harness]],
+    files: Callable[[str], Awaitable[None]],
+    presented: Presented,
+    memories: Memories,
+    data_dir: Path,
+    in_order: InOrder,
+    background: Callable[[str], None],
+    keep_threads_days: int | None,
+    remove: Callable[[Path], Awaitable[None]] = removed,
+) -> tuple[Forgetting, Retention]:
+    """files: deletes those of a thread. data_dir: persons' own folders are below it. keep_threads_days: None: threads
+    are kept until somebody deletes them. remove: deletes a folder, if it is there."""
+    threads = ThreadEraser(store, harness, files, presented)
+    service = Forgetting(
+        store=store,
+        clock=clock,
+        tasks=tasks,
+        responder=responder,
+        threads=threads,
+        persons=PersonEraser(store, threads, memories, users_folder(data_dir), remove),
+        in_order=in_order,
+        background=background,
+    )
+    return service, Retention(store, service, in_order, clock, keep_threads_days)
 
 
 class NotYet(Exception):

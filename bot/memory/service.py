@@ -15,7 +15,11 @@ from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
 
-from bot.store import memory_queue
+from bot.memory.feeding import Feeding
+from bot.memory.keeping import make_book
+from bot.memory.tool import MemoryTool
+from bot.runs.endings import NO_AFTERMATH
+from bot.store import memory_owners, memory_queue
 from bot.store.errors import StoreError
 from bot.store.identity import folder_name
 from bot.store.retrying import every
@@ -23,25 +27,30 @@ from bot.texts import DEFAULT, texts_for
 from bot.usage.budgets import Payer
 from harness.events import Usage
 from harness.memory.exchange import EXCHANGE
-from harness.memory.port import MemoryUnavailable
+from harness.memory.port import MemoryUnavailable, Remembering
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
     from datetime import datetime
 
+    from bot.agents.profiles import AgentChoices
     from bot.memory.book import MemoryBook
+    from bot.runs.endings import Aftermath, Ending
+    from bot.settings import Settings
     from bot.store.memory_queue import QueuedTurn
     from bot.store.retrying import PatientStore
+    from bot.store.rows import RunRow
     from bot.tasks import Tasks
     from bot.usage.budgets import Budgets
     from bot.usage.meter import Meter
+    from bot.usage.spending import Spending
     from channels.base import Clock
     from harness.memory.changes import Updated
     from harness.memory.exchange import Exchange
     from harness.ports import Harness
 
-log = logging.getLogger(__name__)
 
+log = logging.getLogger(__name__)
 AT_ONCE = 4
 """Updates that are under way together."""
 LOOKED_AT = 100
@@ -58,6 +67,61 @@ LONGEST_SLEEP = 60.0
 """Seconds until the clock on the wall is looked at again: it may be set."""
 AGAIN_SECONDS = 10.0
 """After an error that nobody foresaw."""
+
+TIDY_SECONDS = 3600.0
+KEPT = timedelta(days=7)
+"""Of what waits to be learnt, and of the numbers of lists."""
+
+
+class MemoryParts:
+    """book: for commands and the agent. harness: as soon as it is built; it learns."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        store: PatientStore,
+        clock: Clock,
+        spending: Spending,
+        tasks: Tasks,
+        harness: Callable[[], Awaitable[Harness]],
+        agents: AgentChoices,
+    ) -> None:
+        self._settings = settings.memory
+        self._store = store
+        self._clock = clock
+        self.book = make_book(settings, store)
+        self.tool = MemoryTool(self.book)
+        self.service = MemoryService(
+            self.book,
+            store=store,
+            harness=harness,
+            budgets=spending.budgets,
+            meter=spending.meter,
+            clock=clock,
+            tasks=tasks,
+            quiet=settings.memory.debounce_seconds,
+        )
+        self._feeding = Feeding(settings.memory, clock, self.service.queued, agents.remember)
+
+    @property
+    def remembering(self) -> Remembering | None:
+        """What the agent needs; None where nothing is remembered."""
+        return Remembering(memories=self.book, settings=self._settings) if self._settings.enabled else None
+
+    def after(self, row: RunRow, ending: Ending, text: str) -> Aftermath:
+        """See Feeding."""
+        return self._feeding.after(row, ending, text) if self._settings.enabled else NO_AFTERMATH
+
+    async def tidy(self) -> None:
+        """Once an hour, for ever: forget what nothing needs any more."""
+        await every(TIDY_SECONDS, self._clock, "removing old memories", self._prune)
+
+    async def _prune(self) -> None:
+        before = self._clock.now() - KEPT
+        await self._store.write(lambda tx: memory_queue.prune(tx, before))
+        await self._store.write(lambda tx: memory_owners.prune_lists(tx, before))
+        if gone := await self.book.prune():
+            log.info("%d memories that were not used for long are forgotten", gone)
 
 
 class MemoryService:

@@ -8,10 +8,10 @@ import logging
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from bot.access import claim_notice
+from bot.access import pairing
 from bot.control.server import ControlServer
 from bot.operations import upkeep
-from bot.process import gc_tuning, signals, terminal
+from bot.process import gc_tuning, terminal
 from bot.process.wiring import Wiring
 from bot.store import access
 from bot.tasks import Tasks
@@ -74,7 +74,7 @@ class Gateway:
 
     async def run(self) -> int:
         """Serve until a signal or the end of the terminal's input; returns the exit code."""
-        signals.on_stop(self._stop.set)
+        terminal.on_stop(self._stop.set)
         try:
             await self._start()
             await self._stop.wait()
@@ -93,7 +93,7 @@ class Gateway:
         parts = self._parts
         parts.connections.open(parts.bus.publish, parts.access.book.policy)
         parts.access.book.load(await self._store.read(access.everything))
-        claim_notice.show(parts.access.book, parts.access.claims, self._settings.log.format)
+        pairing.show(parts.access.book, parts.access.claims, self._settings.log.format)
         for channel in parts.connections.channels.values():
             parts.delivery.register(channel)
         self._attach_terminal()
@@ -206,7 +206,7 @@ class Gateway:
         """Runs pause and go on at the next start; what is final is still delivered, within the grace."""
         parts = self._parts
         grace = self._settings.shutdown_grace_seconds
-        signals.end_after(grace + LAST_SECONDS)
+        terminal.end_after(grace + LAST_SECONDS)
         began = self._clock.monotonic()
         parts.runs.suspend()
         with contextlib.suppress(TimeoutError):

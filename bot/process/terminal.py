@@ -1,15 +1,17 @@
-"""The terminals of this machine: the gateway's own one, and those that `antler console` attaches through the socket."""
+"""The process's signals and terminals: its own one, and those that `antler console` attaches through the socket."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
+import signal
 import sys
+import threading
 import uuid
 from typing import TYPE_CHECKING
 
 from bot.control import server
-from bot.process import signals
 from channels.console.link import link_pair
 from channels.console.socket_link import SocketConsoleLink, SocketTerminalLink
 from channels.console.terminal import Terminal
@@ -23,6 +25,43 @@ if TYPE_CHECKING:
 
 STAYS = "antler goes on serving its other accounts; Ctrl-C stops it."
 
+FORCED = 1
+
+
+def on_stop(stop: Callable[[], None]) -> None:
+    """Call `stop` at the first signal. A kill at any point loses nothing, so the second one is just that."""
+    loop = asyncio.get_running_loop()
+    received = 0
+
+    def receive() -> None:
+        nonlocal received
+        received += 1
+        if received > 1:
+            print("antler: forced to stop; unfinished answers go on at the next start", file=sys.stderr, flush=True)
+            os._exit(FORCED)
+        stop()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, receive)
+
+
+def interrupt() -> None:
+    """A Ctrl-C that came as a key: counted like one that came as a signal."""
+    signal.raise_signal(signal.SIGINT)
+
+
+def end_after(seconds: float) -> None:
+    """A stop takes no longer than this, whatever hangs (a name look-up, a dead connection): then the process just ends,
+    which loses nothing either."""
+
+    def end() -> None:
+        print(f"antler: still stopping after {seconds:.0f} s, ended", file=sys.stderr, flush=True)
+        os._exit(FORCED)
+
+    timer = threading.Timer(seconds, end)
+    timer.daemon = True
+    timer.start()
+
 
 def attach_own(channel: ConsoleChannel, *, owner: bool) -> asyncio.Task[None]:
     """Attach this process's terminal; the task ends when the channel has closed it. owner: its end ends the process.
@@ -31,7 +70,7 @@ def attach_own(channel: ConsoleChannel, *, owner: bool) -> asyncio.Task[None]:
     """
     gateway_end, terminal_end = link_pair()
     channel.attach(gateway_end, owner=owner)
-    own = Terminal(terminal_end, signals.interrupt, "" if owner else STAYS)
+    own = Terminal(terminal_end, interrupt, "" if owner else STAYS)
     return asyncio.create_task(own.run(), name="terminal")
 
 

@@ -13,25 +13,23 @@ from bot.conversations.ports import ConversationPorts
 from bot.delivery import Delivery
 from bot.delivery.presented import Presented
 from bot.delivery.respond import Responder
-from bot.files.audit import NAME as AUDIT_LOG
-from bot.files.audit import AuditFile
 from bot.files.conversion import Converter
 from bot.files.owners import ThreadOwners
-from bot.files.quotas import UploadLimits
 from bot.files.sandboxes import Sandboxes
-from bot.files.uploads import MEGABYTE, Uploads
-from bot.forgetting.make import make_forgetting
+from bot.files.uploads import MEGABYTE, UploadLimits, Uploads
+from bot.forgetting.service import make_forgetting
 from bot.forgetting.tool import ForgettingTool
 from bot.inbound.bus import MessageBus
 from bot.inbound.connections import Connections
 from bot.inbound.manager import ChannelManager
-from bot.memory.make import MemoryParts
-from bot.operations.adoption import Adoption
+from bot.memory.service import MemoryParts
 from bot.operations.health import HealthService
 from bot.operations.outages import Outages
-from bot.operations.reload import Reloader
+from bot.operations.reload import Adoption, Reloader
 from bot.operations.status import StatusPage
 from bot.process.agent import Agent
+from bot.process.logs import NAME as AUDIT_LOG
+from bot.process.logs import AuditFile
 from bot.runs.active import RunLimits
 from bot.runs.manager import RunManager
 from bot.runs.steering import RunSteering

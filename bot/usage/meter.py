@@ -12,7 +12,6 @@ from uuid import uuid4
 
 from bot.store import usage
 from bot.store.usage import UsageRow
-from bot.usage.prices import cost
 from bot.usage.record import EventRecord
 
 if TYPE_CHECKING:
@@ -24,6 +23,18 @@ if TYPE_CHECKING:
     from channels.base import Clock
     from harness.config import PriceSettings
     from harness.events import Usage
+
+
+NANO_PER_TOKEN = 1000
+"""A price of 1 for a million tokens is a thousand billionths for one."""
+
+
+def cost(usage: Usage, price: PriceSettings) -> int:
+    """What one call cost, in billionths of the price's currency."""
+    cached = min(usage.cached_tokens, usage.input_tokens)
+    cached_price = price.input if price.cached is None else price.cached
+    read = (usage.input_tokens - cached) * price.input + cached * cached_price
+    return round((read + usage.output_tokens * price.output) * NANO_PER_TOKEN)
 
 
 class Meter:

@@ -9,7 +9,7 @@ from uuid import uuid4
 from bot.store import run_events, usage
 from bot.store.encoding import to_json
 from bot.store.usage import UsageRow
-from bot.usage.prices import cost
+from bot.usage.meter import cost
 from harness.events import RUN_EVENT, ReasoningDelta, SubagentProgress, TextDelta, ToolProgress, Usage
 
 if TYPE_CHECKING:

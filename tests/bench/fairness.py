@@ -17,9 +17,8 @@ from typing import TYPE_CHECKING
 
 from bot.clock import SystemClock
 from bot.files.conversion import Converter
-from bot.files.quotas import UploadLimits
 from bot.files.sandboxes import Sandboxes
-from bot.files.uploads import Uploads
+from bot.files.uploads import UploadLimits, Uploads
 from bot.settings.transcription import TranscriptionSettings
 from bot.store.identity import thread_folder
 from bot.voice.listener import Listener

@@ -23,10 +23,9 @@ from bot.conversations.ports import ConversationPorts
 from bot.delivery import Delivery
 from bot.delivery.presented import Presented
 from bot.delivery.respond import Responder
-from bot.files.quotas import UploadLimits
 from bot.files.sandboxes import SandboxFacts
-from bot.files.uploads import Uploads
-from bot.forgetting.make import make_forgetting
+from bot.files.uploads import UploadLimits, Uploads
+from bot.forgetting.service import make_forgetting
 from bot.inbound.bus import MessageBus
 from bot.inbound.manager import ChannelManager
 from bot.memory.book import MemoryBook
@@ -70,7 +69,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection
 
-    from bot.files.quotas import Allowance
+    from bot.files.uploads import Allowance
     from bot.runs.endings import Aftermath, Ending
     from bot.store.bulk import Bulk
     from bot.store.rows import RunRow

@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from bot.access.admission import AccessRules
-from bot.files.quotas import UploadLimits
+from bot.files.uploads import UploadLimits
 from bot.runs.active import RunLimits
 from bot.store.errors import StoreError
 from channels.errors import (

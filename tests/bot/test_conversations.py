@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from bot.files.quotas import UploadLimits
+from bot.files.uploads import UploadLimits
 from bot.store import inbox, runs
 from bot.store.rows import InboxState, RunState
 from channels.message import Attachment

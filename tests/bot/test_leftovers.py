@@ -7,7 +7,7 @@ import socket
 import threading
 from typing import TYPE_CHECKING
 
-from bot.process import leak_report
+from bot.process import app
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     import pytest
 
 
-async def said(caplog: pytest.LogCaptureFixture, before: leak_report.Belongings, data_dir: Path) -> list[str]:
+async def said(caplog: pytest.LogCaptureFixture, before: app.Belongings, data_dir: Path) -> list[str]:
     """The lines of a report. In a task of its own: the test's is not the gateway's."""
     caplog.clear()
-    await leak_report.report(before, data_dir)
-    return [record.getMessage() for record in caplog.records if record.name == leak_report.log.name]
+    await app.report(before, data_dir)
+    return [record.getMessage() for record in caplog.records if record.name == app.log.name]
 
 
 async def numbers() -> AsyncIterator[int]:
@@ -30,7 +30,7 @@ async def numbers() -> AsyncIterator[int]:
 
 async def test_a_clean_stop_says_nothing(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     with socket.socket() as standing:
-        before = leak_report.belongings()
+        before = app.belongings()
         await asyncio.to_thread(tmp_path.exists)
         server = await asyncio.start_server(lambda reader, writer: writer.close(), "127.0.0.1", 0)
         reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
@@ -44,7 +44,7 @@ async def test_a_clean_stop_says_nothing(tmp_path: Path, caplog: pytest.LogCaptu
 
 
 async def test_everything_that_is_left_is_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    before, over, ours = leak_report.belongings(), threading.Event(), (tmp_path / "half.bin").open("wb")
+    before, over, ours = app.belongings(), threading.Event(), (tmp_path / "half.bin").open("wb")
     stays = asyncio.create_task(asyncio.sleep(3600), name="gateway:forgotten")
     thread = threading.Thread(target=over.wait, name="busy")
     thread.start()
@@ -74,7 +74,7 @@ async def test_everything_that_is_left_is_named(tmp_path: Path, caplog: pytest.L
 
 
 async def test_the_line_stays_short(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    before = leak_report.belongings()
+    before = app.belongings()
     left = [asyncio.create_task(asyncio.sleep(3600), name=f"{number:03}") for number in range(30)]
     (line,) = await said(caplog, before, tmp_path)
     assert line.endswith("task 019 and 10 more")

@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 
-from bot.process.signals import FORCED
+from bot.process.terminal import FORCED
 from tests.simulators.process import REPO_ROOT
 
 HANGS = "import time; from bot import signals; signals.end_after(0.2); time.sleep(60)"

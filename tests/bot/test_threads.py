@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from bot.inbound.threads import Threads
+from bot.inbound.gate import Threads
 from bot.store import inbox
 from channels.message import ChatMigrated
 from tests.bot.core import ANN, BOB, EVE, RULES, core

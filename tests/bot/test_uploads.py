@@ -16,8 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.files.quotas import UploadLimits
-from bot.files.uploads import AT_ONCE, AT_ONCE_IN_ALL, Refused, Uploads, display_name
+from bot.files.uploads import AT_ONCE, AT_ONCE_IN_ALL, Refused, UploadLimits, Uploads, display_name
 from bot.store import runs
 from bot.store.encoding import to_json
 from bot.store.identity import NAME_BYTES

@@ -6,7 +6,7 @@ import asyncio
 import sys
 from pathlib import Path
 
-from bot.process import signals
+from bot.process import terminal
 from channels.console.link import link_pair
 from channels.console.terminal import Terminal
 from tests.channels.console.support import SmallGateway, hello
@@ -18,9 +18,9 @@ async def main(folder: Path, *, stuck: bool) -> None:
     gateway_end, terminal_end = link_pair()
     gateway.channel.attach(gateway_end, owner=True)
     if stuck:
-        signals.on_stop(lambda: print("stopping", flush=True))
+        terminal.on_stop(lambda: print("stopping", flush=True))
     async with asyncio.TaskGroup() as group:
-        group.create_task(Terminal(terminal_end, signals.interrupt if stuck else None).run())
+        group.create_task(Terminal(terminal_end, terminal.interrupt if stuck else None).run())
         await gateway.channel.run(hello)
         await gateway.drain()
         await gateway.channel.close()
