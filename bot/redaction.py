@@ -39,13 +39,13 @@ class Redactor:
         self._prepare()
 
     def add(self, secret: str) -> None:
-        """From now on replace this one too: a token that was got while the process runs."""
+        """Replace this secret too: a token that was obtained while the process runs."""
         if secret not in self._secrets and secret not in self._learnt:
             self._learnt.append(secret)
             self._prepare()
 
     def know(self, secrets: Iterable[str]) -> None:
-        """From now on replace these too: those of a config that was changed."""
+        """Replace these secrets too: those of a changed config."""
         self._secrets |= frozenset(secrets)
         self._prepare()
 

@@ -41,7 +41,7 @@ class Admins:
         return told
 
     async def tell_unrecorded(self, account: str, key: str, text: Callable[[Texts], str]) -> int:
-        """As `tell`, while the store takes nothing: one try for each admin whose chat is known already."""
+        """Tell the administrators while the store takes nothing: one try for each whose chat is known already."""
         told = 0
         for admin in self._book.admins(account):
             if (address := self._addresses.get(admin)) is not None:

@@ -242,7 +242,7 @@ class FloodGate:
         self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
     def allow(self, per_minute: float, burst: int) -> None:
-        """From now on."""
+        """Replace the limits; what was used so far counts."""
         self.per_minute = per_minute
         self._burst = float(burst)
 
@@ -284,7 +284,7 @@ class OncePer:
 
 
 class Budget:
-    """At most `burst` at once, then one each `seconds`: what strangers as a whole may cost."""
+    """A token bucket for what strangers as a whole may cost: `burst` at once, then one each `seconds`."""
 
     def __init__(self, clock: Clock, burst: int, seconds: float) -> None:
         self._clock = clock

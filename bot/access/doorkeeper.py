@@ -262,7 +262,7 @@ class Doorkeeper:
     # While the gateway serves.
 
     async def tidy(self) -> None:
-        """For ever: codes that ran out are forgotten, and their messages say so."""
+        """Forget codes that ran out, and say so in their messages; runs until cancelled."""
         await self._clock.sleep(TIDY_SECONDS)
         await every(TIDY_SECONDS, self._clock, "ending what is over at the door", self._end_over)
 

@@ -33,7 +33,7 @@ class Entry:
 
 
 def entries(book: AccessBook, now: datetime, account: str | None = None) -> list[Entry]:
-    """Of one account or all: what the config lists, then what was granted, asked for and revoked, oldest first."""
+    """Entries of one account or all: the config first, then what was granted, requested and revoked, oldest first."""
     found: list[Entry] = []
     for name in (account,) if account is not None else book.accounts:
         listed = [
@@ -45,7 +45,7 @@ def entries(book: AccessBook, now: datetime, account: str | None = None) -> list
 
 
 def table(known: list[Entry]) -> str:
-    """For a terminal, in columns."""
+    """The entries in columns, as a terminal shows them."""
     if not known:
         return "nobody: no person and no group is let in, and nobody waits"
     rows = [COLUMNS, *(_cells(entry) for entry in known)]
@@ -55,7 +55,7 @@ def table(known: list[Entry]) -> str:
 
 
 def _width(text: str) -> int:
-    """In columns of a terminal, where Chinese characters take two."""
+    """Width in columns of a terminal, where Chinese characters take two."""
     return sum(2 if unicodedata.east_asian_width(character) in "WF" else 1 for character in text)
 
 

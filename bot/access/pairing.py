@@ -38,7 +38,7 @@ MINUTES = round(CLAIM_LIFE.total_seconds() / 60)
 
 
 def show(book: AccessBook, claims: Claims, log_format: Literal["text", "json"]) -> None:
-    """For each account without an administrator make a code and print it to stderr, past the log.
+    """Make a code for each account without an administrator and print it to stderr, past the log.
 
     Where the log is JSON, a machine reads and keeps stderr: there only the command that prints a code is named.
     """
@@ -74,7 +74,7 @@ def new_code() -> str:
 
 
 def shown(code: str) -> str:
-    """As people see it: ABCD-EFGH-JKLM."""
+    """A code as people see it: ABCD-EFGH-JKLM."""
     return "-".join(code[start : start + 4] for start in range(0, LENGTH, 4))
 
 

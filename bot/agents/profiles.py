@@ -45,13 +45,13 @@ class AgentChoices:
 
     @classmethod
     def of(cls, settings: Settings) -> AgentChoices:
-        """As the settings and the folder say; both were checked when they were loaded."""
+        """Choices that the settings and the folder of agents offer; both were checked when they were loaded."""
         choices = cls()
         choices.adopt(settings, agents_of(settings).definitions)
         return choices
 
     def adopt(self, settings: Settings, definitions: Mapping[str, AgentDefinition]) -> None:
-        """From now on choose among these."""
+        """Replace the agents to choose among."""
         self.definitions = definitions
         # An account that is gone from the config works until the restart, and may name an agent that is gone too.
         named = {account: settings.agent_for(account) for account in settings.channels}

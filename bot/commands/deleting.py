@@ -54,7 +54,7 @@ class DeletingCommands:
         await self._ask(conversation, call, FORGET, call.person, say["ask"])
 
     async def ask_thread(self, conversation: Conversation, call: Call, thread_id: str, title: str) -> None:
-        """For /threads: whether a thread of this conversation is to be deleted; title: as it is shown."""
+        """Ask, for /threads, whether a thread of this conversation is to be deleted. title: as it is shown."""
         await self._ask(
             conversation, call, DELETE_THREAD, thread_id, call.texts.forgetting["ask_thread"].format(title=title)
         )
@@ -88,7 +88,7 @@ class DeletingCommands:
         return await self._pressed(prompt, press, DeletionKind.THREAD, allowed=allowed)
 
     async def _pressed(self, prompt: PromptRow, press: Press, kind: DeletionKind, *, allowed: bool) -> str:
-        """From the commit on it is deleted, whatever happens to this process."""
+        """Record the decision; once that is committed the deletion happens, even if this process dies."""
         texts, now = press.texts, self._clock.now()
         if not allowed:
             await self._answers.nothing(press.event_id, "button refused")

@@ -140,7 +140,7 @@ def _resume(tx: Connection, row: ConversationRow, thread_id: str) -> None:
 
 
 def _title(thread: ThreadRow, texts: Texts) -> str:
-    """As it was named, else what was first said in it."""
+    """The thread's name, else what was first said in it."""
     words = thread.title
     if not words and thread.first_input is not None:
         said = RUN_INPUT.validate_json(thread.first_input)

@@ -69,13 +69,13 @@ class WaitingCommands:
         return waiting is not None and (press.is_admin or waiting.row.speaker == press.person)
 
     async def _pressed(self, conversation: Conversation, prompt: PromptRow, press: Press) -> str:
-        """On the message of what waits: what was done shows there by itself."""
+        """Handle a press on a waiting message, which shows by itself what was done."""
         done = await self._do(conversation, prompt, press)
         await self._answers.nothing(press.event_id, f"button {done}")
         return press.texts.pressed[done]
 
     async def _pressed_in_list(self, conversation: Conversation, prompt: PromptRow, press: Press) -> str:
-        """In the list of /queue: it is shown anew."""
+        """Handle a press in the list of /queue, and update the list."""
         done = await self._do(conversation, prompt, press)
         message, fresh = self._list(conversation, press.texts)
         await self._answers.change(press, message, f"button {done}", also=lambda tx: prompts.create(tx, fresh))

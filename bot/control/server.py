@@ -209,7 +209,7 @@ def describe(status: dict[str, Any]) -> str:
 
 
 def _is_told(condition: Mapping[str, Any]) -> bool:
-    """Of what is well only a detail; a connection has a line of its own."""
+    """Whether status prints the condition: trouble, or a detail; connections have lines of their own."""
     return not condition["healthy"] or (bool(condition["detail"]) and condition["part"] != "receiving")
 
 

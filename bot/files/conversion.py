@@ -121,5 +121,5 @@ def _without_text(file: InputFile, reason: str) -> InputFile:
 
 
 def without_folders(text: str) -> str:
-    """Of a path that is no sandbox's, only the last name."""
+    """The text with every path outside the sandbox cut to its last name."""
     return re.sub(r"(?<![\w/])/(?!mnt/)(?:[^\s/'\"]+/)+", "", text)

@@ -50,7 +50,7 @@ Exceeded = Literal["too_large", "message_quota", "quota", "person_quota"]
 
 @dataclass(frozen=True, slots=True)
 class UploadLimits:
-    """In bytes: of one file, of all files of one thread, of one message, and of one person within 24 hours."""
+    """Limits in bytes: one file, all files of a thread, of a message, and of a person within 24 hours."""
 
     file: int
     thread: int

@@ -115,7 +115,7 @@ class Forgetting:
         self._held_up: set[str] = set()
 
     async def resume(self) -> None:
-        """At the start: take up what an earlier process left."""
+        """Take up what an earlier process left; called at the start."""
         for row in await self._store.read(deletions.unfinished):
             await self.begin(row)
 
@@ -158,7 +158,7 @@ class Forgetting:
     # Before: nothing goes on in what is to be deleted.
 
     def _let_go(self, row: DeletionRow, key: str) -> asyncio.Future[None]:
-        """In the conversation's own order: stop what runs, drop what waits, go on in another thread."""
+        """Stop what runs, drop what waits and go on in another thread, in the conversation's own order."""
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
         async def do(actor: Conversation) -> None:
@@ -257,7 +257,7 @@ class Forgetting:
             done.set()
 
     async def _tell(self, row: DeletionRow, how: str, also: Callable[[Connection], object] | None = None) -> None:
-        """In the message that was confirmed, if there is one."""
+        """Report in the message that was confirmed, if there is one."""
         if row.address is None or row.reply_key is None:
             if also is not None:
                 await self._store.write(also)

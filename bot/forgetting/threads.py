@@ -55,7 +55,7 @@ class ThreadEraser:
         await self._store.write(unit)
 
     async def clear_files(self) -> None:
-        """Of answers that are delivered nothing stays behind for the next upkeep: exports, pictures."""
+        """Delete spooled files of delivered answers (exports, pictures) now, not at the next upkeep."""
         await self._spool.clear_left(self._store)
 
     async def scrub(self) -> None:

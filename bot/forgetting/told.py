@@ -15,7 +15,7 @@ KINDS = ("threads", "messages", "reminders", "facts")
 
 
 def summary(counts: Mapping[str, int]) -> dict[str, int]:
-    """In the order in which it is told."""
+    """The counts in the order in which they are told; 0 where nothing was deleted."""
     return {kind: counts.get(kind, 0) for kind in KINDS}
 
 

@@ -118,7 +118,7 @@ async def _recorded(settings: Settings, request: Mapping[str, Any]) -> dict[str,
 
 
 def _tell_of_copies(settings: Settings) -> None:
-    """Of the database, which upgrades left: they are the operator's to delete."""
+    """Name copies of the database that upgrades left; deleting them is up to the operator."""
     copies = sorted(copy.name for copy in settings.data_dir.glob("*.bak"))
     if copies:
         print(COPIES.format(names=", ".join(copies), folder=settings.data_dir))

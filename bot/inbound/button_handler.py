@@ -155,7 +155,7 @@ class Presses:
 
 
 def _is_asked_there(prompt: PromptRow, key: str, address: Address, *, is_admin: bool) -> bool:
-    """In the person's own conversation. Administrators decide in all of a group's what its speakers may have done."""
+    """Whether a question waits in the person's own conversation; administrators may answer in all of a group's."""
     if prompt.conversation == key:
         return True
     return is_admin and prompt.kind == APPROVAL and is_in_chat(prompt.conversation, chat_id(address))

@@ -106,7 +106,7 @@ class Connections:
             self._set_policy(account)
 
     def adopt(self, settings: Settings) -> None:
-        """From now on its policies, of the accounts that there are; nothing else of it concerns an open connection."""
+        """Adopt the policies of changed settings for existing accounts; open connections use nothing else of them."""
         self._settings = settings
         for account in self.policies:
             self.policies[account] = policy_of(settings, account)
@@ -114,7 +114,7 @@ class Connections:
                 self._set_policy(account)
 
     def _set_policy(self, account: str) -> None:
-        """With what only the account's channel knows."""
+        """Set the account's policy, completed by what only its channel knows."""
         rules = replace(self.policies[account].access, operator=self.channels[account].capabilities.operator)
         self.policies[account] = replace(self.policies[account], access=rules)
 

@@ -125,7 +125,7 @@ class Gate:
         self.threads = Threads(store, lambda message: self.key(message.address, message.sender))
 
     def key(self, address: Address, sender: Sender) -> str:
-        """Of the conversation that somebody has there."""
+        """The key of the conversation that somebody has there."""
         return conversation_key(address, sender, self._policies(address.account).group_scope)
 
     # Before the inbox.

@@ -207,7 +207,7 @@ class ChannelManager:
         conversation.post(spoken if plain else Task(hear))
 
     async def _said(self, actor: Conversation, spoken: Spoken) -> None:
-        """To the agent, unless an admin was let in only to answer the question of /allow."""
+        """Pass what was said to the agent, unless an admin was let in only to answer the question of /allow."""
         message = spoken.message
         if self._policies(message.account).access.may_speak(message.address, message.sender):
             await actor.hear(spoken)

@@ -57,8 +57,8 @@ _EVERYWHERE = frozenset(_COMMON.split())
 
 
 def without_items(memory: Memory, items: Collection[str]) -> Memory:
-    """Without these facts (ids) and summaries (names of model.SUMMARIES); and without the summaries that seem to tell
-    of the same: they are written anew of what is said from now on."""
+    """The memory without these facts (ids) and summaries (names of model.SUMMARIES), and without summaries that seem
+    to tell the same: those are rewritten from what is said later."""
     gone = [fact for fact in memory.facts if fact.id in items]
     left = tuple(fact for fact in memory.facts if fact.id not in items)
     telling = _words(fact.content for fact in gone) - _words(fact.content for fact in left)
@@ -68,8 +68,8 @@ def without_items(memory: Memory, items: Collection[str]) -> Memory:
 
 
 def without_person(memory: Memory, person: str) -> Memory:
-    """Without the facts that rest on one person's words, and without all summaries: whose words those rest on nobody
-    can tell."""
+    """The memory without the facts that rest on one person's words, and without summaries: nobody can tell whose words
+    those rest on."""
     left = tuple(fact for fact in memory.facts if fact.said_by != person)
     return _without_summaries(memory.model_copy(update={"facts": left}), SUMMARIES)
 
@@ -338,7 +338,7 @@ class MemoryBook:
     # For operators, and for the gateway.
 
     async def owners(self) -> list[StoredMemory]:
-        """Of whom there is a memory; not what is in it."""
+        """Owners who have a memory; not what is in it."""
         return await self._kept.owners()
 
     async def move(self, old: str, new: str) -> None:

@@ -115,7 +115,7 @@ def is_unwanted(tx: Connection, context: RunContext, said_at: datetime) -> bool:
 
 
 def spoken(text: str) -> str:
-    """As it is queued: without secrets, and of a long text the beginning and the end."""
+    """The text as it is queued: without secrets, and only the two ends of a long one."""
     kept = without_secrets(text).strip()
     if len(kept) <= LONGEST_SAID:
         return kept
@@ -124,7 +124,7 @@ def spoken(text: str) -> str:
 
 
 def ends(text: str) -> str:
-    """Of a long answer the beginning and the end, cut between words, so that no half of a secret is left."""
+    """The beginning and the end of a long answer, cut between words, so that no half of a secret is left."""
     if len(text) <= LONGEST_ANSWER:
         return text
     head, tail = text[: LONGEST_ANSWER * 2 // 3], text[-LONGEST_ANSWER // 3 :]

@@ -159,7 +159,7 @@ class MemoryService:
             self._changed.set()
 
     async def serve(self) -> None:
-        """For ever."""
+        """Run until cancelled."""
         await every(AGAIN_SECONDS, self._clock, "beginning updates of memories", self._serve)
 
     async def _serve(self) -> None:
@@ -292,7 +292,7 @@ def _model_of(turn: QueuedTurn) -> str:
 
 
 def _exchanges(turns: Sequence[QueuedTurn]) -> list[Exchange]:
-    """As the harness reads them; whose they are says the row, which moves with its chat."""
+    """The turns as the harness reads them; the row says whose they are, since it moves with its chat."""
     exchanges = []
     for turn in turns:
         try:

@@ -125,7 +125,7 @@ class HealthService:
         self._known: dict[tuple[Part, str], Condition] = {}
 
     def connections(self) -> list[Connection]:
-        """In the config's order."""
+        """Connections in the config's order."""
         return [self._connection(account, health) for account, health in self._connections().items()]
 
     def conditions(self) -> list[Condition]:
@@ -141,7 +141,7 @@ class HealthService:
         return self._of_store(self._clock.monotonic()).healthy
 
     def machine(self) -> dict[str, Any]:
-        """For the control socket, as JSON types."""
+        """The state as JSON types, for the control socket."""
         now, conditions = self._clock.monotonic(), self.conditions()
         return {
             "healthy": all(condition.healthy for condition in conditions),

@@ -174,13 +174,13 @@ class Outages:
             self._open[key] = _Outage(began, told.number, set(told.problems) if today else set(), inherited=True)
 
     async def serve(self) -> None:
-        """For ever."""
+        """Run until cancelled."""
         while True:
             self.look()
             await self._clock.sleep(LOOK_SECONDS)
 
     async def know_admins(self) -> None:
-        """For ever: know where administrators are told, for a time in which nothing can be looked up."""
+        """Remember where administrators are told, for when nothing can be looked up; runs until cancelled."""
         while True:
             for account in list(self._known):
                 await self._admins.learn(account)
@@ -226,7 +226,7 @@ class Outages:
             self._notices.append(_Notice(condition, self._key(condition, outage), condition.since, outage.number))
 
     def _is_news(self, condition: Condition, outage: _Outage, now: float) -> bool:
-        """Of an outage that goes on: an account that is tried again, or has just been started, is not connected yet."""
+        """Whether an ongoing outage is worth telling; an account that was just started is not connected yet."""
         if condition.problem is not Problem.NO_CONNECTION:
             return True
         return Problem.STOPPED not in outage.told and now - condition.since >= GRACE

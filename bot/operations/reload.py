@@ -104,7 +104,7 @@ class Adoption:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Of one reading. applied, restart: keys that changed. problems: why nothing was applied, a line each."""
+    """Result of reading the config. applied, restart: changed keys. problems: why nothing was applied, a line each."""
 
     applied: tuple[str, ...] = ()
     restart: tuple[str, ...] = ()
@@ -162,7 +162,7 @@ class Reloader:
         return self.last
 
     async def operation(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        """For the control socket."""
+        """The reload operation of the control socket."""
         outcome = await self.reload()
         return {"ok": not outcome.problems, "text": str(outcome)}
 

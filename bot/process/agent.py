@@ -121,9 +121,8 @@ class Agent:
     async def renew(
         self, settings: Settings, servers: McpPool, definitions: Mapping[str, AgentDefinition]
     ) -> str | None:
-        """From now on the agent is what these say; runs at work end as they began. Returns why it cannot be, for
-        operators: then, and where this raises, all stays as it is. servers: the same ones, or others, which become the
-        agent's to close."""
+        """Replace the agent; running runs end as they began. Returns why that is impossible, for operators: then, and
+        where this raises, nothing changes. servers: the same ones, or others, which the agent then closes."""
         former, made_with, before = await self.harness(), self._made_with, self._servers
         if made_with is None:
             raise RuntimeError("the agent was not built here")

@@ -144,7 +144,7 @@ def _text(error: BaseException) -> str | None:
 
 
 def _lines(error: BaseException, seen: set[int]) -> list[str]:
-    """As a traceback is printed, causes first."""
+    """The lines of a traceback, causes first."""
     seen.add(id(error))
     lines: list[str] = []
     cause = error.__cause__ or (None if error.__suppress_context__ else error.__context__)

@@ -75,7 +75,7 @@ def attach_own(channel: ConsoleChannel, *, owner: bool) -> asyncio.Task[None]:
 
 
 def take_over(channel: ConsoleChannel, idle: Callable[[], Awaitable[None]]) -> server.TakeOver:
-    """For the control socket: serve an attached terminal; after its end of input, until all is answered."""
+    """The socket's take-over operation: serve an attached terminal; after its end of input, until all is answered."""
 
     async def serve(session: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         attached = channel.attach(SocketConsoleLink(session or uuid.uuid4().hex, reader, writer))

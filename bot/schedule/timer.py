@@ -49,7 +49,7 @@ class Timer:
         self._changed.set()
 
     async def serve(self) -> None:
-        """For ever. What was missed while no process ran is made up for once per schedule, at the start."""
+        """Fire what is due, until cancelled. What was missed while no process ran is made up for once per schedule."""
         await every(AGAIN_SECONDS, self._clock, "firing what is due", self._serve)
 
     async def _serve(self) -> None:

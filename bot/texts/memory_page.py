@@ -84,5 +84,5 @@ def _fact(fact: Fact, texts: Texts) -> Item:
 
 
 def _shown(text: str) -> str:
-    """On one line, as it is written, and without what a terminal would obey."""
+    """The text on one line, without Markdown's meaning or control characters."""
     return plain("".join(sign for sign in " ".join(text.split()) if sign.isprintable()))

@@ -75,7 +75,7 @@ class Purse:
 
     @property
     def key(self) -> str:
-        """As below `budgets` in the config."""
+        """The budget's key below `budgets` in the config."""
         return f"{self.scope}.{self.unit}"
 
     @property
@@ -100,7 +100,7 @@ class Today:
         self._version += 1
 
     async def catch_up(self) -> None:
-        """With what is in the store by now. Sums up the whole day only once, and at its beginning."""
+        """Catch up with the store; sums up the whole day only once, at its beginning."""
         async with self._one:
             while True:
                 since, version = self._days.starts(self._days.today), self._version
@@ -120,7 +120,7 @@ class Today:
                 self._spent[Scope.SPEAKER, call.speaker] += call.spent
 
     def spent(self, scope: Scope, payer: Payer) -> Spent:
-        """As of the last time."""
+        """What was spent, as of the last catch_up."""
         return self._spent.get((scope, payer.subject(scope)), NOTHING_SPENT)
 
 
@@ -138,7 +138,7 @@ class Budgets:
         self._warned: set[tuple[str, str, date]] = set()
 
     def adopt(self, limits: BudgetsSettings, currency: str | None) -> None:
-        """From now on; what was spent counts."""
+        """Replace the limits; what was spent counts."""
         self._limits: Mapping[Scope, BudgetSettings] = {scope: getattr(limits, scope) for scope in Scope}
         self.currency = currency
 

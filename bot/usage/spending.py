@@ -32,7 +32,7 @@ class Spending:
     prices: dict[str, PriceSettings]
 
     def adopt(self, limits: BudgetsSettings, prices: Mapping[str, PriceSettings]) -> None:
-        """From now on; what was spent keeps the price that it had."""
+        """Replace limits and prices; what was spent keeps the price that it had."""
         self.prices.clear()
         self.prices.update(prices)
         self.budgets.adopt(limits, _currency(prices))
