@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from bot.runs.render import RunView
 from bot.runs.stream import StreamBridge
-from bot.usage.record import EventRecord
+from bot.usage.meter import EventRecord
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

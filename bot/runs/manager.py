@@ -24,7 +24,7 @@ from bot.store import prompts, run_events, runs
 from bot.store.errors import StoreError
 from bot.store.rows import RunState, StopReason
 from bot.texts import texts_for
-from bot.usage.record import EventRecord
+from bot.usage.meter import EventRecord
 from channels.message import OutboundMessage
 from harness.context import RUN_CONTEXT
 from harness.events import RUN_EVENT

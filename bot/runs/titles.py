@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from bot.store import conversations, usage
 from bot.store.usage import UsageRow
 from bot.usage.budgets import payer_of
-from bot.usage.record import EventRecord
+from bot.usage.meter import EventRecord
 from harness.config import SAME
 from harness.context import RUN_CONTEXT, RUN_INPUT
 from harness.events import Usage

@@ -12,7 +12,7 @@ from markdown_it import MarkdownIt
 from bot.runs.render import RunView
 from bot.texts.en import EN
 from bot.texts.zh import ZH
-from bot.usage.record import EventRecord
+from bot.usage.meter import EventRecord
 from harness.events import (
     RUN_EVENT,
     Failed,

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
 import pytest
-from bot.usage.meter import cost
 from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
@@ -21,6 +20,7 @@ from bot.texts.en import EN
 from bot.texts.zh import ZH
 from bot.usage.charts import HEIGHT, WIDTH, Bar, bars_picture
 from bot.usage.days import Days
+from bot.usage.meter import cost
 from bot.usage.report import money, short
 from harness.config import PriceSettings
 from harness.events import Usage
