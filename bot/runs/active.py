@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from bot.runs.render import RunView
 from bot.runs.stream import StreamBridge
 from bot.usage.meter import EventRecord
+from bot.usage.record import EventRecord
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -58,7 +59,6 @@ class ActiveRun:
     reply: Reply | None = None
     view: RunView = field(default_factory=RunView)
     record: EventRecord = field(default_factory=EventRecord)
-    bridge: StreamBridge = field(default_factory=StreamBridge)
     stop_reason: StopReason | None = None
     worker: asyncio.Task[Ending] | None = None
     keeping: asyncio.Task[None] | None = None
@@ -67,3 +67,10 @@ class ActiveRun:
     decided: asyncio.Event = field(default_factory=asyncio.Event)
     changed: Callable[[], None] = _nobody
     hear: Callable[[], Awaitable[None]] = _nothing_said
+
+    def show(self, status: str | None = None) -> None:
+        """Bring the reply up to date. status: replaces the one that is shown."""
+        if status is not None:
+            self.view.status = status
+        if self.reply is not None:
+            self.reply.show(self.view.draft(self.texts))

@@ -104,7 +104,7 @@ class Driver:
             async for event in events:
                 active.view.apply(event, active.texts)
                 active.record.add(event)
-                active.bridge.publish(event)
+                active.show()
                 if active.record.due:
                     self._keep_text(active)
                 last = event

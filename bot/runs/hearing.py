@@ -18,7 +18,6 @@ from harness.context import RUN_INPUT
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from bot.delivery import Reply
     from bot.runs.active import ActiveRun
     from bot.store.retrying import PatientStore
     from bot.store.rows import RunRow
@@ -45,19 +44,18 @@ class Ears:
         """What somebody reads whose message nobody here listens to."""
         return texts.voice_problem["off"]
 
-    async def listen(self, active: ActiveRun, reply: Reply) -> None:
+    async def listen(self, active: ActiveRun) -> None:
         """Put the words of its voice messages into the run's input; the answer will tell what was not understood."""
         run_input = RUN_INPUT.validate_json(active.row.input)
         if any(_is_new(file) for file in run_input.files):
             if await self._budgets.refusal(payer_of(active.row), active.texts) is not None:
                 return  # the run is about to be refused
-            run_input = await self._heard(active, reply, run_input)
+            run_input = await self._heard(active, run_input)
         active.view.notices += self._sentences(run_input, active.texts)
 
-    async def _heard(self, active: ActiveRun, reply: Reply, run_input: RunInput) -> RunInput:
+    async def _heard(self, active: ActiveRun, run_input: RunInput) -> RunInput:
         if self._hearing.works:
-            active.view.status = active.texts.listening
-            reply.show(active.view.draft(active.texts))
+            active.show(active.texts.listening)
         row = active.row
         async with asyncio.TaskGroup() as listening:
             tasks = [listening.create_task(self._file(row, file)) for file in run_input.files]
@@ -65,8 +63,7 @@ class Ears:
         stored = to_json(RUN_INPUT, run_input)
         await self._store.write(lambda tx: runs.set_input(tx, row.run_id, stored))
         active.row = replace(row, input=stored)
-        active.view.status = ""
-        reply.show(active.view.draft(active.texts))
+        active.show("")
         return run_input
 
     async def _file(self, row: RunRow, file: InputFile) -> InputFile:

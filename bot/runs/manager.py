@@ -119,7 +119,7 @@ class RunManager:
         self._delivery.expect(row.reply_key, row.address, row.reply_to)
         return active
 
-    async def present(self, active: ActiveRun) -> Reply:
+    async def present(self, active: ActiveRun) -> None:
         """Show that the run begins, before anything that waits behind it shows itself."""
         row = active.row
         reply = await self._store.until_available(lambda: self._delivery.open(row.reply_key, row.address, row.reply_to))
@@ -128,8 +128,7 @@ class RunManager:
             await self._recall_text(active)
         reply.goes_on, reply.takes_a_while = active.texts.goes_on_below, active.texts.takes_a_while
         if active.stop_reason is None:
-            reply.show(active.view.draft(active.texts))
-        return reply
+            active.show()
 
     async def _recall_text(self, active: ActiveRun) -> None:
         """Give the view what people read of the answer before this start, as far as it was written."""
@@ -147,7 +146,6 @@ class RunManager:
             if ending is not None:
                 await self._end(active, ending)
         finally:
-            active.bridge.close()
             if active.keeping is not None:
                 active.keeping.cancel()
             del self.active[active.row.run_id]
@@ -239,57 +237,44 @@ class RunManager:
         return True
 
     async def _work(self, active: ActiveRun) -> Ending:
-        reply = active.reply or await self.present(active)
-        showing = asyncio.create_task(self._show(active, reply), name=f"show:{active.row.run_id}")
-        try:
-            await self.ears.listen(active, reply)
-            while True:
-                ending = await self._drive(active, reply)
-                if ending is not None or (ending := await self._wait(active, reply)) is not None:
-                    return ending
-        finally:
-            showing.cancel()
+        if active.reply is None:
+            await self.present(active)
+        await self.ears.listen(active)
+        while True:
+            ending = await self._drive(active)
+            if ending is not None or (ending := await self._wait(active)) is not None:
+                return ending
 
-    async def _drive(self, active: ActiveRun, reply: Reply) -> Ending | None:
+    async def _drive(self, active: ActiveRun) -> Ending | None:
         """Let the agent work on it in its turn, unless it is known to kill; None: it waits for a person."""
-        async with self._suspects.turn(active.row, lambda: self._say(active, reply, active.texts.held)):
+        async with self._suspects.turn(active.row, lambda: active.show(active.texts.held)):
             if await self._suspects.is_poison(active.row):
                 self._on_dead_letter(active.row)
                 return endings.gave_up(len(active.row.deaths), active.view, active.texts)
-            await self._take_slot(active, reply)
+            await self._take_slot(active)
             try:
                 return await self._driver.drive(active)
             finally:
                 self._slots.give_back()
 
-    def _say(self, active: ActiveRun, reply: Reply, status: str) -> None:
-        active.view.status = status
-        reply.show(active.view.draft(active.texts))
-
-    async def _wait(self, active: ActiveRun, reply: Reply) -> Ending | None:
+    async def _wait(self, active: ActiveRun) -> Ending | None:
         """Until persons have decided what the run asked; the ending, when that went wrong."""
-        self._say(active, reply, active.texts.waiting_for_decision)
+        active.show(active.texts.waiting_for_decision)
         ending = await self._driver.decided(active)
-        self._say(active, reply, "")
+        active.show("")
         return ending
 
-    async def _take_slot(self, active: ActiveRun, reply: Reply) -> None:
+    async def _take_slot(self, active: ActiveRun) -> None:
         """Wait for a slot, saying so when there is none; what held the run up before is over with that."""
         if not self._slots.free:
-            self._say(active, reply, active.texts.no_slot.format(limit=self._slots.limit))
+            active.show(active.texts.no_slot.format(limit=self._slots.limit))
         self._waiting += 1
         try:
             await self._slots.take()
         finally:
             self._waiting -= 1
         if active.view.status:
-            self._say(active, reply, "")
-
-    async def _show(self, active: ActiveRun, reply: Reply) -> None:
-        """Render is the first reader of the run's stream; what it missed does not matter, it shows the state."""
-        reply.show(active.view.draft(active.texts))
-        async for _ in active.bridge.read():
-            reply.show(active.view.draft(active.texts))
+            active.show("")
 
     async def _pause(self, active: ActiveRun, reply: Reply) -> None:
         reply.show(OutboundMessage(text=active.view.visible_text, status=active.texts.paused))

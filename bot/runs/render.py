@@ -60,7 +60,7 @@ class RunningTool:
 
 @dataclass(slots=True)
 class RunView:
-    """The state of one run, folded from its events; every reader that fell behind goes on from here."""
+    """What the chat shows of one run, folded from its events."""
 
     text: str = ""
     message_id: str = ""
