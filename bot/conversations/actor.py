@@ -50,8 +50,8 @@ def _anyone(address: Address, person: str) -> bool:
     return True
 
 
-async def _looked_at(conversation: Conversation) -> None:
-    """What waits is shown anew behind every item."""
+async def _nothing(conversation: Conversation) -> None:
+    """Do nothing: what waits is brought up to date after every item."""
 
 
 class Conversation:
@@ -190,9 +190,9 @@ class Conversation:
         if self.active is not None or not self.line:
             return
         self.active, self.active_since = self.line.pop(), self._ports.clock.now()
-        run = self._ports.runs.begin(self.active)
-        run.changed = lambda: self.post(Task(_looked_at))
-        run.hear = lambda: self._steering.hear(run)
+        run = self._ports.runs.begin(
+            self.active, asking_changed=lambda: self.post(Task(_nothing)), take_in=self._steering.hear
+        )
         try:
             if run.stop_reason is None:
                 await self._ports.runs.present(run)

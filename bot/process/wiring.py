@@ -31,8 +31,8 @@ from bot.process.agent import Agent
 from bot.process.logs import NAME as AUDIT_LOG
 from bot.process.logs import AuditFile
 from bot.runs.active import RunLimits
+from bot.runs.active import ActiveRuns, RunLimits
 from bot.runs.manager import RunManager
-from bot.runs.steering import RunSteering
 from bot.runs.titles import Titles
 from bot.schedule.book import ScheduleBook, scheduling
 from bot.schedule.timer import Timer
@@ -97,6 +97,7 @@ class Wiring:
         self.memory = MemoryParts(
             *(settings, patient, clock, spending, self._tasks), lambda: self.agent.harness(), self.agents
         )
+        self._active = ActiveRuns()
         self.agent = Agent(
             settings=settings,
             store=patient,
@@ -110,7 +111,7 @@ class Wiring:
             scheduling=scheduling(settings, self.schedules),
             skills=self.skills.source(),
             remembering=self.memory.remembering,
-            steering=RunSteering(lambda run_id: self.runs.active.get(run_id)),
+            steering=self._active,
             definitions=self.agents.definitions,
             health=models,
         )
@@ -210,6 +211,7 @@ class Wiring:
         return RunManager(
             store=store,
             delivery=self.delivery,
+            active=self._active,
             harness=harness,
             clock=clock,
             limits=RunLimits.of(settings.limits),

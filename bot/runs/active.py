@@ -1,4 +1,4 @@
-"""A run while this process works on it, and how many may be worked on. For manager.py and whoever reads its state."""
+"""The runs that this process works on."""
 
 from __future__ import annotations
 
@@ -10,17 +10,19 @@ from bot.runs.render import RunView
 from bot.runs.stream import StreamBridge
 from bot.usage.meter import EventRecord
 from bot.usage.record import EventRecord
+from harness.context import RUN_INPUT
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Sequence
 
     from bot.delivery import Reply
-    from bot.runs.endings import Ending
+    from bot.runs.endings import Ending, StopReason
     from bot.settings.sections import LimitSettings
     from bot.store.approvals import ApprovalRow
     from bot.store.rows import RunRow, StopReason
     from bot.texts.catalogue import Texts
-    from harness.context import RunContext
+    from bot.usage.record import EventRecord
+    from harness.context import RunContext, RunInput
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,38 +37,30 @@ class RunLimits:
         return cls(limits.concurrent_runs, limits.run_seconds)
 
 
-def _nobody() -> None:
-    """Nobody wants to know."""
-
-
-async def _nothing_said() -> None:
-    """Nothing waits to be heard."""
-
-
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class ActiveRun:
-    """A run that this process works on. `view` is what /status reads. reply: None until it is opened.
+    """A run that this process works on. `view` is what /status reads.
 
-    keeping: writes the text so far. worked: seconds of its time that are used up; waiting for a person is not counted.
-    asking: what it waits for a person to decide; decided: something of that was. changed: told when `asking` is
-    another. hear: takes in what was said meanwhile, into `row`.
+    asking_changed: called when `asking` has changed. take_in: makes what was said meanwhile a part of `row`. reply:
+    None until it is opened. keeping: writes the text so far. worked: seconds of its time that are used up; waiting for
+    a person is not counted. asking: what it waits for a person to decide; decided: set when something of that was.
     """
 
     row: RunRow
     context: RunContext
     texts: Texts
     began: float
+    record: EventRecord
+    asking_changed: Callable[[], None]
+    take_in: Callable[[ActiveRun], Awaitable[None]]
     reply: Reply | None = None
     view: RunView = field(default_factory=RunView)
-    record: EventRecord = field(default_factory=EventRecord)
     stop_reason: StopReason | None = None
     worker: asyncio.Task[Ending] | None = None
     keeping: asyncio.Task[None] | None = None
     worked: float = 0.0
     asking: tuple[ApprovalRow, ...] = ()
     decided: asyncio.Event = field(default_factory=asyncio.Event)
-    changed: Callable[[], None] = _nobody
-    hear: Callable[[], Awaitable[None]] = _nothing_said
 
     def show(self, status: str | None = None) -> None:
         """Bring the reply up to date. status: replaces the one that is shown."""
@@ -74,3 +68,16 @@ class ActiveRun:
             self.view.status = status
         if self.reply is not None:
             self.reply.show(self.view.draft(self.texts))
+
+
+class ActiveRuns(dict[str, ActiveRun]):
+    """By run id. Tells the agent what is said to a run that works: it is the harness's `Steering`."""
+
+    async def said(self, ctx: RunContext) -> Sequence[RunInput]:
+        """Everything that the run has heard, what waits for it included. It is kept in the run's row, so that a resumed
+        run knows it too."""
+        active = self.get(ctx.run_id)
+        if active is None:
+            return ()
+        await active.take_in(active)
+        return RUN_INPUT.validate_json(active.row.input).steered

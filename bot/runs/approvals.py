@@ -86,7 +86,7 @@ class ApprovalDesk:
             active.decided.clear()
             open_ = await self._store.read(lambda tx: approvals.open_of(tx, active.row.run_id))
             active.asking = tuple(open_)
-            active.changed()
+            active.asking_changed()
             if not open_:
                 return
             left = (min(row.expires_at for row in open_) - self._clock.now()).total_seconds()

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from bot.files.owners import ThreadOwners
 from bot.runs import asking, endings
-from bot.runs.active import ActiveRun
+from bot.runs.active import ActiveRun, ActiveRuns
 from bot.runs.approvals import ApprovalDesk
 from bot.runs.driving import Driver
 from bot.runs.endings import Ending
@@ -74,6 +74,7 @@ class RunManager:
         on_dead_letter: Callable[[RunRow], None],
         on_end: Callable[[RunRow, Ending, str], Aftermath] = endings.no_aftermath,
         on_answer: Callable[[RunRow, str], None] = _nobody,
+        active: ActiveRuns | None = None,
         owners: ThreadOwners | None = None,
     ) -> None:
         self._store = store
@@ -91,7 +92,7 @@ class RunManager:
         self._on_dead_letter = on_dead_letter
         self._suspending = False
         self._waiting = 0
-        self.active: dict[str, ActiveRun] = {}
+        self.active = ActiveRuns() if active is None else active
         self.budgets = budgets
         self.ears = Ears(store, hearing, budgets)
         self.approvals = ApprovalDesk(store, delivery, clock, self.active)
@@ -105,12 +106,25 @@ class RunManager:
     def _seconds(self) -> float:
         return self._limits.seconds
 
-    def begin(self, row: RunRow) -> ActiveRun:
-        """Take a run up, at once: from here on it can be stopped. `execute` has to follow."""
+    def begin(
+        self, row: RunRow, *, asking_changed: Callable[[], None], take_in: Callable[[ActiveRun], Awaitable[None]]
+    ) -> ActiveRun:
+        """Take a run up, at once: from here on it can be stopped. `execute` has to follow.
+
+        asking_changed, take_in: see `ActiveRun`.
+        """
         context = RUN_CONTEXT.validate_json(row.context)
         self._owners.learn(context.thread_id, context.owner)
         texts, record = texts_for(context.locale), self._meter.open(row)
-        active = ActiveRun(row, context, texts, self._clock.monotonic(), record=record)
+        active = ActiveRun(
+            row=row,
+            context=context,
+            texts=texts,
+            began=self._clock.monotonic(),
+            record=record,
+            asking_changed=asking_changed,
+            take_in=take_in,
+        )
         if self._suspending:
             active.stop_reason = StopReason.SUSPENDED
         elif row.stop is not None:  # an earlier process was to end it

@@ -38,7 +38,6 @@ from bot.redaction import Redactor
 from bot.runs.active import RunLimits
 from bot.runs.endings import no_aftermath
 from bot.runs.manager import RunManager
-from bot.runs.steering import RunSteering
 from bot.schedule.book import ScheduleBook
 from bot.schedule.timer import Timer
 from bot.settings.sections import BudgetsSettings, LimitSettings, ScheduleSettings
@@ -346,7 +345,7 @@ class Core:
             on_dead_letter=self.dead.append,
             on_end=self.remember(patient),
         )
-        self.harness.steering = RunSteering(self.runs.active.get)
+        self.harness.steering = self.runs.active
         self.health = HealthService(
             connections=lambda: {account: channel.health for account, channel in self.channels.items()},
             sending=self.delivery.snapshot,
