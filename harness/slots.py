@@ -21,13 +21,25 @@ class FairSlots:
     """
 
     def __init__(self, most: int, share: int | None = None) -> None:
-        self._free = most
+        self.most = self._free = most
         self._share = (most + 1) // 2 if share is None else share
         self._held: Counter[str] = Counter()
         self._waiting: dict[str, deque[asyncio.Future[None]]] = {}
         self._turns = itertools.count(1)
         self._served: dict[str, int] = {}
         """The last turn of those who hold or wait for any."""
+
+    def resize(self, most: int, share: int | None = None) -> None:
+        """Slots already taken stay taken, even above a lowered limit."""
+        self._free += most - self.most
+        self.most = most
+        self._share = (most + 1) // 2 if share is None else share
+        self._serve()
+
+    @property
+    def free(self) -> bool:
+        """One can be had without waiting, within the share."""
+        return self._free > 0 and not self._waiting
 
     @property
     def waiting(self) -> int:
@@ -68,7 +80,7 @@ class FairSlots:
         self._serve()
 
     def _serve(self) -> None:
-        while self._free and (speaker := self._next()) is not None:
+        while self._free > 0 and (speaker := self._next()) is not None:
             turn = self._waiting[speaker][0]
             self._leave(speaker, turn)
             if turn.cancelled():  # whoever waited for it has not heard of that yet

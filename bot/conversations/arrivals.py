@@ -61,7 +61,7 @@ class Arrivals:
     async def _assemble(self, turn: Turn) -> None:
         """Wait for the last part, fetch the files."""
         await turn.quiet(self._ports.clock)
-        if turn.only_voice and not self._ports.runs.ears.work:
+        if turn.only_voice and not self._ports.runs.transcriber.works:
             return  # it will be told so, and what no run is given is not kept
         channel = self._ports.channel(turn.first.account)
         record = await self._record(turn.first)

@@ -48,8 +48,8 @@ class Openings:
         if notice is not None and turn.hollow:
             await self.answer(turn, notice, "files refused")
             return
-        if turn.only_voice and not self._ports.runs.ears.work:
-            sentence = self._ports.runs.ears.refusal(texts_for(turn.language))
+        if turn.only_voice and not self._ports.runs.transcriber.works:
+            sentence = self._ports.runs.transcriber.refusal(texts_for(turn.language))
             await self.answer(turn, OutboundMessage(text=sentence, final=True), "not listened to")
             return
         last = self._line.last

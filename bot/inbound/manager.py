@@ -13,7 +13,7 @@ from bot.delivery.buttons import may_be_number
 from bot.inbound.button_handler import Presses
 from bot.inbound.due import DueSchedules
 from bot.inbound.gate import Gate
-from bot.runs.recovery import left_runs
+from bot.runs.endings import StopReason
 from bot.runs.turns import Spoken
 from bot.skill_folders import move_owner
 from bot.store import conversations
@@ -107,7 +107,7 @@ class ChannelManager:
 
     async def recover(self) -> None:
         """Go on with what an earlier process left."""
-        for key, rows in (await left_runs(self._ports.store, self._ports.runs, self._ports.delivery)).items():
+        for key, rows in (await self._ports.runs.left()).items():
             kept = tuple([row for row in rows if await self._may_go_on(row)])
             if kept:
                 self._conversations.of(key).post(Resume(kept))

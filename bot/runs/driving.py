@@ -1,4 +1,4 @@
-"""Driver: lets the agent work on a run within its time, until it ended or waits for a person. For manager.py."""
+"""What happens in a run: voice messages are transcribed, then the agent works until it ends or waits for a person."""
 
 from __future__ import annotations
 
@@ -11,29 +11,97 @@ from typing import TYPE_CHECKING
 
 from bot.runs import endings
 from bot.store import run_events, runs
+from bot.store.encoding import to_json
 from bot.store.errors import StoreError
 from bot.usage.budgets import payer_of
 from harness.context import RUN_CONTEXT, RUN_INPUT
 from harness.events import ApprovalRequested, Finished, TextReset
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Awaitable, Callable, Iterator, Sequence
 
     from bot.delivery.presented import Presented
     from bot.runs.active import ActiveRun
     from bot.runs.approvals import ApprovalDesk
     from bot.runs.endings import Ending
     from bot.store.retrying import PatientStore
+    from bot.store.rows import RunRow
+    from bot.texts.catalogue import Texts
     from bot.usage.budgets import Budgets
+    from bot.voice.listener import Hearing
     from channels.base import Clock
+    from harness.context import InputFile, RunInput
     from harness.ports import AnyRunEvent, Harness
 
 log = logging.getLogger(__name__)
 
 
+class Transcriber:
+    """Transcribes a run's voice messages before the agent begins, and keeps their words with the run.
+
+    So a restart finds the words in the run's row and no service is paid twice, and what could not be transcribed is
+    told once, with the answer. hearing: gives the words of each voice message. budgets: nothing is transcribed for a
+    person who has used theirs up.
+    """
+
+    def __init__(self, store: PatientStore, hearing: Hearing, budgets: Budgets) -> None:
+        self._store = store
+        self._hearing = hearing
+        self._budgets = budgets
+
+    @property
+    def works(self) -> bool:
+        """Whether voice messages are transcribed here."""
+        return self._hearing.works
+
+    def refusal(self, texts: Texts) -> str:
+        """What a person reads where voice messages are not transcribed."""
+        return texts.voice_problem["off"]
+
+    async def listen(self, active: ActiveRun) -> None:
+        """Put the words of its voice messages into the run's input; the answer tells what was not understood."""
+        run_input = RUN_INPUT.validate_json(active.row.input)
+        if any(_is_new(file) for file in run_input.files):
+            if await self._budgets.refusal(payer_of(active.row), active.texts) is not None:
+                return  # the run is about to be refused
+            run_input = await self._heard(active, run_input)
+        active.view.notices += self._sentences(run_input, active.texts)
+
+    async def _heard(self, active: ActiveRun, run_input: RunInput) -> RunInput:
+        if self._hearing.works:
+            active.show(active.texts.listening)
+        row = active.row
+        async with asyncio.TaskGroup() as listening:
+            tasks = [listening.create_task(self._file(row, file)) for file in run_input.files]
+        run_input = replace(run_input, files=tuple(task.result() for task in tasks))
+        stored = to_json(RUN_INPUT, run_input)
+        await self._store.write(lambda tx: runs.set_input(tx, row.run_id, stored))
+        active.row = replace(row, input=stored)
+        active.show("")
+        return run_input
+
+    async def _file(self, row: RunRow, file: InputFile) -> InputFile:
+        return await self._hearing.hear(row.thread_id, file, row.speaker) if _is_new(file) else file
+
+    def _sentences(self, run_input: RunInput, texts: Texts) -> Iterator[str]:
+        """One for each reason."""
+        problems = [file.voice.problem for file in run_input.files if file.voice is not None and file.voice.problem]
+        for problem in dict.fromkeys(problems):
+            sentence = texts.voice_problem.get(problem, texts.voice_problem["failed"])  # of another version
+            yield sentence.format(limit=self._hearing.limit(problem))
+
+
+def _is_new(file: InputFile) -> bool:
+    """A voice message that was not tried yet."""
+    return file.voice is not None and not file.voice.listened
+
+
 class Driver:
-    """harness: as soon as it is built; there may be another later. seconds: that a run may take altogether, without
-    those that it waits; those of now."""
+    """Lets the agent work on a run within its time.
+
+    harness: as soon as it is built; there may be another later. seconds: that a run may take altogether, without those
+    that it waits, as configured now.
+    """
 
     def __init__(
         self,
@@ -63,7 +131,7 @@ class Driver:
             async with asyncio.timeout(max(0.0, self._seconds() - active.worked)) as limit:
                 return await self._work(active)
         except StoreError:
-            raise  # another process has the database, or it is closed: the run is not ours to end
+            raise  # another process has the database, or it is closed: then this one may not end the run
         except Exception as error:  # a defect, of whatever kind, must not leave a conversation without an ending
             if isinstance(error, TimeoutError) and limit.expired():
                 return endings.timed_out(self._seconds(), active.view, active.texts)

@@ -1,4 +1,4 @@
-"""How runs end: why one is stopped, and what the chat then shows. For manager.py."""
+"""How runs end: why one is stopped, what the chat then shows, and what it asks the person."""
 
 from __future__ import annotations
 
@@ -6,19 +6,24 @@ import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from bot.delivery.buttons import clarify_buttons, clarify_question, retry_buttons, retry_question
 from bot.store.rows import RunState, StopReason
 from bot.store.runs import DEAD_LETTER
+from bot.texts import texts_for
 from channels.message import OutboundMessage
+from harness.context import RUN_CONTEXT
 from harness.events import Failed, FailureKind, Finished, Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from datetime import datetime
 
     from sqlalchemy import Connection
 
     from bot.runs.render import RunView
-    from bot.store.rows import RunRow
+    from bot.store.rows import PromptRow, RunRow
     from bot.texts.catalogue import Texts
+    from channels.message import Button
     from harness.events import Question
     from harness.ports import AnyRunEvent
 
@@ -37,20 +42,12 @@ class Ending:
     question: Question | None = None
 
 
-def _nothing(tx: Connection) -> None:
-    """Nothing else is written."""
-
-
-def _nobody() -> None:
-    """Nobody wants to know."""
-
-
 @dataclass(frozen=True, slots=True)
 class Aftermath:
     """What else comes of a run's end. unit: written in the transaction that ends it. committed: called after that."""
 
-    unit: Callable[[Connection], object] = _nothing
-    committed: Callable[[], None] = _nobody
+    unit: Callable[[Connection], object] = lambda tx: None
+    committed: Callable[[], None] = lambda: None
 
 
 NO_AFTERMATH = Aftermath()
@@ -87,7 +84,7 @@ def refused(budget: str, sentence: str) -> Ending:
 
 
 def broken(detail: str, model: str, view: RunView, texts: Texts) -> Ending:
-    """The ending of a run that a defect of ours ended."""
+    """The ending of a run that a defect of the gateway ended."""
     sentence = texts.failures[FailureKind.INTERNAL].format(model=model, wait="")
     return Ending(RunState.ERROR, view.ended(sentence, texts), detail, retry=True)
 
@@ -107,3 +104,23 @@ def told(run_id: str, model: str, last: AnyRunEvent | None, view: RunView, texts
         case _:
             log.error("run %s ended without an ending", run_id)
             return broken("no ending", model, view, texts)
+
+
+@dataclass(frozen=True, slots=True)
+class Asks:
+    """What an ending asks the person: to try again, or what the agent wants to know. prompts: to be recorded with the
+    ending, at the time of it."""
+
+    buttons: tuple[tuple[Button, ...], ...]
+    prompts: Callable[[datetime], list[PromptRow]]
+
+
+def asks_of(ending: Ending, row: RunRow) -> Asks:
+    """The buttons below an ending, if it has any."""
+    if ending.retry:
+        texts = texts_for(RUN_CONTEXT.validate_json(row.context).locale)
+        return Asks(retry_buttons(row, texts), lambda now: [retry_question(row, now)])
+    asked = ending.question
+    if asked is not None and asked.options:
+        return Asks(clarify_buttons(asked), lambda now: [clarify_question(asked, row, now)])
+    return Asks(ending.message.buttons, lambda now: [])

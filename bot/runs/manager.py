@@ -10,24 +10,27 @@ import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from pydantic import ValidationError
+
 from bot.files.owners import ThreadOwners
-from bot.runs import asking, endings
+from bot.runs import endings
 from bot.runs.active import ActiveRun, ActiveRuns
 from bot.runs.approvals import ApprovalDesk
-from bot.runs.driving import Driver
-from bot.runs.endings import Ending
-from bot.runs.hearing import Ears
+from bot.runs.driving import Driver, Transcriber
+from bot.runs.endings import Ending, StopReason
 from bot.runs.render import RunView
-from bot.runs.slots import Slots
 from bot.runs.suspects import Suspects
 from bot.store import prompts, run_events, runs
 from bot.store.errors import StoreError
 from bot.store.rows import RunState, StopReason
 from bot.texts import texts_for
 from bot.usage.meter import EventRecord
+from bot.texts import DEFAULT, texts_for
+from bot.usage.record import EventRecord
 from channels.message import OutboundMessage
-from harness.context import RUN_CONTEXT
+from harness.context import RUN_CONTEXT, RUN_INPUT
 from harness.events import RUN_EVENT
+from harness.slots import FairSlots
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -50,8 +53,20 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
+ANYONE = ""
+
+
 def _nobody(row: RunRow, text: str) -> None:
-    """Nobody wants to hear of answers."""
+    """Default: no listener."""
+
+
+def _is_readable(row: RunRow) -> bool:
+    try:
+        RUN_CONTEXT.validate_json(row.context)
+        RUN_INPUT.validate_json(row.input)
+    except ValidationError:
+        return False
+    return True
 
 
 class RunManager:
@@ -87,24 +102,60 @@ class RunManager:
         self._on_answer = on_answer
         self._owners = owners or ThreadOwners()
         self._meter = meter
-        self._slots = Slots(limits.concurrent)
+        self._slots = FairSlots(
+            limits.concurrent, share=limits.concurrent
+        )  # all to the same key: first come first served
         self._suspects = Suspects(store, clock)
         self._on_dead_letter = on_dead_letter
         self._suspending = False
-        self._waiting = 0
         self.active = ActiveRuns() if active is None else active
         self.budgets = budgets
-        self.ears = Ears(store, hearing, budgets)
+        self.transcriber = Transcriber(store, hearing, budgets)
         self.approvals = ApprovalDesk(store, delivery, clock, self.active)
         self._driver = Driver(store, harness, clock, self._seconds, presented, budgets, self.approvals)
 
     def limit(self, limits: RunLimits) -> None:
-        """From now on; runs that work go on, also more of them than there may be."""
+        """From now on; runs that work go on, even if that is more of them than there may be."""
         self._limits = limits
-        self._slots.resize(limits.concurrent)
+        self._slots.resize(limits.concurrent, share=limits.concurrent)
 
     def _seconds(self) -> float:
         return self._limits.seconds
+
+    # What an earlier process left.
+
+    async def left(self) -> dict[str, tuple[RunRow, ...]]:
+        """The runs to go on with, those of each conversation in their order. What cannot go on is closed with an honest
+        sentence: runs that another version stored, and drafts that belong to no run any more."""
+        unended = await self._with_deaths()
+        await self._close_lost_drafts({row.reply_key for row in unended})
+        left: dict[str, list[RunRow]] = {}
+        for row in unended:
+            if _is_readable(row):
+                left.setdefault(row.conversation, []).append(row)
+            else:
+                log.error("run %s was stored by another version and cannot be read; it is given up", row.run_id)
+                await self.drop(row, texts_for(DEFAULT).lost_draft)
+        if left:
+            log.info("%d run(s) of the last process go on", sum(map(len, left.values())))
+        return {conversation: tuple(sorted(rows, key=runs.in_turn)) for conversation, rows in left.items()}
+
+    async def _with_deaths(self) -> list[RunRow]:
+        """All runs that have not ended. The death of the last process is recorded with those that were at work then."""
+        found = await self._store.read(runs.unended)
+        died = sum(map(runs.died_at_work, found))
+        if not died:
+            return found
+        log.warning("the last process died while %d run(s) were at work", died)
+        return await self._store.write(lambda tx: runs.record_deaths(tx, found))
+
+    async def _close_lost_drafts(self, wanted: set[str]) -> None:
+        for draft in await self._delivery.undelivered_drafts():
+            if draft.reply_key not in wanted:
+                message = OutboundMessage(text=texts_for(DEFAULT).lost_draft, final=True)
+                await self._delivery.say(draft.reply_key, draft.address, draft.reply_to, message)
+
+    # Work.
 
     def begin(
         self, row: RunRow, *, asking_changed: Callable[[], None], take_in: Callable[[ActiveRun], Awaitable[None]]
@@ -190,7 +241,7 @@ class RunManager:
     @property
     def waiting(self) -> int:
         """Runs that were begun and wait for one of the slots."""
-        return self._waiting
+        return self._slots.waiting
 
     async def rewind(self, row: RunRow) -> None:
         """Make the agent forget an ended run, the newest of its thread. Raises LookupError when that is not kept."""
@@ -253,7 +304,7 @@ class RunManager:
     async def _work(self, active: ActiveRun) -> Ending:
         if active.reply is None:
             await self.present(active)
-        await self.ears.listen(active)
+        await self.transcriber.listen(active)
         while True:
             ending = await self._drive(active)
             if ending is not None or (ending := await self._wait(active)) is not None:
@@ -265,11 +316,12 @@ class RunManager:
             if await self._suspects.is_poison(active.row):
                 self._on_dead_letter(active.row)
                 return endings.gave_up(len(active.row.deaths), active.view, active.texts)
-            await self._take_slot(active)
-            try:
+            if not self._slots.free:
+                active.show(active.texts.no_slot.format(limit=self._slots.most))
+            async with self._slots.slot(ANYONE):
+                if active.view.status:  # what held the run up is over
+                    active.show("")
                 return await self._driver.drive(active)
-            finally:
-                self._slots.give_back()
 
     async def _wait(self, active: ActiveRun) -> Ending | None:
         """Until persons have decided what the run asked; the ending, when that went wrong."""
@@ -277,18 +329,6 @@ class RunManager:
         ending = await self._driver.decided(active)
         active.show("")
         return ending
-
-    async def _take_slot(self, active: ActiveRun) -> None:
-        """Wait for a slot, saying so when there is none; what held the run up before is over with that."""
-        if not self._slots.free:
-            active.show(active.texts.no_slot.format(limit=self._slots.limit))
-        self._waiting += 1
-        try:
-            await self._slots.take()
-        finally:
-            self._waiting -= 1
-        if active.view.status:
-            active.show("")
 
     async def _pause(self, active: ActiveRun, reply: Reply) -> None:
         reply.show(OutboundMessage(text=active.view.visible_text, status=active.texts.paused))
@@ -328,7 +368,7 @@ class RunManager:
     async def _commit_end(
         self, row: RunRow, ending: Ending, record: EventRecord, aftermath: Aftermath = endings.NO_AFTERMATH
     ) -> None:
-        now, asks = self._clock.now(), asking.of_ending(ending, row)
+        now, asks = self._clock.now(), endings.asks_of(ending, row)
         message = replace(ending.message, buttons=asks.buttons)
         changes: list[Change] = []
 

@@ -1,5 +1,5 @@
 """Suspects: runs that were at work at two deaths of the process are tried one at a time, so that one which kills it is
-found and cannot do so for ever, and a kill from outside is not blamed on it."""
+found and given up, and a kill from outside is not blamed on it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import contextlib
 import logging
 from typing import TYPE_CHECKING
 
-from bot.runs.slots import Slots
 from bot.store import runs
 
 if TYPE_CHECKING:
@@ -36,7 +35,7 @@ class Suspects:
         self._store = store
         self._clock = clock
         self._began = clock.monotonic()
-        self._trial = Slots(1)
+        self._trial = asyncio.Lock()
 
     async def is_poison(self, row: RunRow) -> bool:
         """Whether a run is to be given up, as far as is known now: others of the same deaths may have lived since it
@@ -56,9 +55,9 @@ class Suspects:
         quiet = QUIET_SECONDS * (len(row.deaths) - UNSUSPECTED)
         log.warning("run %s was at work at %d deaths: it is tried after %.0f s", row.run_id, len(row.deaths), quiet)
         await self._clock.sleep(self._began + quiet - self._clock.monotonic())
-        await self._trial.take()
+        await self._trial.acquire()
         over = asyncio.create_task(self._clock.sleep(QUIET_SECONDS), name=f"trial:{row.run_id}")
-        over.add_done_callback(lambda _: self._trial.give_back())
+        over.add_done_callback(lambda _: self._trial.release())
         try:
             yield
         finally:
