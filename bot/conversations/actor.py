@@ -5,23 +5,21 @@ The manager posts to it and never waits for it; a run never blocks it, so that /
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections import deque
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from bot.conversations.arrivals import Arrivals
-from bot.conversations.interceptions import gives_reason, take_edit
-from bot.conversations.mailbox import Arrived, Edited, Ended, Item, Resume, Task
 from bot.conversations.openings import Openings, open_once
 from bot.conversations.queue import WaitingLine
-from bot.conversations.refusals import Refusals
-from bot.conversations.steering import Steering
 from bot.delivery.buttons import waiting_question
+from bot.runs.endings import StopReason
 from bot.runs.inputs import messages_of, run_again
-from bot.runs.turns import Spoken
+from bot.runs.turns import Arrivals, Spoken, Turn
 from bot.settings.busy_policies import Backlog, Refusal, refusal
 from bot.store import conversations, inbox, memory_queue, prompts, runs
-from bot.store.identity import owner_of
+from bot.store.identity import owner_of, person_id
 from bot.store.rows import StopReason
 from bot.texts import texts_for
 from bot.usage.days import zone_of
@@ -29,7 +27,7 @@ from channels.message import OutboundMessage
 from harness.context import RUN_INPUT
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
     from datetime import datetime
 
     from sqlalchemy import Connection
@@ -38,7 +36,6 @@ if TYPE_CHECKING:
     from bot.conversations.queue import Waiting
     from bot.runs.active import ActiveRun
     from bot.runs.approvals import ApprovalDesk
-    from bot.runs.turns import Turn
     from bot.store.rows import ConversationRow, RunRow
     from bot.texts.catalogue import Texts
     from channels.message import Address, Message
@@ -46,12 +43,61 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True, slots=True)
+class Edited:
+    """The new state of a message that may still be waiting. id: the edit's own inbox row."""
+
+    id: int
+    message: Message
+
+
+@dataclass(frozen=True, slots=True)
+class Resume:
+    """Runs of an earlier process, oldest first."""
+
+    rows: tuple[RunRow, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """Something to do in the conversation's own order, such as a command. The event it answers is settled by it."""
+
+    do: Callable[[Conversation], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Arrived:
+    """A turn's files are there."""
+
+    turn: Turn
+
+
+@dataclass(frozen=True, slots=True)
+class _AskingChanged:
+    """The run waits for another decision; what waits behind it shows that, as after every item."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Ended:
+    """The run is over."""
+
+
+Item = Spoken | Edited | Resume | Task | _Arrived | _AskingChanged | _Ended
+
+REASONS = {Refusal.BUSY: "busy", Refusal.QUEUE_FULL: "queue full", Refusal.ALL_FULL: "backlog full"}
+
+
+@dataclass(slots=True)
+class _Refused:
+    """Messages refused one after another for the same reason: one reply tells of all of them."""
+
+    why: Refusal
+    reply_key: str
+    count: int = 0
+
+
 def _anyone(address: Address, person: str) -> bool:
     return True
-
-
-async def _nothing(conversation: Conversation) -> None:
-    """Do nothing: what waits is brought up to date after every item."""
 
 
 class Conversation:
@@ -64,11 +110,10 @@ class Conversation:
         self._mailbox: deque[Item] = deque()
         self._working = False
         self._row: ConversationRow | None = None
-        self._arrivals = Arrivals(ports, self.row, lambda turn: self.post(Arrived(turn)))
-        self._refusals = Refusals(ports.responder)
+        self._arrivals = Arrivals(ports, self.row, lambda turn: self.post(_Arrived(turn)))
+        self._refused: _Refused | None = None
         self.line = WaitingLine(ports.store, ports.delivery, ports.clock, ports.channel)
         self._openings = Openings(ports, self.line, self.row)
-        self._steering = Steering(ports, self.line, self.post)
         self.active: RunRow | None = None
         self.active_since: datetime | None = None
 
@@ -121,24 +166,26 @@ class Conversation:
             case Spoken():
                 await self.hear(item)
             case Edited():
-                await take_edit(item, self._arrivals, self.line, self._ports.responder)
+                await self._take_edit(item)
             case Task():
                 await item.do(self)
             case Resume():
                 await self._resume(item.rows)
-            case Arrived():
+            case _Arrived():
                 item.turn.complete = True
                 await self._open_complete()
-            case Ended():
+            case _Ended():
                 self.active = None
                 await self._start_next()
+            case _AskingChanged():
+                pass
 
     # Messages become turns, turns become runs.
 
     async def hear(self, spoken: Spoken) -> None:
         """A message for the agent. Only within the conversation's own order."""
         ports = self._ports
-        if self.active is not None and await gives_reason(ports, self.active.run_id, spoken):
+        if self.active is not None and await self._gives_reason(self.active.run_id, spoken):
             return
         if self._arrivals.joins(spoken):
             return
@@ -152,11 +199,43 @@ class Conversation:
         why = refusal(spoken.rules.busy, backlog)
         if why is not None:
             limit = backlog.everywhere_limit if why is Refusal.ALL_FULL else backlog.here_limit
-            await self._refusals.tell(spoken, why, limit)
+            await self._refuse(spoken, why, limit)
             return
-        self._refusals.over()
+        self._refused = None
         self._arrivals.begin(spoken)
         await self._open_complete()
+
+    async def _gives_reason(self, run_id: str, spoken: Spoken) -> bool:
+        """Whether a message is what the running answer waits for: why something is denied. Then that is done.
+
+        In doubt it is a request of its own, and the denial needs no reason any more: no message is ever lost as one.
+        """
+        if spoken.schedule:
+            return False
+        message, settled = spoken.message, self._ports.responder.answered
+        person = person_id(message.account, message.sender.id)
+        return await self.approvals.take_reason(
+            run_id, person, message, also=lambda tx: settled(tx, [spoken.id], "reason of a denial")
+        )
+
+    async def _refuse(self, spoken: Spoken, why: Refusal, limit: int) -> None:
+        """Say that a message is not taken: once, in one reply whose count grows. limit: the number behind it."""
+        if self._refused is None or self._refused.why is not why:
+            self._refused = _Refused(why, f"event:{spoken.id}")
+        self._refused.count += 1
+        text = texts_for(spoken.language).refusals[why].format(count=self._refused.count, limit=limit)
+        key = self._refused.reply_key
+        await self._ports.responder.say(spoken.id, spoken.message, text, REASONS[why], reply_key=key)
+
+    async def _take_edit(self, edited: Edited) -> None:
+        """A message that still waits is replaced by its new state; one that is being answered is not run again."""
+        settle = self._ports.responder.settle
+        if (arriving := self._arrivals.edit(edited.message)) is not None:
+            await settle([edited.id], "edit taken over", _edit(*arriving))
+        elif (changed := await self.line.edit(edited.message)) is not None:
+            await settle([edited.id], "edit taken over", _edit(*changed))
+        else:
+            await settle([edited.id], "edited after its turn began")
 
     @property
     def approvals(self) -> ApprovalDesk:
@@ -191,7 +270,7 @@ class Conversation:
             return
         self.active, self.active_since = self.line.pop(), self._ports.clock.now()
         run = self._ports.runs.begin(
-            self.active, asking_changed=lambda: self.post(Task(_nothing)), take_in=self._steering.hear
+            self.active, asking_changed=lambda: self.post(_AskingChanged()), take_in=self.take_in
         )
         try:
             if run.stop_reason is None:
@@ -203,7 +282,29 @@ class Conversation:
         try:
             await self._ports.runs.execute(run)
         finally:
-            self.post(Ended())
+            self.post(_Ended())
+
+    async def take_in(self, run: ActiveRun) -> None:
+        """The busy policy `steer`: make what waits for it a part of a run. Called by the run before each model call.
+
+        Until then such a message waits as any other does, so that a crash, a stop or the answer's end leaves it in the
+        line. One transaction moves it into the run's row, which tells the agent of it from there on.
+        """
+        if not self.line.heard_by(run.row):
+            return
+        done = asyncio.Event()
+
+        async def take(_: Conversation) -> None:
+            try:
+                for waiting in self.line.heard_by(run.row):
+                    if not self.is_active(run.row.run_id) or not self._ports.runs.hears(run.row.run_id):
+                        return  # it is being ended meanwhile: then this is the next turn
+                    self.active = run.row = await self._openings.let_hear(run.row, waiting)
+            finally:
+                done.set()
+
+        self.post(Task(take))  # only the conversation's own order changes the line
+        await done.wait()
 
     # What commands do to them.
 
@@ -321,10 +422,21 @@ class Conversation:
         return self._row
 
     def forget_row(self) -> None:
-        """Read the record anew at its next use."""
+        """Read the record again at its next use."""
         self._row = None
 
     def move(self, key: str) -> None:
         """The conversation has another key, in the store already: what runs and waits here goes on under it."""
         self.key = key
         self._row = None
+
+
+def _edit(event_id: int, message: Message, run: RunRow | None = None) -> Callable[[Connection], None]:
+    """The unit that stores a waiting message's new state, and its run's."""
+
+    def unit(tx: Connection) -> None:
+        inbox.replace_event(tx, event_id, message)
+        if run is not None:
+            runs.set_input(tx, run.run_id, run.input)
+
+    return unit

@@ -1,11 +1,10 @@
-"""Conversations: the actors that are at work, by key; one is made when its first event comes. Held by the manager."""
+"""Conversations: the actors that are at work, by key; one is made when its first event comes."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from bot.conversations.actor import Conversation
-from bot.conversations.mailbox import Task
+from bot.conversations.actor import Conversation, Task
 from bot.store.identity import is_in_chat, moved_key
 from bot.store.rows import StopReason
 
@@ -40,7 +39,7 @@ class Conversations:
         return sum(conversation.load for conversation in self._by_key.values())
 
     def move(self, account: str, old_chat: str, new_chat: str) -> None:
-        """A chat has a new id: each actor goes on under its new key, or two would work in one thread side by side."""
+        """A chat has a new id: each actor goes on under its new key, or two would work in one thread at once."""
         for key, conversation in list(self._by_key.items()):
             moved = moved_key(key, account, old_chat, new_chat)
             if moved is None:

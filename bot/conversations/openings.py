@@ -1,7 +1,7 @@
-"""Opens the run of each complete turn, by the busy policy; for actor.py.
+"""Opens the run of each complete turn, by the busy policy.
 
 What becomes of a message is one transaction: its run, the buttons of its acknowledgement, the end of the run that it
-stops. So a crash leaves all of it or nothing, and the message is decided on anew.
+stops. So a crash leaves all of it or nothing, and the message is decided on again.
 """
 
 from __future__ import annotations
@@ -9,9 +9,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from bot.conversations.steering import all_steer, as_steering, can_steer
+from bot.conversations.steering import as_steering, can_steer
 from bot.delivery.buttons import take_answer, waiting_question
-from bot.runs.inputs import can_join, joined_run, run_of
+from bot.runs.endings import StopReason
+from bot.runs.inputs import as_steering, can_join, can_steer, joined_run, run_of, steered_run
 from bot.settings.busy_policies import Moment, Move, decide
 from bot.store import prompts, runs
 from bot.store.rows import StopReason
@@ -42,8 +43,8 @@ class Openings:
         self._record = record
 
     async def open(self, turn: Turn, running: RunRow | None) -> None:
-        """Put the turn into the line, or just tell that its files were refused, or that nobody listens to voice
-        messages here, when it was nothing else."""
+        """Put the turn into the line, or just tell that its files were refused, or that voice messages are not
+        transcribed here, when it was nothing else."""
         notice = turn.not_taken()
         if notice is not None and turn.hollow:
             await self.answer(turn, notice, "files refused")
@@ -70,7 +71,7 @@ class Openings:
 
     def _is_heard(self, running: RunRow, turn: Turn) -> bool:
         """Whether a run can hear the turn, at its next step. While it waits for a person it takes none."""
-        hears = self._ports.runs.hears(running.run_id) and all_steer(self._line, running, turn.person)
+        hears = self._ports.runs.hears(running.run_id) and self._line.all_heard_by(running, turn.person)
         return hears and can_steer(running, turn)
 
     async def _add(self, turn: Turn, notice: OutboundMessage | None, *, waits: bool, heard: bool = False) -> None:
@@ -113,6 +114,17 @@ class Openings:
         await self._commit(turn, notice, unit)
         self._line.add_first(run)
         self._ports.runs.stop(running.run_id, reason)
+
+    async def let_hear(self, running: RunRow, waiting: Waiting) -> RunRow:
+        """Make what waits a part of a run that works; returns that run's new state."""
+        row, now, joined = waiting.row, self._ports.clock.now(), steered_run(running, waiting.row)
+        told = OutboundMessage(text=texts_for(waiting.context.locale).steered, final=True)
+        await self._ports.responder.tell(
+            *(row.reply_key, row.address, row.reply_to, told),
+            also=lambda tx: runs.join(tx, joined.run_id, row.run_id, joined.input, now),
+        )
+        self._line.remove(waiting)
+        return joined
 
     async def _run_of(self, turn: Turn) -> RunRow:
         ports, record = self._ports, await self._record(turn.first)

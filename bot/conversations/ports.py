@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from bot.agents.profiles import AgentChoices
-from bot.conversations.queue import Tally
 from bot.files.owners import ThreadOwners
+from bot.settings.busy_policies import Tally
 from bot.skills import SkillDesk
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""The line of runs that wait in one conversation, and what their messages show meanwhile; for actor.py.
+"""The line of runs that wait in one conversation, and what their messages show meanwhile.
 
 The acknowledgement of a waiting message is its run's own reply: the answer will grow in the same message.
 """
@@ -6,10 +6,9 @@ The acknowledgement of a waiting message is its run's own reply: the answer will
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from bot.conversations.steering import steers
 from bot.delivery.buttons import waiting_buttons
 from bot.runs.approval_cards import first
 from bot.runs.inputs import edited_run
@@ -29,6 +28,8 @@ if TYPE_CHECKING:
     from channels.message import Message
     from harness.context import RunContext
 
+MOST_HEARD = 50
+"""Messages that one answer hears while it works; further ones are turns of their own."""
 SECONDS_PER_EDIT = 4.0
 """How often, on average, one conversation's line edits a message to tell a new number."""
 
@@ -44,6 +45,14 @@ class Waiting:
     steers: bool = False
     reply: Reply | None = None
     shown: OutboundMessage | None = None
+
+    def heard_by(self, running: RunRow) -> bool:
+        """Whether that run may hear it, which may be another one than when it was said."""
+        if not self.steers or self.row.inbox_ids[0] <= running.inbox_ids[-1]:
+            return False
+        context, row = RUN_CONTEXT.validate_json(running.context), self.row
+        at_work = (running.thread_id, running.speaker, running.address, context.speaker.is_admin, context.schedule)
+        return at_work == (row.thread_id, row.speaker, row.address, self.context.speaker.is_admin, "")
 
 
 class WaitingLine:
@@ -77,6 +86,15 @@ class WaitingLine:
     def next_ahead(self) -> int:
         """`RunRow.ahead` of a run that is to go before all of these."""
         return 1 + max((waiting.row.ahead or 0 for waiting in self._line), default=0)
+
+    def heard_by(self, running: RunRow) -> list[Waiting]:
+        """What that run is to hear, as far as it hears anything more."""
+        found = [waiting for waiting in self._line if waiting.heard_by(running)]
+        return found and found[: max(0, MOST_HEARD - len(RUN_INPUT.validate_json(running.input).steered))]
+
+    def all_heard_by(self, running: RunRow, person: str) -> bool:
+        """Nothing of that person waits for a turn of its own, which a later message must not overtake."""
+        return all(waiting.heard_by(running) for waiting in self._line if waiting.row.speaker == person)
 
     def find(self, run_id: str) -> Waiting | None:
         return next((waiting for waiting in self._line if waiting.row.run_id == run_id), None)
@@ -144,7 +162,7 @@ class WaitingLine:
         channel = self._channel(waiting.row.address.account)
         buttons = channel is not None and channel.capabilities.buttons
         if blocking is None or waiting.row.speaker != blocking.requester:
-            shown = acknowledgement(waiting, place, heard=running is not None and steers(waiting, running))
+            shown = acknowledgement(waiting, place, heard=running is not None and waiting.heard_by(running))
         else:
             shown = first(blocking, texts_for(waiting.context.locale), buttons=buttons)
             shown = shown if buttons else replace(shown, buttons=acknowledgement(waiting, place).buttons)
@@ -185,16 +203,3 @@ def acknowledgement(waiting: Waiting, place: int, *, heard: bool = False) -> Out
     if waiting.messages > 1:
         status += texts.queued_together.format(count=waiting.messages)
     return OutboundMessage(status=status, buttons=waiting_buttons(waiting.row, texts))
-
-
-@dataclass(slots=True)
-class Tally:
-    """How many messages wait in all conversations together: each tells its own number when it may have changed."""
-
-    total: int = 0
-    _numbers: dict[object, int] = field(default_factory=dict)
-
-    def note(self, whose: object, waiting: int) -> None:
-        self.total += waiting - self._numbers.pop(whose, 0)
-        if waiting:
-            self._numbers[whose] = waiting

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from bot.commands import Press
-from bot.conversations.mailbox import Task
+from bot.conversations.actor import Task
 from bot.delivery.buttons import may_be_number, questions, typed_number
 from bot.runs.approval_cards import APPROVAL
 from bot.store import outbox, prompts

@@ -7,7 +7,7 @@ import logging
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from bot.conversations.mailbox import Task
+from bot.conversations.actor import Task
 from bot.runs.turns import Spoken
 from bot.store import schedules
 from bot.store.identity import chat_id, person_id

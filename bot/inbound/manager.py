@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from bot.access.admission import OncePer, Verdict
 from bot.commands import Call
+from bot.conversations.actor import Edited, Resume, Task
 from bot.conversations.actors import Conversations
-from bot.conversations.mailbox import Edited, Resume, Task
 from bot.delivery.buttons import may_be_number
 from bot.inbound.button_handler import Presses
 from bot.inbound.due import DueSchedules

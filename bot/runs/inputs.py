@@ -1,4 +1,4 @@
-"""What a run answers: made of a turn, joined by a further one, edited, asked again. Pure; for actor.py."""
+"""What a run answers: made of a turn, joined by a further one, edited, asked again. Pure."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import uuid
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from bot.runs.turns import joined
+from bot.runs.turns import edited_message, joined
 from bot.store.encoding import to_json
 from bot.store.identity import thread_folder
 from bot.store.rows import RunRow
@@ -113,6 +113,30 @@ def can_join(row: RunRow, turn: Turn) -> bool:
     return told == (turn.person, turn.first.address, turn.language, turn.is_admin) and row.attempt == 0
 
 
+def can_steer(running: RunRow, turn: Turn) -> bool:
+    """Whether a run that works can hear this turn: the same person's, with the same rights, in the same place. Not what
+    a schedule says or began, what calls a skill or seems to, and a voice message that is not transcribed yet."""
+    if turn.schedule or parse(turn.text) is not None:
+        return False
+    if any(file.voice is not None and not file.voice.listened for file in turn.files):
+        return False
+    context = RUN_CONTEXT.validate_json(running.context)
+    told = (running.speaker, running.address, context.speaker.is_admin, context.schedule)
+    return told == (turn.person, turn.first.address, turn.is_admin, "")
+
+
+def as_steering(run: RunRow) -> RunRow:
+    """The run of a turn that the running answer may hear."""
+    return replace(run, input=to_json(RUN_INPUT, replace(RUN_INPUT.validate_json(run.input), steers=True)))
+
+
+def steered_run(running: RunRow, heard: RunRow) -> RunRow:
+    """A run that works, having heard what another one was to answer."""
+    known = RUN_INPUT.validate_json(running.input)
+    known = replace(known, steered=(*known.steered, RUN_INPUT.validate_json(heard.input)))
+    return replace(running, input=to_json(RUN_INPUT, known))
+
+
 def joined_run(row: RunRow, turn: Turn, background: tuple[str, ...]) -> RunRow:
     """A run that waits, answering this turn too. background: what others said in between."""
     run_input = RUN_INPUT.validate_json(row.input)
@@ -138,10 +162,10 @@ def run_again(
     now: datetime,
     epoch: int,
 ) -> RunRow:
-    """The pending run that answers what an ended one answered. event_id: of the event that asks for it. timezone: of
-    the conversation.
+    """The pending run that answers what an ended one answered. event_id: the event that asks for it. timezone: the
+    conversation's.
 
-    What nobody could listen to is listened to anew; what was understood is not paid for again.
+    Voice messages that could not be transcribed are tried again; the others are not paid for twice.
     """
     run_id = uuid.uuid4().hex
     context = replace(
@@ -170,7 +194,7 @@ def run_again(
 
 
 def asked_again(run_input: RunInput) -> RunInput:
-    """The input without what was wrong with its voice messages."""
+    """Remove what was wrong with its voice messages from the input."""
     files = [
         replace(file, voice=Voice()) if file.voice is not None and file.voice.problem else file
         for file in run_input.files
@@ -184,15 +208,8 @@ def messages_of(rows: Sequence[InboxRow]) -> int:
     return bundles.count(None) + len(set(bundles) - {None})
 
 
-def edited_message(known: Message, new: Message) -> Message | None:
-    """`known` with its new text, None when `new` is no later state of it."""
-    if (known.platform_message_id, known.sender.id) != (new.platform_message_id, new.sender.id):
-        return None
-    return replace(known, text=new.text)
-
-
-def _said_anew(run_input: RunInput, text: str) -> RunInput:
-    """With another text, which goes on calling its skill only where it still begins with it."""
+def _with_text(run_input: RunInput, text: str) -> RunInput:
+    """The input with another text, which goes on calling its skill only where it still begins with it."""
     line = parse(text)
     if not run_input.skill or line is None or skill_name(line.name) != run_input.skill:
         return replace(run_input, text=text, skill="")
@@ -219,5 +236,5 @@ def edited_run(run: RunRow, known: Sequence[InboxRow], new: Message) -> tuple[Ru
         texts.append(message.text)
     if found is None:
         return None
-    run_input = _said_anew(run_input, joined(texts))
+    run_input = _with_text(run_input, joined(texts))
     return replace(run, input=to_json(RUN_INPUT, run_input)), *found

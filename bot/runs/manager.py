@@ -102,9 +102,8 @@ class RunManager:
         self._on_answer = on_answer
         self._owners = owners or ThreadOwners()
         self._meter = meter
-        self._slots = FairSlots(
-            limits.concurrent, share=limits.concurrent
-        )  # all to the same key: first come first served
+        # All runs have the same key, so that the first one to come is the first one served.
+        self._slots = FairSlots(limits.concurrent, share=limits.concurrent)
         self._suspects = Suspects(store, clock)
         self._on_dead_letter = on_dead_letter
         self._suspending = False

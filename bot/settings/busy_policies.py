@@ -1,8 +1,8 @@
-"""What becomes of a message that arrives while its conversation is busy: pure decisions, asked by actor.py."""
+"""What becomes of a message that arrives while its conversation is busy: pure decisions."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 
@@ -109,3 +109,16 @@ def decide(busy: Busy, moment: Moment, person: str, is_admin: bool) -> Move:
     if busy is Busy.STEER and moment.steerable and not moment.stopping:
         return Move.STEER
     return Move.WAIT
+
+
+@dataclass(slots=True)
+class Tally:
+    """How many messages wait in all conversations together: each tells its own number when it may have changed."""
+
+    total: int = 0
+    _numbers: dict[object, int] = field(default_factory=dict)
+
+    def note(self, whose: object, waiting: int) -> None:
+        self.total += waiting - self._numbers.pop(whose, 0)
+        if waiting:
+            self._numbers[whose] = waiting

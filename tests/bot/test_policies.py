@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from bot.conversations.queue import Tally
-from bot.settings.busy_policies import Backlog, Busy, Moment, Move, Refusal, TurnRules, decide, refusal
+from bot.settings.busy_policies import Backlog, Busy, Moment, Move, Refusal, Tally, TurnRules, decide, refusal
 from bot.store import inbox, runs
 from bot.store.rows import InboxState, RunState
 from bot.texts.en import EN

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from bot.conversations import steering
+from bot.conversations import queue
+from bot.runs import inputs
 from bot.runs.turns import Spoken, Turn
 from bot.settings.busy_policies import Busy, TurnRules
 from bot.store import inbox, runs
@@ -188,9 +189,9 @@ async def test_what_seems_to_call_a_skill_is_a_turn_of_its_own(tmp_path: Path, t
         await say(c, "first")
         active = next(iter(c.runs.active.values())).row
         turn = steering_turn(c, text)
-        assert not steering.can_steer(active, turn)
-        assert steering.can_steer(active, steering_turn(c, "plain"))
-        assert not steering.can_steer(active, steering_turn(c, "plain", BOB))
+        assert not inputs.can_steer(active, turn)
+        assert inputs.can_steer(active, steering_turn(c, "plain"))
+        assert not inputs.can_steer(active, steering_turn(c, "plain", BOB))
 
 
 def steering_turn(c: Core, text: str, person: str = ANN) -> Turn:
@@ -237,7 +238,7 @@ async def test_one_answer_hears_no_more_than_so_many(tmp_path: Path) -> None:
         await say(c, "first")
         active = next(iter(c.runs.active.values()))
         known = RUN_INPUT.validate_json(active.row.input)
-        many = tuple(RunInput(message_id=f"s{number}", text="") for number in range(steering.MOST - 1))
+        many = tuple(RunInput(message_id=f"s{number}", text="") for number in range(queue.MOST_HEARD - 1))
         active.row = replace(active.row, input=to_json(RUN_INPUT, replace(known, steered=many)))
         await say(c, "the last")
         await say(c, "one more")

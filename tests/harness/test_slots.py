@@ -125,6 +125,24 @@ async def test_a_turn_that_comes_in_the_moment_of_the_cancellation_is_passed_on(
     assert (work.slots.held, work.slots.waiting) == (0, 0)
 
 
+async def test_more_slots_let_in_who_waits_and_fewer_throw_nobody_out() -> None:
+    slots = FairSlots(1, share=1)
+    work = Work(slots)
+    await work.begin(*names("ann", 5))
+    assert (work.working, slots.free) == (["ann-0"], False)
+    slots.resize(3, share=3)
+    await settled()
+    assert work.working == ["ann-0", "ann-1", "ann-2"]
+    slots.resize(1, share=1)
+    await work.end("ann-0", "ann-1")
+    assert work.working == ["ann-2"]
+    await work.end("ann-2")
+    assert work.working == ["ann-3"]
+    await work.cancel("ann-4")
+    await work.end("ann-3")
+    assert (slots.free, slots.held, slots.waiting) == (True, 0, 0)
+
+
 @pytest.mark.parametrize("most", [1, 2, 3, 8])
 @given(steps=st.lists(st.tuples(st.sampled_from("bec"), st.sampled_from("abcd")), max_size=40))
 def test_slots_are_never_lost_nor_shared(most: int, steps: Sequence[tuple[str, str]]) -> None:
