@@ -1,7 +1,7 @@
 """Owns what is visible: replies that grow in their chats, finals that always arrive, budgets that hold."""
 
 from bot.delivery.account import AccountSnapshot
-from bot.delivery.parts import idem_key
+from bot.delivery.plan import idem_key
 from bot.delivery.redaction import Redactor
 from bot.delivery.reply import Outcome, Reply
 from bot.delivery.service import Delivery, DeliverySnapshot, OpenDraft

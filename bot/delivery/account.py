@@ -5,15 +5,13 @@ from __future__ import annotations
 import logging
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from bot.delivery.budget import Priority
 from bot.delivery.failures import Failures, pause
-from bot.delivery.parts import FIRST_TRIAL, LONGEST_TRIAL
-from bot.delivery.places import Places
-from bot.delivery.plan import Edit
+from bot.delivery.plan import FIRST_TRIAL, LONGEST_TRIAL, Edit
 from bot.delivery.reply import Outcome, Reply
-from bot.delivery.scheduler import Made, Scheduler
+from bot.delivery.scheduler import Made, Places, Scheduler
 from bot.delivery.sender import Sender
 from bot.store.errors import StoreUnavailable
 from channels.errors import (
@@ -35,7 +33,7 @@ if TYPE_CHECKING:
 
     from bot.delivery.journal import Journal
     from bot.delivery.redaction import Redactor
-    from bot.delivery.scheduler import ChatLine, Job
+    from bot.delivery.scheduler import ChatLine
     from bot.delivery.sender import Say
     from bot.tasks import Tasks
     from bot.texts.catalogue import Texts
@@ -79,7 +77,7 @@ class AccountSnapshot:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Surroundings:
+class Shared:
     """What all accounts share."""
 
     journal: Journal
@@ -97,11 +95,11 @@ class Surroundings:
 class Account:
     """Made with the first reply or the channel, whichever comes first."""
 
-    def __init__(self, name: str, around: Surroundings) -> None:
+    def __init__(self, name: str, shared: Shared) -> None:
         self.name = name
         self.replies: dict[str, Reply] = {}
         self.stopped = "no connection yet"
-        self._around = around
+        self._shared = shared
         self._streaming: set[Reply] = set()
         self._places = Places()
         self._known: frozenset[tuple[str, str]] = frozenset()
@@ -130,15 +128,15 @@ class Account:
 
     def connect(self, channel: Channel) -> None:
         """Send through `channel` from now on, beginning with everything that waited for one."""
-        around = self._around
+        shared = self._shared
         channel.recall(self._known)
         self._channel = channel
         self._caps = channel.capabilities
         self._sender = Sender(
-            channel, around.journal, around.clock, around.redact, around.lease_valid, around.say, around.texts
+            channel, shared.journal, shared.clock, shared.redact, shared.lease_valid, shared.say, shared.texts
         )
-        self._failures = Failures(channel, around.clock, around.texts, around.numbered)
-        self._scheduler = Scheduler(self.name, channel.rate, around.clock, self._perform, self._bug, self._allowed)
+        self._failures = Failures(channel, shared.clock, shared.texts, shared.numbered)
+        self._scheduler = Scheduler(self.name, channel.rate, shared.clock, self._perform, self._bug, self._allowed)
         self._scheduler.start()
         self._go_on()
 
@@ -165,7 +163,7 @@ class Account:
         self._places.add(reply)
 
     def changed(self, reply: Reply) -> None:
-        """Something about the reply is new: decide anew what it wants."""
+        """Something about the reply is new: decide again what it wants."""
         if reply.streaming:
             self._streaming.add(reply)
         else:
@@ -193,10 +191,10 @@ class Account:
         self._begun(reply)
         if self._scheduler is not None:
             self._scheduler.withdraw(reply)
-        self._around.progressed()
+        self._shared.progressed()
 
     def snapshot(self) -> AccountSnapshot:
-        now = self._around.clock.monotonic()
+        now = self._shared.clock.monotonic()
         finals = [(reply.final_since, self._limited_until(reply)) for reply in self.replies.values() if reply.final]
         budget = None if self._scheduler is None else self._scheduler.budget
         return AccountSnapshot(
@@ -226,9 +224,8 @@ class Account:
             self._scheduler.budget.draft_interval(len(self._streaming), edits=reply.live is None),
         )
 
-    async def _perform(self, job: Job, line: ChatLine) -> Made:
+    async def _perform(self, reply: Reply, line: ChatLine) -> Made:
         """The scheduler's grant: one call."""
-        reply = cast("Reply", job)
         assert self._sender is not None
         assert self._caps is not None
         previews = self._caps.preview_dm and not reply.group and not line.preview_refused
@@ -249,16 +246,16 @@ class Account:
         else:
             self._hold_back(reply, line)
             self.changed(reply)
-        self._around.progressed()
+        self._shared.progressed()
         return made
 
     def _hold_back(self, reply: Reply, line: ChatLine) -> None:
-        """While a reply is in trouble, what was said later in the chat waits; but not for ever."""
+        """While a reply is in trouble, what was said later in the chat waits, for at most HOLDING."""
         if not reply.attempts and not reply.searching:
             reply.trouble_at = None
             return
         if reply.trouble_at is None:
-            reply.trouble_at = self._around.clock.monotonic()
+            reply.trouble_at = self._shared.clock.monotonic()
         line.budget.block(min(reply.retry_at, reply.trouble_at + HOLDING))
 
     async def _failed(self, reply: Reply, line: ChatLine, error: ChannelError) -> None:
@@ -295,16 +292,16 @@ class Account:
         await self._give_up(there, "topic closed", error)
         if not final or address.topic is None:
             return
-        key = f"closed:{self.name}:{address.chat}:{address.topic}:{self._around.clock.now():%Y-%m-%d}"
+        key = f"closed:{self.name}:{address.chat}:{address.topic}:{self._shared.clock.now():%Y-%m-%d}"
         sentence = OutboundMessage(text=self._failures.topic_closed(self.name, text), final=True)
         try:
-            await self._around.say(key, replace(address, topic=None), None, sentence)
+            await self._shared.say(key, replace(address, topic=None), None, sentence)
         except StoreUnavailable as unsaid:
             log.error("account %s: nobody is told of a closed topic: %s", self.name, unsaid)
 
     async def _give_up(self, replies: list[Reply], reason: str, error: ChannelError) -> None:
         log.warning("account %s: %d replies given up, %s: %s", self.name, len(replies), reason, error)
-        await self._around.journal.abandon(replies, f"{reason}: {error}")
+        await self._shared.journal.abandon(replies, f"{reason}: {error}")
         for reply in replies:
             reply.settle(Outcome.ABANDONED)
             self.forget(reply)
@@ -318,13 +315,13 @@ class Account:
                     self._scheduler.withdraw(reply)
                 reply.move(new)
                 self.changed(reply)
-        self._around.moved(self.name, old, new)
+        self._shared.moved(self.name, old, new)
 
     # An account that cannot send: everything waits, and one call is tried now and then.
 
     def rearm(self) -> None:
         """Its platform has accepted the credential: try at once."""
-        now = self._trial_at = self._around.clock.monotonic()
+        now = self._trial_at = self._shared.clock.monotonic()
         for reply in self.replies.values():
             if reply.refusals.count and reply.retry_at > now:
                 reply.retry_at = now
@@ -335,7 +332,7 @@ class Account:
 
     def _cannot_send(self, reply: Reply, error: Fatal) -> None:
         """Nothing works, by what the platform says: rows stay, and another chat is asked soon whether that is so."""
-        now = self._around.clock.monotonic()
+        now = self._shared.clock.monotonic()
         reply.doing = None
         reply.attempts += 1
         reply.retry_at = now + reply.refusals.note(now)
@@ -352,11 +349,11 @@ class Account:
             for waiting in self.replies.values():
                 self._scheduler.withdraw(waiting)
         if self._watch is None or self._watch.done():
-            self._watch = self._around.tasks.spawn(f"trials:{self.name}", self._keep_trying())
+            self._watch = self._shared.tasks.spawn(f"trials:{self.name}", self._keep_trying())
 
     async def _keep_trying(self) -> None:
         assert self._channel is not None
-        clock, reconnects = self._around.clock, self._channel.health.reconnects
+        clock, reconnects = self._shared.clock, self._channel.health.reconnects
         while self.stopped:
             await clock.sleep(min(max(self._trial_at - clock.monotonic(), SECOND_OPINION), LOOK))
             if self._channel.health.reconnects != reconnects:
@@ -367,7 +364,7 @@ class Account:
 
     def _try(self) -> None:
         """Let one reply make its call: of those that are due one that was refused least, each in its turn."""
-        last, now = self._trial, self._around.clock.monotonic()
+        last, now = self._trial, self._shared.clock.monotonic()
         if not self.stopped or self._scheduler is None or self._caps is None or (last is not None and last.doing):
             return
         due = []
@@ -385,9 +382,9 @@ class Account:
     def _worked(self, reply: Reply) -> None:
         """The platform has taken a call of the reply, or refused it for its own sake."""
         if not self.stopped:
-            self._worked_at = self._around.clock.monotonic()
+            self._worked_at = self._shared.clock.monotonic()
         elif reply is self._trial:
-            self._worked_at = self._around.clock.monotonic()
+            self._worked_at = self._shared.clock.monotonic()
             log.info("account %s: it can send again", self.name)
             self._go_on()
 
@@ -397,16 +394,15 @@ class Account:
             self.changed(reply)
 
     def _allowed(self) -> bool:
-        return (not self.stopped or self._trial is not None) and self._around.lease_valid()
+        return (not self.stopped or self._trial is not None) and self._shared.lease_valid()
 
     def _wait_again(self, reply: Reply) -> None:
         """Not at once, and later each time."""
         reply.attempts += 1
-        reply.retry_at = self._around.clock.monotonic() + pause(reply.attempts)
+        reply.retry_at = self._shared.clock.monotonic() + pause(reply.attempts)
 
-    def _bug(self, job: Job) -> None:
-        reply = cast("Reply", job)
+    def _bug(self, reply: Reply) -> None:
         reply.doing = None
-        reply.retry_at = self._around.clock.monotonic() + AFTER_A_BUG
+        reply.retry_at = self._shared.clock.monotonic() + AFTER_A_BUG
         if not reply.settled:
             self.changed(reply)

@@ -6,7 +6,7 @@ import logging
 import math
 from typing import TYPE_CHECKING
 
-from bot.delivery.parts import button_data, idem_key
+from bot.delivery.plan import button_data, idem_key
 from bot.store import inbox, outbox
 from bot.store.encoding import to_json
 from bot.store.errors import StoreUnavailable
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection
 
-    from bot.delivery.parts import PartState
+    from bot.delivery.plan import PartState
     from bot.delivery.reply import Reply
     from bot.store.store import Store
     from channels.base import Clock

@@ -9,14 +9,13 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from bot.delivery.budget import Priority
-from bot.delivery.parts import Concessions, PartState, Refusals, idem_key
+from bot.delivery.plan import Concessions, PartState, Refusals, idem_key
 from bot.delivery.redaction import GrowingText
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from bot.delivery.parts import Live
-    from bot.delivery.plan import Step, View
+    from bot.delivery.plan import Live, Step, View
     from channels.base import Part
     from channels.capabilities import Capabilities
     from channels.message import Address, Button, OutboundFile, OutboundMessage

@@ -12,20 +12,23 @@ import math
 from dataclasses import dataclass, field
 from enum import IntEnum
 from functools import partial
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from bot.delivery.budget import AccountBudget, ChatBudget, Priority
 from bot.tasks import Tasks
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Iterable
 
+    from bot.delivery.reply import Reply
     from channels.base import Clock
     from channels.capabilities import Rate
 
 TIMER_GRAIN = 0.001
+LONGEST_SILENCE = 2.0
+"""Seconds for which others wait for a reply that was opened and shows nothing; normally it does so at once."""
 LEASE_RECHECK = 1.0
-"""Seconds between two looks at a lease that is not ours."""
+"""Seconds between two looks at a lease that another process has."""
 
 
 class Made(IntEnum):
@@ -36,27 +39,11 @@ class Made(IntEnum):
     EDIT = 2
 
 
-class Job(Protocol):
-    """Something that wants to make calls, one at a time. order: of creation, decides between equals.
-
-    edits: by all that is known now, its next call will be an edit of a standing message.
-    """
-
-    @property
-    def chat(self) -> str: ...
-    @property
-    def group(self) -> bool: ...
-    @property
-    def order(self) -> int: ...
-    @property
-    def edits(self) -> bool: ...
-
-
 @dataclass(slots=True, eq=False)
 class Ticket:
-    """One job's wish for one call, not before `due`. since: decides who is the oldest of a priority."""
+    """One reply's wish for one call, not before `due`. since: decides who is the oldest of a priority."""
 
-    job: Job
+    reply: Reply
     priority: Priority
     since: float
     due: float
@@ -64,7 +51,7 @@ class Ticket:
 
     @property
     def rank(self) -> tuple[int, float, int]:
-        return (self.priority, self.since, self.job.order)
+        return (self.priority, self.since, self.reply.order)
 
 
 @dataclass(slots=True, eq=False)
@@ -85,7 +72,7 @@ class ChatLine:
 
 
 class Scheduler:
-    """perform: makes a job's call, returns which. failed: told of a job whose call raised.
+    """perform: makes a reply's call, returns which. failed: called with a reply whose call raised.
 
     allowed: whether anything may be sent at all (the lease).
     """
@@ -95,8 +82,8 @@ class Scheduler:
         name: str,
         rate: Rate,
         clock: Clock,
-        perform: Callable[[Job, ChatLine], Awaitable[Made]],
-        failed: Callable[[Job], None],
+        perform: Callable[[Reply, ChatLine], Awaitable[Made]],
+        failed: Callable[[Reply], None],
         allowed: Callable[[], bool],
     ) -> None:
         self._rate = rate
@@ -106,7 +93,7 @@ class Scheduler:
         self._allowed = allowed
         self.budget = AccountBudget(rate)
         self._chats: dict[str, ChatLine] = {}
-        self._tickets: dict[Job, Ticket] = {}
+        self._tickets: dict[Reply, Ticket] = {}
         self._later: list[tuple[float, int, Ticket]] = []
         self._paused: list[tuple[float, int, int, ChatLine]] = []
         self._ready: list[tuple[tuple[int, float, int], int, int, ChatLine]] = []
@@ -122,20 +109,20 @@ class Scheduler:
         """Cancel everything under way."""
         await self._tasks.cancel()
 
-    def want(self, job: Job, priority: Priority, since: float, due: float) -> None:
-        """Ask for a call; replaces what the job asked for before."""
-        old = self._tickets.get(job)
+    def want(self, reply: Reply, priority: Priority, since: float, due: float) -> None:
+        """Ask for a call; replaces what the reply asked for before."""
+        old = self._tickets.get(reply)
         if old is not None:
             if (old.priority, old.due) == (priority, due):
                 return
             old.dead = True
-        ticket = self._tickets[job] = Ticket(job, priority, since, due)
+        ticket = self._tickets[reply] = Ticket(reply, priority, since, due)
         heapq.heappush(self._later, (due, self._next(), ticket))
         self._wake.set()
 
-    def withdraw(self, job: Job) -> None:
-        """The job wants nothing any more. A call under way goes on."""
-        ticket = self._tickets.pop(job, None)
+    def withdraw(self, reply: Reply) -> None:
+        """The reply wants nothing any more. A call under way goes on."""
+        ticket = self._tickets.pop(reply, None)
         if ticket is not None:
             ticket.dead = True
 
@@ -145,7 +132,7 @@ class Scheduler:
         return 1.0 if line is None else line.budget.strain
 
     def release(self, chat: str) -> None:
-        """See ChatBudget.release."""
+        """Nothing holds a chat back any more but what the platform asked for."""
         if (line := self._chats.get(chat)) is not None:
             line.budget.release()
             self._place(line, self._clock.monotonic())
@@ -157,7 +144,7 @@ class Scheduler:
         return -math.inf if line is None else line.budget.limited_until
 
     def draft_interval(self, chat: str) -> float:
-        """See ChatBudget.draft_interval."""
+        """Seconds between two drafts in a chat with which its budget lasts."""
         line = self._chats.get(chat)
         return 0.0 if line is None else line.budget.draft_interval(self._clock.monotonic())
 
@@ -203,7 +190,7 @@ class Scheduler:
         while self._later and (self._later[0][0] <= now or self._later[0][2].dead):
             ticket = heapq.heappop(self._later)[2]
             if not ticket.dead:
-                line = self._line(ticket.job)
+                line = self._line(ticket.reply)
                 heapq.heappush(line.waiting, (ticket.rank, self._next(), ticket))
                 self._place(line, now)
         while self._paused and self._paused[0][0] <= now:
@@ -215,12 +202,12 @@ class Scheduler:
         later = self._later[0][0] if self._later else math.inf
         return min(later, self._paused[0][0]) if self._paused else later
 
-    def _line(self, job: Job) -> ChatLine:
-        """The chat of a job, made on demand and forgotten when its budget is full again."""
-        line = self._chats.get(job.chat)
+    def _line(self, reply: Reply) -> ChatLine:
+        """The chat of a reply, made on demand and forgotten when its budget is full again."""
+        line = self._chats.get(reply.chat)
         if line is None:
-            budget = ChatBudget(self._rate, job.group, self._clock.monotonic())
-            line = self._chats[job.chat] = ChatLine(job.chat, budget)
+            budget = ChatBudget(self._rate, reply.group, self._clock.monotonic())
+            line = self._chats[reply.chat] = ChatLine(reply.chat, budget)
         return line
 
     def _place(self, line: ChatLine, now: float) -> None:
@@ -245,7 +232,7 @@ class Scheduler:
     def _ready_at(self, line: ChatLine, head: Ticket, now: float) -> float:
         """When the chat, and the budget of edits if it is to be one, allow the call. All others wait for no edit."""
         at = line.budget.ready_at(now, head.priority)
-        return max(at, self.budget.edit_ready_at(now, head.priority)) if head.job.edits else at
+        return max(at, self.budget.edit_ready_at(now, head.priority)) if head.reply.edits else at
 
     def _grant(self, line: ChatLine, now: float) -> None:
         head = line.head()
@@ -253,22 +240,22 @@ class Scheduler:
             self._place(line, now)
             return
         heapq.heappop(line.waiting)
-        if self._tickets.get(head.job) is head:
-            del self._tickets[head.job]
+        if self._tickets.get(head.reply) is head:
+            del self._tickets[head.reply]
         line.busy = True
         line.version += 1
         line.budget.take(now, head.priority)
         self.budget.take(now)
-        expected = Made.EDIT if head.job.edits else Made.CALL
+        expected = Made.EDIT if head.reply.edits else Made.CALL
         if expected is Made.EDIT:
             self.budget.take_edit(now)
         task = self._tasks.spawn(f"call:{line.name}", self._call(head, line, expected))
-        task.add_done_callback(partial(self._called, head.job, line))
+        task.add_done_callback(partial(self._called, head.reply, line))
 
     async def _call(self, ticket: Ticket, line: ChatLine, expected: Made) -> None:
         made = expected
         try:
-            made = await self._perform(ticket.job, line)
+            made = await self._perform(ticket.reply, line)
         finally:
             now = self._clock.monotonic()
             if made:
@@ -281,14 +268,53 @@ class Scheduler:
             elif made is not Made.EDIT and expected is Made.EDIT:
                 self.budget.give_edit_back()
 
-    def _called(self, job: Job, line: ChatLine, task: asyncio.Task[None]) -> None:
+    def _called(self, reply: Reply, line: ChatLine, task: asyncio.Task[None]) -> None:
         line.busy = False
         if not task.cancelled():
             if task.exception() is not None:
-                self._failed(job)
+                self._failed(reply)
             self._place(line, self._clock.monotonic())
             self._wake.set()
 
     def _next(self) -> int:
         self._count += 1
         return self._count
+
+
+class Places:
+    """First messages stand in the order in which their replies were opened: who still has to begin, and who waits for
+    that, by chat."""
+
+    def __init__(self) -> None:
+        self._silent: dict[str, dict[Reply, None]] = {}
+        self._behind: dict[str, dict[Reply, None]] = {}
+
+    def add(self, reply: Reply) -> None:
+        """It was opened and shows nothing yet."""
+        self._silent.setdefault(reply.chat, {})[reply] = None
+
+    def not_before(self, reply: Reply) -> float:
+        """When the reply may make its next call, as far as others are concerned."""
+        if reply.visible or reply.final:
+            return -math.inf
+        eldest = next(iter(self._silent.get(reply.chat, ())), reply)
+        if eldest.order >= reply.order:
+            return -math.inf
+        self._behind.setdefault(reply.chat, {})[reply] = None
+        return eldest.opened_at + LONGEST_SILENCE
+
+    def begun(self, reply: Reply) -> Iterable[Reply]:
+        """It shows something, or never will; returns those that waited, to be decided again."""
+        silent = self._silent.get(reply.chat, {})
+        if reply not in silent:
+            return ()
+        del silent[reply]
+        if not silent:
+            del self._silent[reply.chat]
+        return self._behind.pop(reply.chat, ())
+
+    def move(self, old: str, new: str) -> None:
+        """The chat has a new id."""
+        for places in (self._silent, self._behind):
+            if old in places:
+                places[new] = places.pop(old) | places.get(new, {})

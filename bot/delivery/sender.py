@@ -1,4 +1,4 @@
-"""Makes one call for one reply: asks plan.py which, commits what must be known before it, records what came of it."""
+"""Makes the next planned call for one reply: commits what must be known before it, records what came of it."""
 
 from __future__ import annotations
 
@@ -9,11 +9,9 @@ from typing import TYPE_CHECKING
 
 from bot.delivery.buttons import as_shown
 from bot.delivery.journal import NO_PAGE, NOTHING_SHOWN
-from bot.delivery.parts import Live
-from bot.delivery.plan import Delete, Edit, Find, FinishStream, Preview, Seal, Send, ShowStream, View, next_step
+from bot.delivery.plan import Delete, Edit, Find, FinishStream, Live, Preview, Seal, Send, ShowStream, View, next_step
 from bot.delivery.redaction import redact_message
 from bot.delivery.reply import ADDITION_INTERVAL, TYPING_INTERVAL
-from bot.delivery.resuming import resume, stream_ends
 from bot.delivery.scheduler import Made
 from bot.texts.commands import written
 from channels.base import Probe
@@ -24,8 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from bot.delivery.journal import Journal
-    from bot.delivery.parts import PartState
-    from bot.delivery.plan import Step
+    from bot.delivery.plan import PartState, Step
     from bot.delivery.redaction import Redactor
     from bot.delivery.reply import Reply
     from bot.texts.catalogue import Texts
@@ -36,6 +33,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+STREAM_SHARE = 0.9
+"""A stream is ended when this share of the time that the platform gives it has passed."""
 LEASE_RETRY = 1.0
 LOST_PAUSE = 3.0
 """Seconds after a lost send before it is repeated, since it may still be under way; between two looks as well."""
@@ -328,3 +327,21 @@ class Sender:
         if reply.unanchored or (wanted is None and quiet):
             return None
         return reply.reply_to if wanted is None else wanted
+
+
+def stream_ends(channel: Channel, begun: float) -> float:
+    """When a stream that began at that time must be finished, on the same clock."""
+    ttl = channel.capabilities.stream_ttl
+    return math.inf if ttl is None else begun + ttl * STREAM_SHARE
+
+
+def resume(reply: Reply, channel: Channel, answered: str | None, now: float) -> None:
+    """Go on with the stream that an earlier process left, where the platform still takes it."""
+    for state in [state for state in reply.states if state.left_open]:
+        state.left_open = False
+        ends = stream_ends(channel, state.begun)
+        if ends <= now or reply.live is not None or reply.live_over:
+            continue
+        stream = channel.resume_stream(reply.address, state.idem_key, answered, now - state.begun)
+        if stream is not None:
+            reply.resume_stream(Live(stream, state, ends))

@@ -8,7 +8,7 @@ from collections import OrderedDict, deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from bot.delivery.account import Account, AccountSnapshot, Surroundings
+from bot.delivery.account import Account, AccountSnapshot, Shared
 from bot.delivery.journal import Journal
 from bot.delivery.redaction import redact_message
 from bot.delivery.reply import Outcome, Reply
@@ -73,7 +73,7 @@ class Delivery:
         self._redact = redact
         self._journal = Journal(store, clock)
         self._tasks = Tasks("delivery")
-        self._around = Surroundings(
+        self._shared = Shared(
             journal=self._journal,
             clock=clock,
             redact=redact,
@@ -246,7 +246,7 @@ class Delivery:
 
     def _account(self, name: str) -> Account:
         if name not in self._accounts:
-            self._accounts[name] = Account(name, self._around)
+            self._accounts[name] = Account(name, self._shared)
         return self._accounts[name]
 
     def _find(self, reply_key: str, address: Address) -> Reply | None:

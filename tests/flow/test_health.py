@@ -7,7 +7,7 @@ import itertools
 import sqlite3
 from typing import TYPE_CHECKING
 
-from bot.delivery.parts import FIRST_TRIAL
+from bot.delivery.plan import FIRST_TRIAL
 from tests.parts import missing
 from tests.simulators.telegram import faults
 from tests.simulators.telegram.seen import ALICE, BOB
