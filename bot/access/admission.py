@@ -28,8 +28,8 @@ ANYONE = "*"
 class AccessRules:
     """One account's rules, ready to ask. allow, admins and blocked hold persons, groups holds chats, blocked both.
 
-    open_dm: everybody may write. pairing: a stranger gets a code. operator: whoever can write here controls this
-    machine anyway, as at its terminal. admins_only: nobody else is heard, whoever let them in.
+    open_dm: everybody may write. pairing: a stranger gets a code. operator: everybody who can write here controls this
+    machine anyway, as at its terminal. admins_only: nobody else is heard, even if they were let in.
     """
 
     allow: frozenset[str] = frozenset()

@@ -239,7 +239,7 @@ class Conversation:
 
     @property
     def approvals(self) -> ApprovalDesk:
-        """Where what the running answer waits for is decided."""
+        """Decides what the running answer waits for."""
         return self._ports.runs.approvals
 
     async def _open_complete(self) -> None:
@@ -416,7 +416,7 @@ class Conversation:
         return row
 
     async def stored(self) -> ConversationRow | None:
-        """As `row`, None before its first message."""
+        """The conversation as stored, None before its first message."""
         if self._row is None:
             self._row = await self._ports.store.read(lambda tx: conversations.load(tx, self.key))
         return self._row

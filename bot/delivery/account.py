@@ -58,8 +58,9 @@ LOOK = 5.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccountSnapshot:
-    """For /status. used_calls of allowed_calls in the last second; oldest_wait: seconds that a final has waited.
+    """An account's replies, for /status.
 
+    used_calls of allowed_calls in the last second; oldest_wait: seconds that a final has waited.
     overdue: the same without pauses that the platform asked for. limited: seconds that such a pause lasts yet for a
     final, 0 for none. stopped: why nothing is sent ("" while it works). proven: a call has passed since the start.
     """
@@ -250,7 +251,7 @@ class Account:
         return made
 
     def _hold_back(self, reply: Reply, line: ChatLine) -> None:
-        """While a reply is in trouble, what was said later in the chat waits, for at most HOLDING."""
+        """Let what was said later in the chat wait while a reply is in trouble, for at most HOLDING."""
         if not reply.attempts and not reply.searching:
             reply.trouble_at = None
             return
@@ -297,7 +298,7 @@ class Account:
         try:
             await self._shared.say(key, replace(address, topic=None), None, sentence)
         except StoreUnavailable as unsaid:
-            log.error("account %s: nobody is told of a closed topic: %s", self.name, unsaid)
+            log.error("account %s: nobody is told about a closed topic: %s", self.name, unsaid)
 
     async def _give_up(self, replies: list[Reply], reason: str, error: ChannelError) -> None:
         log.warning("account %s: %d replies given up, %s: %s", self.name, len(replies), reason, error)

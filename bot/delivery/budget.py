@@ -41,7 +41,7 @@ SHARE = {
 
 
 class Window:
-    """At most `limit` calls within any `seconds`, exactly."""
+    """Sliding window: at most `limit` calls within any `seconds`, exactly."""
 
     __slots__ = ("_limit", "_seconds", "_stamps")
 
@@ -77,7 +77,7 @@ class Window:
         return len(self._stamps)
 
     def empty_at(self, now: float) -> float:
-        """When the last call that was taken is out of it."""
+        """The time at which the last call that was taken is out of it."""
         return self._stamps[-1] + self._seconds if self.used(now) else now
 
     def _forget(self, now: float) -> None:
@@ -86,7 +86,7 @@ class Window:
 
 
 class Flights:
-    """At most `limit` calls within any `seconds`, counted where they arrive: a call may get there at any time until it
+    """Limit of `limit` calls within any `seconds`, counted where they arrive: a call may get there at any time until it
     is answered, so it counts from its start until `seconds` after its end. Without that, calls whose sending was held
     up (by a busy process, by the network) arrive together with those that came after them.
     """
@@ -181,7 +181,7 @@ class ChatBudget:
         self._windows = tuple(Window(max(1, int(most)), length) for most, length in limits if math.isfinite(most))
         self.blocked_until = -math.inf
         self.limited_until = -math.inf
-        """Until when the platform itself asked for a pause."""
+        """The end of the pause that the platform itself asked for."""
         self.strain = 1.0
         """How much wider than usual edits are spaced: doubled by a 429, eased by each call that passes."""
 
@@ -226,7 +226,7 @@ class ChatBudget:
         self.strain = max(1.0, self.strain * 0.9)
 
     def fresh_at(self, now: float) -> float:
-        """When this budget holds nothing worth remembering."""
+        """The time from which this budget holds nothing worth remembering."""
         fresh = max(self._bucket.full_at(now), self.blocked_until)
         if self.strain > 1:
             fresh = max(fresh, self.blocked_until + MINUTE)

@@ -45,8 +45,8 @@ def pause(attempts: int) -> float:
 class Failures:
     """The failures of one account's calls.
 
-    texts: what to say, in an account's language or that of a text. numbered: told of a
-    reply whose buttons became numbers.
+    texts: what to say, in an account's language or that of a text. numbered: called with a reply whose buttons became
+    numbers.
     """
 
     def __init__(
@@ -141,7 +141,7 @@ class Failures:
                 pass
 
     def _cannot_edit(self, reply: Reply, step: Edit, error: ChannelError) -> None:
-        """An answer and a question go below, whatever it takes; a draft does so once, then the answer is waited for."""
+        """Send it again below: an answer or a question as often as it takes, a draft once."""
         reply.edits_refused += 1
         log.warning("reply %s: a message of it cannot be edited any more: %s", reply.key, error)
         asks = reply.wanted is not None and bool(reply.wanted.buttons)
@@ -188,7 +188,7 @@ class Failures:
         reply.not_taken.append(file)
 
     def _without_buttons(self, reply: Reply) -> None:
-        """From now on its options are a numbered list."""
+        """Show its options as a numbered list instead."""
         reply.no_buttons = self._words(reply)["buttons"]
         reply.view = None
         self._numbered(reply)

@@ -34,11 +34,12 @@ NOTHING_SHOWN = -1
 NO_PAGE = 0
 """The revision of a message that shows something else than a page of a final, all of which have a later one."""
 KNOWN_IDS = 2000
-"""How many of the newest messages that were received and sent a channel is told of at the start."""
+"""How many of the newest messages that were received and sent are named to a channel at the start."""
 
 
 class Journal:
-    """For all accounts. What happened on the platform is recorded whatever it takes; what only may happen can fail."""
+    """The outbox, as all accounts use it. Recording what happened on the platform is tried until it succeeds; recording
+    an intention may fail."""
 
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store = store
@@ -60,7 +61,7 @@ class Journal:
         sent_after: str | None,
         message: OutboundMessage,
     ) -> None:
-        """Inside a unit: `message` (redacted) is the reply's last state."""
+        """Store `message` (redacted) as the reply's last state; part of the caller's unit."""
         body, now = to_json(OUTBOUND_MESSAGE, message), self._clock.now()
         outbox.finalize(tx, reply_key, address, reply_to, sent_after, body, now, idem_key(reply_key, 0))
 
@@ -69,7 +70,7 @@ class Journal:
         return await self._store.read(lambda tx: outbox.load(tx, reply_key))
 
     async def take_over(self) -> dict[str, list[OutboxRow]]:
-        """At the start: what `undelivered` says is what earlier processes left. Raises StoreUnavailable."""
+        """What earlier processes left, to be asked at the start; as `undelivered`. Raises StoreUnavailable."""
         replies = await self.undelivered()
         self._left = {(row.reply_key, row.part) for rows in replies.values() for row in rows if row.message_id is None}
         # What has something below it was given up: it broke, or nothing more could be put into it.

@@ -31,7 +31,7 @@ def idem_key(reply_key: str, part: int) -> str:
 
 
 def button_data(message: OutboundMessage) -> tuple[str, ...]:
-    """Of its buttons, in their order: by which one question is told from another."""
+    """Data of a message's buttons, in their order: by which one question is told from another."""
     return tuple(button.data for row in message.buttons for button in row)
 
 

@@ -44,7 +44,7 @@ class Redactor(Protocol):
 
 
 def redact_message(message: OutboundMessage, redact: Redactor) -> OutboundMessage:
-    """The same message with every text that a person can see redacted; Button.data never holds a secret of ours."""
+    """The same message with every text that a person can see redacted; Button.data never holds a secret."""
     return replace(
         message,
         text=_redacted(message.text, redact, growing=not message.final),
@@ -65,7 +65,7 @@ def _redacted(markdown: str, redact: Redactor, *, growing: bool) -> str:
 
 
 _ADDRESS = re.compile(r"\]\(https?://[A-Za-z0-9\-._/:?&=%#+,;@!$]*\)")
-"""Where a link ends, of the plainest kind."""
+"""The end of a link of the plainest kind."""
 _DECODED = re.compile(r"&#|&[A-Za-z][A-Za-z0-9]*;|<[A-Za-z][^<>\s]*%")
 """What is shown as other characters than it is written with: entities, and what is quoted in an address in < and >."""
 
@@ -88,7 +88,7 @@ def may_hide(source: str, redact: Redactor) -> bool:
 
 
 def without_hidden(source: str, redact: Redactor, *, growing: bool) -> str:
-    """Where a secret shows only when the text is read as Markdown, the whole text loses its formatting."""
+    """Redact a text; where a secret shows only once it is read as Markdown, the whole text loses its formatting."""
     addresses: list[str] = []
     shown = "\n\n".join(_shown_blocks(parse(source, growing=growing), addresses))
     safe, safe_addresses = redact(shown), [redact(address) for address in addresses]
@@ -100,7 +100,7 @@ def without_hidden(source: str, redact: Redactor, *, growing: bool) -> str:
 
 
 _FORMATTING = "\\&*_~|`[<"
-"""Without any of these a text is shown as it is written."""
+"""Characters without any of which a text is shown as it is written."""
 
 
 def _shown_blocks(blocks: Iterable[Block], addresses: list[str]) -> Iterator[str]:
@@ -143,7 +143,7 @@ SMALLEST_ADDITION, LARGEST_ADDITION = 200, 4000
 
 
 class GrowingText:
-    """The text of an append-only stream: what was shown stays a prefix of what is shown next, whatever comes.
+    """The text of an append-only stream: what was shown always stays a prefix of what is shown next.
 
     The last `hold` characters are kept back until the end, since a secret could begin in them. A text that is not the
     continuation of the last one (the model's next step) goes below it.
@@ -199,7 +199,7 @@ class GrowingText:
 
 
 def paragraphs_end(text: str, *, inside: bool) -> int:
-    """Where the last complete paragraph within LARGEST_ADDITION ends, 0 where none does. A code block is no two.
+    """The end of the last complete paragraph within LARGEST_ADDITION, 0 where none ends. A code block is no two.
 
     inside: the text begins in a code block.
     """

@@ -91,7 +91,7 @@ class Reply:
         self.attempts = 0
         self.retry_at = 0.0
         self.trouble_at: float | None = None
-        """Since when its calls have failed, or one of its messages has been lost."""
+        """The time since which its calls have failed, or one of its messages has been lost."""
         self.shown_at = -math.inf
         self.typing_at = now + TYPING_DELAY - TYPING_INTERVAL
         self.previewed: Part | None = None
@@ -106,7 +106,7 @@ class Reply:
         self.takes_a_while = ""
         """What to say once, where only further messages can be added, when nothing else is to be seen for a while."""
         self.silent_since: float | None = None
-        """Since when it is at work there without a word of the answer to show."""
+        """The time since which it is at work there without a word of the answer to show."""
         self.growing = GrowingText()
         self.view: tuple[OutboundMessage, View] | None = None
         """What `wanted` looks like, kept until either changes."""
@@ -215,7 +215,7 @@ class Reply:
         return self.states[index]
 
     def move(self, chat: str) -> None:
-        """The chat has a new id: what got lost in the old one cannot be found here, and ids are counted anew."""
+        """The chat has a new id: what got lost in the old one cannot be found here, and ids begin again."""
         self.address = replace(self.address, chat=chat)
         self.reply_to, self.unanchored = None, True
         for state in self.states:
@@ -231,8 +231,8 @@ class Reply:
         self.view = None
 
     def seal(self, *, broken: bool) -> None:
-        """Leave the first open part as it is; what follows goes below. broken: it does not count, all is said anew, but
-        for what an earlier process has said below it."""
+        """Leave the first open part as it is; what follows goes below. broken: it does not count, all is said again,
+        but for what an earlier process has said below it."""
         self.sealed += 1
         self.view = None
         if broken:
@@ -263,7 +263,7 @@ class Reply:
         self.view = None
 
     def break_stream(self) -> None:
-        """The stream cannot be continued: edits go on from here, or the answer is sent anew."""
+        """The stream cannot be continued: edits go on from here, or the answer is sent again."""
         assert self.live is not None
         self.live.part.shown = None
         self.live = None

@@ -116,7 +116,7 @@ class Responder:
     def settle_soon(self, event_id: int, reason: str) -> None:
         """settle without waiting, many at once: for what is dropped, so that a flood of it holds up nobody else.
 
-        After a crash the event is decided on anew.
+        After a crash the event is decided on again.
         """
         self._dropped.setdefault(reason, []).append(event_id)
         if not self._dropping:

@@ -139,7 +139,7 @@ class Scheduler:
             self._wake.set()
 
     def limited_until(self, chat: str) -> float:
-        """When the pause ends, or has ended, that the platform asked for in a chat; -inf for none that is known."""
+        """The end, perhaps past, of the pause that the platform asked for in a chat; -inf for none that is known."""
         line = self._chats.get(chat)
         return -math.inf if line is None else line.budget.limited_until
 
@@ -230,7 +230,7 @@ class Scheduler:
             heapq.heappush(self._paused, (at, self._next(), line.version, line))
 
     def _ready_at(self, line: ChatLine, head: Ticket, now: float) -> float:
-        """When the chat, and the budget of edits if it is to be one, allow the call. All others wait for no edit."""
+        """The time at which the chat, and for an edit the budget of edits, allow the call. Only edits wait for that."""
         at = line.budget.ready_at(now, head.priority)
         return max(at, self.budget.edit_ready_at(now, head.priority)) if head.reply.edits else at
 
@@ -294,7 +294,7 @@ class Places:
         self._silent.setdefault(reply.chat, {})[reply] = None
 
     def not_before(self, reply: Reply) -> float:
-        """When the reply may make its next call, as far as others are concerned."""
+        """The time from which the reply may make its next call, as far as others are concerned."""
         if reply.visible or reply.final:
             return -math.inf
         eldest = next(iter(self._silent.get(reply.chat, ())), reply)

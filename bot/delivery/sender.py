@@ -45,8 +45,9 @@ LOST_FINALS = 2
 
 
 class Sender:
-    """For one account. lease_valid: whether this process may act outside at all. say: makes a reply of its own.
+    """Makes the calls of one account.
 
+    lease_valid: whether this process may act outside at all. say: makes a reply of its own.
     texts: in an account's language, or that of a text.
     """
 
@@ -158,7 +159,7 @@ class Sender:
                 reply.dirty = True
 
     async def _tell_not_taken(self, reply: Reply) -> None:
-        """In a message of its own: what stands above may not be changeable any more. Before the reply counts as
+        """Say it in a message of its own: what stands above may not be changeable any more. Before the reply counts as
         delivered, so that a crash loses no sentence; the same key says it once."""
         sentences = dict.fromkeys(file.instead for file in reply.not_taken if file.instead)
         if reply.left_out and reply.wanted is not None:
@@ -330,7 +331,7 @@ class Sender:
 
 
 def stream_ends(channel: Channel, begun: float) -> float:
-    """When a stream that began at that time must be finished, on the same clock."""
+    """The time by which a stream that began at `begun` must be finished, on the same clock."""
     ttl = channel.capabilities.stream_ttl
     return math.inf if ttl is None else begun + ttl * STREAM_SHARE
 

@@ -31,12 +31,12 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 NUMBERED, NUMBERED_CHATS = 20, 1000
-"""Of how many replies in a chat, and of how many chats, it is remembered that their buttons became numbers."""
+"""Limits of what is remembered of buttons that became numbers: replies in a chat, and chats."""
 
 
 @dataclass(frozen=True, slots=True)
 class DeliverySnapshot:
-    """For /status: how busy each account is."""
+    """How busy each account is, for /status."""
 
     accounts: tuple[AccountSnapshot, ...]
 
@@ -175,7 +175,7 @@ class Delivery:
         self._journal.finalize(tx, reply_key, address, reply_to, newest, redact_message(message, self._redact))
 
     def finished(self, reply_key: str, address: Address, reply_to: str | None, message: OutboundMessage) -> Reply:
-        """After the commit of `finalize`: see to it that the final gets shown. The same arguments; never blocks."""
+        """See to it that the final gets shown, after the commit of `finalize`. The same arguments; never blocks."""
         assert message.final
         reply = self._find(reply_key, address)
         if reply is None:

@@ -97,7 +97,7 @@ class ChannelManager:
         desk.on_shut_out = self._shut_out
 
     async def serve(self, bus: MessageBus) -> None:
-        """Handle committed events, for ever."""
+        """Handle committed events until cancelled."""
         async for inbound in bus.inbound():
             try:
                 await self._handle(inbound)

@@ -71,7 +71,7 @@ class ActiveRun:
 
 
 class ActiveRuns(dict[str, ActiveRun]):
-    """By run id. Tells the agent what is said to a run that works: it is the harness's `Steering`."""
+    """The active runs, by id. Tells the agent what is said to a run that works: it is the harness's `Steering`."""
 
     async def said(self, ctx: RunContext) -> Sequence[RunInput]:
         """Everything that the run has heard, what waits for it included. It is kept in the run's row, so that a resumed

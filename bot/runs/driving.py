@@ -132,7 +132,7 @@ class Driver:
                 return await self._work(active)
         except StoreError:
             raise  # another process has the database, or it is closed: then this one may not end the run
-        except Exception as error:  # a defect, of whatever kind, must not leave a conversation without an ending
+        except Exception as error:  # any defect: it must not leave a conversation without an ending
             if isinstance(error, TimeoutError) and limit.expired():
                 return endings.timed_out(self._seconds(), active.view, active.texts)
             return _broken(active, error)
@@ -206,6 +206,6 @@ class Driver:
 
 
 def _broken(active: ActiveRun, error: Exception) -> Ending:
-    """A defect, of whatever kind, must not leave a conversation without an ending."""
+    """The ending of a run in which a defect of the gateway was met."""
     log.error("run %s broke", active.row.run_id, exc_info=error)
     return endings.broken(type(error).__name__, active.context.model, active.view, active.texts)

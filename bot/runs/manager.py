@@ -114,7 +114,7 @@ class RunManager:
         self._driver = Driver(store, harness, clock, self._seconds, presented, budgets, self.approvals)
 
     def limit(self, limits: RunLimits) -> None:
-        """From now on; runs that work go on, even if that is more of them than there may be."""
+        """Change the limits. Runs that work go on, even if that is more of them than there may be."""
         self._limits = limits
         self._slots.resize(limits.concurrent, share=limits.concurrent)
 
@@ -295,7 +295,7 @@ class RunManager:
         try:
             await self.rewind(row)
         except Exception:
-            # Whatever it is, the run has to end, and its ending tells.
+            # Any error: the run has to end, and its ending says that it was not forgotten.
             log.exception("run %s could not be taken back", row.run_id)
             return False
         return True
@@ -323,7 +323,7 @@ class RunManager:
                 return await self._driver.drive(active)
 
     async def _wait(self, active: ActiveRun) -> Ending | None:
-        """Until persons have decided what the run asked; the ending, when that went wrong."""
+        """Wait until persons have decided what the run asked; the ending, when that went wrong."""
         active.show(active.texts.waiting_for_decision)
         ending = await self._driver.decided(active)
         active.show("")

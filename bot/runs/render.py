@@ -228,7 +228,7 @@ class RunView:
 
 
 def _step(plan: tuple[tuple[str, TodoStatus], ...], texts: Texts) -> str:
-    """Where the agent is in its plan; "" without one, and when it is through."""
+    """The step of its plan that the agent is at; "" without a plan, and when it is through."""
     left = [step for step, status in plan if status is not TodoStatus.COMPLETED]
     if not left:
         return ""

@@ -29,7 +29,7 @@ tried no longer keeps the next one waiting."""
 
 
 class Suspects:
-    """To be made when the process begins to live."""
+    """Holds suspected runs back. Made when the process begins to live, from which its quiet time counts."""
 
     def __init__(self, store: PatientStore, clock: Clock) -> None:
         self._store = store
@@ -46,7 +46,7 @@ class Suspects:
 
     @contextlib.asynccontextmanager
     async def turn(self, row: RunRow, held: Callable[[], None]) -> AsyncIterator[None]:
-        """Around the work on a run: at once, unless it is suspected; then `held` is called and it waits. One that is
+        """Surrounds the work on a run: at once, unless it is suspected; then `held` is called and it waits. One that is
         poison need not wait."""
         if len(row.deaths) <= UNSUSPECTED or await self.is_poison(row):
             yield
