@@ -17,6 +17,7 @@ from harness.cleaned import readable
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from bot.commands import CommandLine
     from bot.store.identity import GroupScope
     from channels.base import Clock
     from channels.message import Address, Message, Sender
@@ -120,10 +121,13 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """reason: one word or two for the decisions table."""
+    """What becomes of a message. reason: one word or two for the decisions table. command: the one that it gives the
+    bot. rules: those by which the gate decided."""
 
     verdict: Verdict
     reason: str
+    command: CommandLine | None = None
+    rules: AccessRules | None = None
 
 
 def decide(message: Message, rules: AccessRules, is_command: bool, goes_on: bool = False) -> Decision:

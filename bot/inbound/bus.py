@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection
 
+    from bot.access.admission import Decision
     from bot.store import Store
     from channels.message import InboundEvent
 
@@ -36,10 +37,12 @@ WAITING = 2_000
 
 @dataclass(frozen=True, slots=True)
 class Inbound:
-    """A committed event. id: of its inbox row, the event's identity from here on."""
+    """A committed event. id: its inbox row's, the event's identity from here on. decision: made before it
+    was committed, None where an earlier process did that."""
 
     id: int
     event: InboundEvent
+    decision: Decision | None = None
 
 
 async def _nothing_to_learn(events: Sequence[InboundEvent]) -> None:
@@ -47,19 +50,19 @@ async def _nothing_to_learn(events: Sequence[InboundEvent]) -> None:
 
 
 class MessageBus:
-    """passes_by: takes an event that is not to be stored (said to others, too many strangers); else False.
+    """decide: called with each event; None for one that is not to be stored (said to others, too many strangers).
 
-    learn: what has to be read from the store before that can be decided; it may raise StoreError.
+    learn: reads from the store what has to be known before that can be decided; it may raise StoreError.
     """
 
     def __init__(
         self,
         store: Store,
-        passes_by: Callable[[InboundEvent], bool],
+        decide: Callable[[InboundEvent], Decision | None],
         learn: Callable[[Sequence[InboundEvent]], Awaitable[None]] = _nothing_to_learn,
     ) -> None:
         self._store = store
-        self._passes_by = passes_by
+        self._decide = decide
         self._learn = learn
         self._waiting: asyncio.Queue[Inbound] = asyncio.Queue(WAITING)
         self._accepting: set[asyncio.Task[None]] = set()
@@ -73,7 +76,7 @@ class MessageBus:
         same, for when the platform sends it again it is a duplicate.
         """
         await self._learn(events)
-        kept = [_kept(event) for event in events if not self._passes_by(event)]
+        kept = [(_kept(event), decision) for event in events if (decision := self._decide(event)) is not None]
         accepting = asyncio.create_task(self._accept(kept), name="bus:accept")
         self._accepting.add(accepting)
         accepting.add_done_callback(self._accepting.discard)
@@ -92,11 +95,11 @@ class MessageBus:
         if row is not None:
             await self._waiting.put(Inbound(row.id, event))
 
-    async def _accept(self, kept: Sequence[InboundEvent]) -> None:
-        rows = await self._store.add(inbox.ADD_EVENTS, kept)
-        for row, event in zip(rows, kept, strict=True):
+    async def _accept(self, kept: Sequence[tuple[InboundEvent, Decision]]) -> None:
+        rows = await self._store.add(inbox.ADD_EVENTS, [event for event, _ in kept])
+        for row, (event, decision) in zip(rows, kept, strict=True):
             if row is not None and row.state is InboxState.NEW:
-                await self._waiting.put(Inbound(row.id, event))
+                await self._waiting.put(Inbound(row.id, event, decision))
             elif row is not None:
                 self._dead(row)
 
@@ -117,7 +120,7 @@ class MessageBus:
         log.error("event %d of %s cannot be read: it is set aside as dead", row.id, row.account)
 
     async def inbound(self) -> AsyncIterator[Inbound]:
-        """Committed events, in the order of the inbox, for ever."""
+        """Committed events, in the order of the inbox, without end."""
         while True:
             yield await self._waiting.get()
             self._waiting.task_done()

@@ -1,10 +1,11 @@
-"""Gate: what the manager decides of an event before it does anything: whether it is stored at all, who is admitted,
-what is a command. Waits for nothing but the store, and that only before an event is committed.
+"""Gate: what is decided of an event before anything is done: whether it is stored at all, who is admitted, what is a
+command. Waits for nothing but the store, and that only before an event is committed.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from bot.access.admission import Decision, Verdict, decide
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from channels.base import Channel
     from channels.message import Address, InboundEvent, Sender
 
+STORED = Decision(Verdict.ADMIT, "no message")
+"""Decides nothing but that the event is stored."""
 
 OPENS_GROUPS = "allow"
 """The one command that an admin may use where nobody is let in yet."""
@@ -131,38 +134,41 @@ class Gate:
     # Before the inbox.
 
     async def learn(self, events: Sequence[InboundEvent]) -> None:
-        """What `passes_by` has to know of these and does not: which threads have a conversation. Raises StoreError."""
+        """Read what `before_inbox` has to know of these: which threads have a conversation. Raises StoreError."""
         rules = {account: self._policies(account).access for account in {event.account for event in events}}
         said = [event.message if isinstance(event, MessageEdited) else event for event in events]
         messages = [message for message in said if isinstance(message, Message)]
         await self.threads.look_up(m for m in messages if rules[m.account].may_speak(m.address, m.sender))
 
-    def passes_by(self, event: InboundEvent) -> bool:
-        """Whether an event is not even stored: said to others in an allowed group (kept in memory as background), said
-        where nobody will be answered, or one of more strangers than may cost anything."""
+    def before_inbox(self, event: InboundEvent) -> Decision | None:
+        """What is decided of an event. None: it is not even stored, for it was said to others in an allowed group (kept
+        in memory as background), or where nobody will be answered, or by one of more strangers than may cost anything.
+        """
         match event:
             case Message():
-                return self._message_passes_by(event)
+                decision = self.decide(event)
+                return None if self._message_passes_by(event, decision) else decision
             case MessageEdited():
-                return self._edit_passes_by(event.message)
+                decision = self.decide(event.message)
+                return None if self._edit_passes_by(event.message, decision) else decision
             case ButtonPressed():
-                return not self._may_speak(event) and self._door.turns_away(event.account, "buttons")
+                turned_away = not self._may_speak(event) and self._door.turns_away(event.account, "buttons")
             case MembershipChanged():
-                return not self._may_speak(event) and self._door.turns_away(event.account, "invitations")
+                turned_away = not self._may_speak(event) and self._door.turns_away(event.account, "invitations")
             case _:
-                return False
+                turned_away = False
+        return None if turned_away else STORED
 
     def _may_speak(self, event: ButtonPressed | MembershipChanged) -> bool:
         return self._policies(event.account).access.may_speak(event.address, event.sender)
 
-    def _message_passes_by(self, message: Message) -> bool:
-        verdict = self.decide(message).verdict
-        if verdict is Verdict.ADMIT:
+    def _message_passes_by(self, message: Message, decision: Decision) -> bool:
+        if decision.verdict is Verdict.ADMIT:
             self.admitted(message)
             return False
         if self._door.has_code(message):
             return False
-        match verdict:
+        match decision.verdict:
             case Verdict.GREET:
                 return self._door.turns_away(message.account, "direct messages")
             case Verdict.INTRODUCE:
@@ -172,11 +178,11 @@ class Gate:
                 self._background.add(self.key(message.address, message.sender), message)
         return True
 
-    def _edit_passes_by(self, message: Message) -> bool:
+    def _edit_passes_by(self, message: Message, decision: Decision) -> bool:
         """Decided as the message itself: what was said to others stays background, in its new words."""
         if message.address.kind != "dm" and self._door.has_code(message):
             return False
-        verdict, key = self.decide(message).verdict, self.key(message.address, message.sender)
+        verdict, key = decision.verdict, self.key(message.address, message.sender)
         if verdict is Verdict.ADMIT or (verdict is Verdict.CONTEXT and message in self._addressed):
             # What was said to others is no question, also when an edit names the bot.
             return self._background.edit(key, message)
@@ -184,6 +190,15 @@ class Gate:
         if overheard and not self._background.edit(key, message):
             self._background.add(key, message)  # told to the agent already, or a picture that got its words now
         return True
+
+    # After it.
+
+    def after_inbox(self, message: Message, known: Decision | None) -> Decision:
+        """What becomes of a committed message: as it was decided, unless an earlier process did that, or access rules
+        have changed since."""
+        if known is not None and known.rules is self._policies(message.account).access:
+            return known
+        return self.decide(message)
 
     # Both before and after.
 
@@ -195,12 +210,12 @@ class Gate:
 
     def decide(self, message: Message) -> Decision:
         """What becomes of a message, by what is known in memory."""
-        rules, line = self._policies(message.account).access, self.command(message)
+        rules, line = self._policies(message.account).access, self._command(message)
         decision = decide(message, rules, line is not None, self.threads.goes_on(message) is True)
-        if decision.verdict is Verdict.ADMIT or not self._may_open(message, line):
-            return decision
-        person = person_id(message.account, message.sender.id)
-        return Decision(Verdict.ADMIT, "an admin") if rules.is_admin(person) else decision
+        if decision.verdict is not Verdict.ADMIT and self._may_open(message, line):
+            person = person_id(message.account, message.sender.id)
+            decision = Decision(Verdict.ADMIT, "an admin") if rules.is_admin(person) else decision
+        return replace(decision, command=line, rules=rules)
 
     def _may_open(self, message: Message, line: CommandLine | None) -> bool:
         """It asks for a group to be let in, or may answer the question that follows."""
@@ -209,7 +224,7 @@ class Gate:
         answers = message.mention and may_be_number(message, self._channel(message.account))
         return answers or (line is not None and line.name == OPENS_GROUPS)
 
-    def command(self, message: Message) -> CommandLine | None:
+    def _command(self, message: Message) -> CommandLine | None:
         """The command that a message gives the bot."""
         channel = self._channel(message.account)
         identity = None if channel is None else channel.identity

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection
 
-    from bot.access.admission import FloodGate
+    from bot.access.admission import Decision, FloodGate
     from bot.access.desk import AccessDesk
     from bot.access.doorkeeper import Doorkeeper
     from bot.commands import CommandLine, Commands
@@ -147,9 +147,9 @@ class ChannelManager:
     async def _handle(self, inbound: Inbound) -> None:
         match inbound.event:
             case Message() as message:
-                await self._message(inbound.id, message)
+                await self._message(inbound.id, message, self.gate.after_inbox(message, inbound.decision))
             case MessageEdited() as edit:
-                await self._edited(inbound.id, edit)
+                await self._edited(inbound.id, edit, inbound.decision)
             case ButtonPressed() as press:
                 await self._presses.take(inbound.id, press)
             case ChatMigrated() as moved:
@@ -163,9 +163,8 @@ class ChannelManager:
             case _:
                 await self._ports.responder.settle([inbound.id], "unreadable")
 
-    async def _message(self, event_id: int, message: Message) -> None:
-        policy = self._policies(message.account)
-        line, decision = self.gate.command(message), self.gate.decide(message)
+    async def _message(self, event_id: int, message: Message, decision: Decision) -> None:
+        policy, line = self._policies(message.account), decision.command
         person = person_id(message.account, message.sender.id)
         language = language_of(policy.locale, message.sender.locale, message.text)
         if await self._door.takes_code(event_id, message, line, decision):
@@ -264,12 +263,12 @@ class ChannelManager:
         threaded = channel is not None and channel.capabilities.group_threads
         return not threaded or address.kind == "dm" or address.topic is not None
 
-    async def _edited(self, event_id: int, edit: MessageEdited) -> None:
+    async def _edited(self, event_id: int, edit: MessageEdited, known: Decision | None) -> None:
         message = edit.message
-        if message.address.kind != "dm" and await self._door.takes_code(
-            event_id, message, None, self.gate.decide(message)
-        ):
-            return None
+        if message.address.kind != "dm":
+            decision = self.gate.after_inbox(message, known)
+            if await self._door.takes_code(event_id, message, None, decision):
+                return None
         if not self._policies(message.account).access.may_speak(message.address, message.sender):
             return await self._ports.responder.settle([event_id], "edit by a stranger")
         conversation = self._conversations.standing(self.gate.key(message.address, message.sender))

@@ -162,7 +162,7 @@ class Wiring:
         self.forgetter = ForgettingTool(patient, self.forgetting, settings.channels, settings.names_group)
         self.uploads = Uploads(_upload_limits(settings), clock, self.sandboxes.owner)
         self.manager = self._make_manager(patient, responder)
-        self.bus = MessageBus(store, self.manager.gate.passes_by, self.manager.gate.learn)
+        self.bus = MessageBus(store, self.manager.gate.before_inbox, self.manager.gate.learn)
         self.timer = Timer(patient, self.bus.originate, clock, settings.channels)
         self.adoption = Adoption(
             settings=settings,

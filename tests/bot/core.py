@@ -421,7 +421,7 @@ class Core:
             store=self.store,
             moved=self.memory.chat_moved,
         )
-        self.bus = MessageBus(self.store, self.manager.gate.passes_by, self.manager.gate.learn)
+        self.bus = MessageBus(self.store, self.manager.gate.before_inbox, self.manager.gate.learn)
         self.timer = Timer(patient, self.bus.originate, self.clock, self.accounts)
         self.clock.busy = self._at_work
         for account in self.accounts:

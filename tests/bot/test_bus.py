@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from bot.access.admission import Decision, Verdict
 from bot.inbound import bus as bus_module
 from bot.inbound.bus import Inbound, MessageBus
 from bot.store import inbox
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
+    from channels.message import InboundEvent
+
 
 @pytest.fixture
 async def store(tmp_path: Path) -> AsyncIterator[FlakyStore]:
@@ -34,7 +37,11 @@ async def store(tmp_path: Path) -> AsyncIterator[FlakyStore]:
 
 
 def new_bus(store: FlakyStore) -> MessageBus:
-    return MessageBus(store, lambda event: isinstance(event, Message) and event.text == "to others")
+    def decide(event: InboundEvent) -> Decision | None:
+        to_others = isinstance(event, Message) and event.text == "to others"
+        return None if to_others else Decision(Verdict.ADMIT, "dm")
+
+    return MessageBus(store, decide)
 
 
 async def take(bus: MessageBus, count: int) -> list[Inbound]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from bot.access.admission import FloodGate
+from bot.access.admission import FloodGate, Verdict
 from bot.store import inbox
 from channels.message import Attachment, ChatMigrated, MembershipChanged, Quote, Unparsed
 from tests.bot.core import ANN, BOB, EVE, RULES, core
@@ -203,3 +203,15 @@ async def test_hostile_text_is_just_text(tmp_path: Path, text: str) -> None:
         await c.answered()
         assert c.texts()[-1] == "echo: still there?"
         assert len(c.harness.asked) == 2
+
+
+async def test_what_was_decided_before_the_commit_holds_until_access_changes(tmp_path: Path) -> None:
+    async with core(tmp_path) as c:
+        message, gate = c.message("/status now", ANN), c.manager.gate
+        known = gate.before_inbox(message)
+        assert known is not None
+        assert (known.verdict, known.command and known.command.name) == (Verdict.ADMIT, "status")
+        assert gate.after_inbox(message, known) is known
+        assert gate.after_inbox(message, None) == known
+        c.policy = replace(c.policy, access=replace(RULES, allow=frozenset(), admins=frozenset()))
+        assert gate.after_inbox(message, known).verdict is Verdict.GREET
