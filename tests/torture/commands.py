@@ -106,7 +106,7 @@ async def judge_commands(campaign: Campaign) -> None:
 async def _sweep(campaign: Campaign) -> None:
     """Copies of files that a killed run presented are the next start's to remove, once no run can want them."""
     spool = campaign.world.data_dir / "spool"
-    if not any(spool.iterdir()):
+    if not spool.exists() or not any(spool.iterdir()):  # it is made for the first file
         return
     await campaign.start()
     with contextlib.suppress(TimeoutError):  # what is left is told
