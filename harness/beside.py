@@ -10,6 +10,7 @@ from harness import threads
 from harness.checkpoint import thread_config
 from harness.finished import FinishedTurns
 from harness.middleware.report import usage_event
+from harness.ports import Head
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -98,10 +99,10 @@ class BesideRuns:
         with self._working():
             return await self._agents.remember(memory, exchanges)
 
-    async def head(self, thread_id: str) -> str | None:
-        """See the port."""
+    async def head(self, thread_id: str) -> Head:
+        """The thread's newest checkpoint."""
         saved = await self.checkpoints.newest(thread_id)
-        return saved.checkpoint["id"] if saved is not None else None
+        return Head(saved.checkpoint["id"], saved) if saved is not None else Head()
 
     async def _messages(self, thread_id: str) -> list[Any]:
         state: StateSnapshot = await self._any_graph().aget_state(thread_config(thread_id))

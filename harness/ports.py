@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Sequence
     from datetime import datetime
 
+    from langgraph.checkpoint.base import CheckpointTuple
+
     from harness.context import HistoryEntry, RunContext, RunInput, Titled
     from harness.events import (
         ApprovalRequested,
@@ -160,15 +162,30 @@ class Clock(Protocol):
     async def sleep(self, seconds: float) -> None: ...
 
 
+@dataclass(frozen=True, slots=True)
+class Head:
+    """A thread's newest checkpoint. id: None for a new thread. saved: what the harness read of it."""
+
+    id: str | None = None
+    saved: CheckpointTuple | None = field(default=None, compare=False, repr=False)
+
+
 class Harness(Protocol):
     """The agent, as bot/ sees it."""
 
     def run(
-        self, ctx: RunContext, run_input: RunInput, *, attempt: int = 1, next_seq: int = 1
+        self,
+        ctx: RunContext,
+        run_input: RunInput,
+        *,
+        attempt: int = 1,
+        next_seq: int = 1,
+        head: Head | None = None,
     ) -> AsyncGenerator[AnyRunEvent, None]:
         """Start the run, or go on where its newest checkpoint stands; ends with Finished or Failed.
 
-        attempt: 2 for the first start after a restart. next_seq: one more than the run's last recorded event.
+        attempt: 2 for the first start after a restart. next_seq: one more than the run's last recorded event. head:
+        the thread's, where it is known already.
         Cancelling the iteration stops the run (use contextlib.aclosing, so that leaving the loop does too); the thread
         is consistent again after the next `settle` or `run`.
         """
@@ -199,8 +216,8 @@ class Harness(Protocol):
         """What these turns change in their owner's memory, by the model that the settings name; None when that fails.
         Nothing is stored. The demo model learns nothing."""
 
-    async def head(self, thread_id: str) -> str | None:
-        """The id of the newest checkpoint, None for a new thread."""
+    async def head(self, thread_id: str) -> Head:
+        """The thread's newest checkpoint."""
 
     async def retire(self) -> None:
         """Once its work has ended, give back all but the threads, which another one has taken over."""

@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from harness.guardrails.config import GuardrailSettings
     from harness.mcp.offering import Servers
     from harness.memory.port import Remembering
-    from harness.ports import AnyRunEvent, AuditLog, Budget, Clock, EffectLog, RunLedger, Steering
+    from harness.ports import AnyRunEvent, AuditLog, Budget, Clock, EffectLog, Head, RunLedger, Steering
     from harness.sandboxes import SandboxSetup
     from harness.schedules import Scheduling
     from harness.skills.source import SkillSource
@@ -74,21 +74,27 @@ class HarnessRunner(BesideRuns):
         self._extras = extras
 
     async def run(
-        self, ctx: RunContext, run_input: RunInput, *, attempt: int = 1, next_seq: int = 1
+        self,
+        ctx: RunContext,
+        run_input: RunInput,
+        *,
+        attempt: int = 1,
+        next_seq: int = 1,
+        head: Head | None = None,
     ) -> AsyncGenerator[AnyRunEvent, None]:
         """Start the run or go on with it. Iterate it inside `contextlib.aclosing`, so that a stop ends it at once."""
         with self._working():
-            async with aclosing(self._whole_run(ctx, run_input, attempt, next_seq)) as events:
+            async with aclosing(self._whole_run(ctx, run_input, attempt, next_seq, head)) as events:
                 async for event in events:
                     yield event
 
     async def _whole_run(
-        self, ctx: RunContext, run_input: RunInput, attempt: int, next_seq: int
+        self, ctx: RunContext, run_input: RunInput, attempt: int, next_seq: int, head: Head | None
     ) -> AsyncGenerator[AnyRunEvent, None]:
         turn = Turn(ctx.run_id, next_seq)
         scope = await self._scope(ctx)
         try:
-            async with aclosing(self._run(turn, scope, run_input, attempt)) as events:
+            async with aclosing(self._run(turn, scope, run_input, attempt, head)) as events:
                 async for event in events:
                     yield event
         except ModelFailure as failure:
@@ -119,14 +125,14 @@ class HarnessRunner(BesideRuns):
         return RunScope(ctx, RunSandbox(sandbox.provider, ctx.thread_id), skills=skills)
 
     async def _run(
-        self, turn: Turn, scope: RunScope, run_input: RunInput, attempt: int
+        self, turn: Turn, scope: RunScope, run_input: RunInput, attempt: int, head: Head | None
     ) -> AsyncGenerator[AnyRunEvent, None]:
         ctx = scope.ctx
         if self._parts.servers is not None:
             await self._parts.servers.settled()
         agent = self._agents.get(ctx.model, ctx.agent)
         turn.tells_thinking = agent.settings.show_thinking
-        saved = await self.checkpoints.newest(ctx.thread_id)
+        saved = (head or await self.head(ctx.thread_id)).saved
         if saved is not None and saved.metadata.get(RUN_KEY) == ctx.run_id:
             working = self._going_on(turn, agent, scope, attempt)
         else:

@@ -20,6 +20,8 @@ from harness.events import ApprovalRequested, Finished, TextReset
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Sequence
 
+    from sqlalchemy import Connection
+
     from bot.delivery.presented import Presented
     from bot.runs.active import ActiveRun
     from bot.runs.approvals import ApprovalDesk
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
     from bot.voice.listener import Hearing
     from channels.base import Clock
     from harness.context import InputFile, RunInput
-    from harness.ports import AnyRunEvent, Harness
+    from harness.ports import AnyRunEvent, Harness, Head
 
 log = logging.getLogger(__name__)
 
@@ -156,10 +158,8 @@ class Driver:
         ):
             return endings.refused(*refused)
         head = await (await self._harness()).head(active.row.thread_id)
-        now = self._clock.now()
-        active.row = await self._store.write(lambda tx: runs.start(tx, active.row.run_id, head, now, self._store.epoch))
+        active.row, seq = await self._start(active.row, head)
         active.context = RUN_CONTEXT.validate_json(active.row.context)  # its chat may have moved
-        seq = await self._store.read(lambda tx: 1 + (run_events.last_seq(tx, active.row.run_id) or 0))
         if active.view.read_before:  # the agent may tell the same message once more
             active.record.add(TextReset(run_id=active.row.run_id, seq=seq, message_id=active.view.message_id))
             seq += 1
@@ -167,7 +167,7 @@ class Driver:
         last: AnyRunEvent | None = None
         asked: list[ApprovalRequested] = []
         harness = await self._harness()  # the one of now: what one is given back is in use from its first event on
-        events = harness.run(active.context, run_input, attempt=active.row.attempt, next_seq=seq)
+        events = harness.run(active.context, run_input, attempt=active.row.attempt, next_seq=seq, head=head)
         async with aclosing(events):
             async for event in events:
                 active.view.apply(event, active.texts)
@@ -183,6 +183,16 @@ class Driver:
             return None
         active.view.notices += await self._budgets.notices(active.row, last, active.texts)
         return self._ending(active, last)
+
+    async def _start(self, row: RunRow, head: Head) -> tuple[RunRow, int]:
+        """The run, marked as running, and the number of its next event."""
+        now, is_new = self._clock.now(), row.attempt == 0
+
+        def unit(tx: Connection) -> tuple[RunRow, int]:
+            started = runs.start(tx, row.run_id, head.id, now, self._store.epoch)
+            return started, 1 if is_new else 1 + (run_events.last_seq(tx, row.run_id) or 0)
+
+        return await self._store.write(unit)
 
     def _keep_text(self, active: ActiveRun) -> None:
         """Write what people have read so far. The run does not wait for it: a full disk must not stop the text."""

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterator
 
     from harness.context import RunContext, RunInput
-    from harness.ports import AnyRunEvent
+    from harness.ports import AnyRunEvent, Head
     from tests.clock import VirtualClock
 
 SAID = re.compile(r"say(\d+)v(\d+)x")
@@ -84,7 +84,13 @@ class PlayedAgent(ScriptedHarness):
         self.gate = asyncio.Event()
 
     async def run(
-        self, ctx: RunContext, run_input: RunInput, *, attempt: int = 1, next_seq: int = 1
+        self,
+        ctx: RunContext,
+        run_input: RunInput,
+        *,
+        attempt: int = 1,
+        next_seq: int = 1,
+        head: Head | None = None,
     ) -> AsyncGenerator[AnyRunEvent, None]:
         start = Start(ctx, run_input, attempt, next_seq)
         if any(life == self.lives and known.ctx.run_id == ctx.run_id for life, known, _ in self.told):

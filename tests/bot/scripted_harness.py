@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
 from harness.events import BaseEvent, Failed, FailureKind, Finished, Outcome, Resumed, TextDelta, Usage
+from harness.ports import Head
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Sequence
@@ -75,7 +76,13 @@ class ScriptedHarness:
     most_at_work: int = 0
 
     async def run(
-        self, ctx: RunContext, run_input: RunInput, *, attempt: int = 1, next_seq: int = 1
+        self,
+        ctx: RunContext,
+        run_input: RunInput,
+        *,
+        attempt: int = 1,
+        next_seq: int = 1,
+        head: Head | None = None,
     ) -> AsyncGenerator[AnyRunEvent, None]:
         self.starts.append(Start(ctx, run_input, attempt, next_seq))
         self.working += 1
@@ -134,8 +141,8 @@ class ScriptedHarness:
     async def retire(self) -> None:
         """It has nothing to give back."""
 
-    async def head(self, thread_id: str) -> str | None:
-        return str(self.heads[thread_id]) if thread_id in self.heads else None
+    async def head(self, thread_id: str) -> Head:
+        return Head(str(self.heads[thread_id])) if thread_id in self.heads else Head()
 
     async def remember(self, memory: Memory, exchanges: Sequence[Exchange]) -> Updated | None:
         self.remembered.append(list(exchanges))

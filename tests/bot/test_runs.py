@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
     from pathlib import Path
 
-    from harness.ports import AnyRunEvent
+    from harness.ports import AnyRunEvent, Head
     from tests.bot.scripted_harness import Teller
 
 PARTIAL = "The text above is not finished."
@@ -294,7 +294,7 @@ async def test_a_run_begins_with_the_agent_of_now(tmp_path: Path) -> None:
     """Another one may take over while the run's start is being recorded; then nobody waits for the former."""
 
     class Former(ScriptedHarness):
-        async def head(self, thread_id: str) -> str | None:
+        async def head(self, thread_id: str) -> Head:
             c.harness = latter
             return await super().head(thread_id)
 

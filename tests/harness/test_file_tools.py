@@ -108,7 +108,7 @@ async def test_what_was_read_is_known_after_a_restart_and_not_after_a_rewind(
     put(provider, NOTES, "old")
     await answers(bench, script, calls(("bash", {"command": "true"})), run="r0")
     async with bench.open() as harness:
-        before = await harness.head("thread-1")
+        before = (await harness.head("thread-1")).id
     await answers(bench, script, calls(("read_file", {"path": NOTES}), ids=["a"]), run="r1")
     told = await answers(bench, script, calls(("write_file", {"path": NOTES, "content": "new"}), ids=["b"]), run="r2")
     assert told[0].startswith("Wrote")

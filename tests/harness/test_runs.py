@@ -218,9 +218,9 @@ async def test_settle_is_idempotent_and_keeps_the_open_question_out_of_history(b
     async with bench.open() as harness:
         await stopped_at(harness, "r1", "delete everything", asked)
         await harness.settle("thread-1")
-        head = await harness.head("thread-1")
+        head = (await harness.head("thread-1")).id
         await harness.settle("thread-1")
-        assert await harness.head("thread-1") == head
+        assert (await harness.head("thread-1")).id == head
         assert [(e.role, e.text) for e in await harness.history("thread-1")] == [("user", "delete everything")]
         await collect(harness, context("r2"), said("hello"))
     assert isinstance(script.requests[-1][-2], AIMessage)
@@ -229,7 +229,7 @@ async def test_settle_is_idempotent_and_keeps_the_open_question_out_of_history(b
 async def test_settling_an_unknown_thread_does_nothing(bench: Bench, script: Script) -> None:
     async with bench.open() as harness:
         await harness.settle("nobody")
-        assert await harness.head("nobody") is None
+        assert (await harness.head("nobody")).id is None
         assert await harness.history("nobody") == []
 
 
@@ -266,7 +266,7 @@ async def test_ids_that_a_provider_repeats_do_not_mix_calls_up(bench: Bench, scr
 async def test_rewind_makes_the_thread_what_it_was(bench: Bench, script: Script) -> None:
     async with bench.open() as harness:
         await collect(harness, context("r1"), said("one"))
-        base = await harness.head("thread-1")
+        base = (await harness.head("thread-1")).id
         before = await harness.history("thread-1")
         await collect(harness, context("r2"), said("two"))
         await harness.rewind("thread-1", base)
@@ -280,7 +280,7 @@ async def test_rewind_makes_the_thread_what_it_was(bench: Bench, script: Script)
 async def test_rewind_undoes_a_stopped_run(bench: Bench, script: Script, toolbox: Toolbox) -> None:
     async with bench.open() as harness:
         await collect(harness, context("r1"), said("one"))
-        base = await harness.head("thread-1")
+        base = (await harness.head("thread-1")).id
         script.steps = [calls(("send", {"name": "a"}), ("send", {"name": "b"}))]
         entered = toolbox.gate("b")
         await stopped_at(harness, "r2", "two", entered)
@@ -298,7 +298,7 @@ async def test_rewind_to_a_turn_that_was_stopped_closes_it_honestly(
         script.steps = [calls(("send", {"name": "a"}), ("send", {"name": "b"}))]
         entered = toolbox.gate("b")
         await stopped_at(harness, "r2", "two", entered, ended=1)
-        base = await harness.head("thread-1")
+        base = (await harness.head("thread-1")).id
         await collect(harness, context("r3"), said("three"))
         expected = [message.content for message in script.requests[-1][:-1]]
         await harness.rewind("thread-1", base)
@@ -323,7 +323,7 @@ async def test_forget_leaves_nothing(bench: Bench, script: Script) -> None:
         await collect(harness, context("r1"), said("my canary"))
         await collect(harness, context("r2", thread="other"), said("kept"))
         await harness.forget("thread-1")
-        assert await harness.head("thread-1") is None
+        assert (await harness.head("thread-1")).id is None
         assert len(await harness.history("other")) == 2
         await harness.scrub()
         files = [bench.file, bench.file.with_name(f"{bench.file.name}-wal")]

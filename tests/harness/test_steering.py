@@ -212,7 +212,7 @@ async def test_after_a_stop_the_thread_still_has_it(bench: Bench, script: Script
 async def test_a_rewind_takes_it_back(bench: Bench, script: Script, steering: MemorySteering) -> None:
     async with bench.open() as harness:
         await collect(harness, context("r0"), said("before"))
-        base = await harness.head("thread-1")
+        base = (await harness.head("thread-1")).id
         script.steps = [calls(("work", {"hears": "in French"})), "voilà"]
         await collect(harness, context("r1"), said("go"))
         await harness.rewind("thread-1", base)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from harness.memory.exchange import Exchange
     from harness.memory.model import Memory
     from harness.memory.port import Memories
-    from harness.ports import AnyRunEvent
+    from harness.ports import AnyRunEvent, Head
 
 
 @dataclass
@@ -63,7 +63,13 @@ class Learner(ScriptedHarness):
         )
 
     async def run(
-        self, ctx: RunContext, run_input: RunInput, *, attempt: int = 1, next_seq: int = 1
+        self,
+        ctx: RunContext,
+        run_input: RunInput,
+        *,
+        attempt: int = 1,
+        next_seq: int = 1,
+        head: Head | None = None,
     ) -> AsyncGenerator[AnyRunEvent, None]:
         told = (await self.memories().recalled(ctx)).memory.to_json() if self.memories is not None else ""
         self.known.append((ctx.owner, told))
