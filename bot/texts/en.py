@@ -46,8 +46,8 @@ EN = Texts(
     forgotten=" I have forgotten this exchange.",
     not_forgotten=" I could not forget this exchange; the log says why.",
     dropped_by={
-        "author": "⏹ Not answered: dropped at your word.",
-        "admin": "⏹ Not answered: dropped by an administrator.",
+        "author": "⏹ Dropped.",
+        "admin": "⏹ Dropped by an administrator.",
     },
     timed_out="⌛ Stopped after {duration}, the longest one answer may take. Ask for a smaller step, or ask again.",
     gave_up=(
@@ -79,7 +79,7 @@ EN = Texts(
         "buttons": "Answer with a number.",
     },
     partial="The text above is not finished.",
-    cut_short="⚠️ The model may not write more at once, so this answer ends before its end. Ask me to go on.",
+    cut_short="⚠️ This answer was cut off: the model may not write more at once. Ask me to go on.",
     budget_of={
         "run": "the budget of one answer",
         "conversation_day": "this chat's budget of today",
@@ -90,7 +90,7 @@ EN = Texts(
         "refused": "⚠️ Not answered: {budget} is used up (`{key}`).",
         "stopped": "⚠️ I stopped here because {budget} is used up (`{key}`), so this answer may be incomplete.",
         "warning": "ℹ️ {percent} % of {budget} is used (`{key}`).",
-        "anew": " It starts anew in {duration}, at midnight ({zone}).",
+        "anew": " It starts again in {duration}, at midnight ({zone}).",
     },
     looped="⚠️ I was about to do the same thing for the {count}th time, so I stopped; this answer may be incomplete. Tell me how to go on.",
     calls_used_up="⚠️ I used up the {limit} model calls of one answer (limits.model_calls), so it may be incomplete. Ask me to go on.",
@@ -230,7 +230,7 @@ EN = Texts(
     claimed=(
         "🔑 You are my administrator now. What comes next:\n\n"
         "1. Write me something: I answer right here.\n"
-        "2. Let others in: whoever writes to me gets a code; when they give it to you, type `/pair CODE`.\n"
+        "2. Let others in: a person who writes to me gets a code; when they give it to you, type `/pair CODE`.\n"
         "3. Bring me into a group: add me, and type /allow there.\n\n"
         "/help lists everything."
     ),
@@ -319,7 +319,7 @@ EN = Texts(
     access_problem={
         "no_id": "{subject} {detail}.",
         "no_account": "{subject} belongs to none of my accounts ({detail}).",
-        "operator": "{subject}: whoever is at the terminal needs no access.",
+        "operator": "{subject}: people at the terminal need no access.",
         "no_person": "{subject} is a group, and only a person can be an administrator.",
         "in_already": "{subject} has access already.",
         "in_config_already": "{subject} has access already, by `{detail}` in the config.",
@@ -413,7 +413,7 @@ EN = Texts(
     retry_busy="Something is still being answered here. /stop it first, or wait for its end.",
     retry_not_yours="Only the person who asked, or an administrator, can have this answered again.",
     retry_not_newest="Only the newest answer can be tried again.",
-    retry_lost="The last exchange could not be taken back, so I did not answer it again. Please ask anew.",
+    retry_lost="The last exchange could not be taken back, so I did not answer it again. Please ask again.",
     undo={
         "done": "↩️ I have forgotten the last exchange (`{text}`). What was done stays: files are still there.",
         "nothing": "There is nothing to take back in this thread.",
@@ -600,7 +600,7 @@ EN = Texts(
         "on": "Memory is on here.",
         "add_while_off": "Memory is off here. `/memory on` turns it on.",
         "exported": "What I remember, to read (Markdown) and for programs (JSON).",
-        "disabled": "Memory is switched off here by whoever runs me: nothing is remembered beyond a thread.",
+        "disabled": "Memory is switched off by the operator: nothing is remembered beyond a thread.",
         "disabled_group": "Groups have no memory here: nothing is remembered beyond a thread.",
         "unavailable": "⚠️ I cannot get at the memory right now. Nothing was changed; please try again later.",
     },

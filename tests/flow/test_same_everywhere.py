@@ -212,7 +212,7 @@ async def test_who_waits_is_told_and_drops_it_or_has_it_run_now(here: Here) -> N
     waiting = await here.shows(here.ada, "Queued, next in line")
     run_now, drop = await waiting_buttons(here)
     await here.platform.press(*drop, here.ada)
-    await here.shows(here.ada, "dropped at your word")
+    await here.shows(here.ada, "Dropped.")
     await here.platform.say("rather this one", here.ada)
     run_now, drop = await waiting_buttons(here)
     await here.platform.press(*run_now, here.ada)
