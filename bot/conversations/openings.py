@@ -119,10 +119,11 @@ class Openings:
         """Make what waits a part of a run that works; returns that run's new state."""
         row, now, joined = waiting.row, self._ports.clock.now(), steered_run(running, waiting.row)
         told = OutboundMessage(text=texts_for(waiting.context.locale).steered, final=True)
-        await self._ports.responder.tell(
-            *(row.reply_key, row.address, row.reply_to, told),
-            also=lambda tx: runs.join(tx, joined.run_id, row.run_id, joined.input, now),
-        )
+
+        def unit(tx: Connection) -> None:
+            runs.join(tx, joined.run_id, row.run_id, joined.input, now)
+
+        await self._ports.responder.tell(row.reply_key, row.address, row.reply_to, told, also=unit)
         self._line.remove(waiting)
         return joined
 

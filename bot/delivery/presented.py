@@ -1,7 +1,4 @@
-"""The files that a run presents: parts of its answer, and their copies in the spool until they are delivered.
-
-For manager.py; upkeep.py clears away what a crash left.
-"""
+"""The files that a run presents: parts of its answer, and their copies in the spool until they are delivered."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Runs: manager.py executes them; the others fold, record, stream and end what they yield, and find what was left."""
+"""Runs: the agent's turns, executed, folded into what the chat shows, recorded and ended; what a crash left goes on."""
