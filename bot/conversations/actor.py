@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 from bot.conversations.openings import Openings, open_once
 from bot.conversations.queue import WaitingLine
 from bot.delivery.buttons import waiting_question
-from bot.runs.endings import StopReason
 from bot.runs.inputs import messages_of, run_again
 from bot.runs.turns import Arrivals, Spoken, Turn
 from bot.settings.busy_policies import Backlog, Refusal, refusal

@@ -9,9 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from bot.conversations.steering import as_steering, can_steer
 from bot.delivery.buttons import take_answer, waiting_question
-from bot.runs.endings import StopReason
 from bot.runs.inputs import as_steering, can_join, can_steer, joined_run, run_of, steered_run
 from bot.settings.busy_policies import Moment, Move, decide
 from bot.store import prompts, runs

@@ -13,7 +13,6 @@ from bot.delivery.buttons import may_be_number
 from bot.inbound.button_handler import Presses
 from bot.inbound.due import DueSchedules
 from bot.inbound.gate import Gate
-from bot.runs.endings import StopReason
 from bot.runs.turns import Spoken
 from bot.skill_folders import move_owner
 from bot.store import conversations

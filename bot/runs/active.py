@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
     from bot.delivery import Reply
-    from bot.runs.endings import Ending, StopReason
+    from bot.runs.endings import Ending
     from bot.settings.sections import LimitSettings
     from bot.store.approvals import ApprovalRow
     from bot.store.rows import RunRow, StopReason

@@ -17,7 +17,7 @@ from bot.runs import endings
 from bot.runs.active import ActiveRun, ActiveRuns
 from bot.runs.approvals import ApprovalDesk
 from bot.runs.driving import Driver, Transcriber
-from bot.runs.endings import Ending, StopReason
+from bot.runs.endings import Ending
 from bot.runs.render import RunView
 from bot.runs.suspects import Suspects
 from bot.store import prompts, run_events, runs
