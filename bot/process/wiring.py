@@ -30,7 +30,6 @@ from bot.operations.status import StatusPage
 from bot.process.agent import Agent
 from bot.process.logs import NAME as AUDIT_LOG
 from bot.process.logs import AuditFile
-from bot.runs.active import RunLimits
 from bot.runs.active import ActiveRuns, RunLimits
 from bot.runs.manager import RunManager
 from bot.runs.titles import Titles

@@ -7,9 +7,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from bot.runs.render import RunView
-from bot.runs.stream import StreamBridge
-from bot.usage.meter import EventRecord
-from bot.usage.record import EventRecord
 from harness.context import RUN_INPUT
 
 if TYPE_CHECKING:
@@ -21,7 +18,7 @@ if TYPE_CHECKING:
     from bot.store.approvals import ApprovalRow
     from bot.store.rows import RunRow, StopReason
     from bot.texts.catalogue import Texts
-    from bot.usage.record import EventRecord
+    from bot.usage.meter import EventRecord
     from harness.context import RunContext, RunInput
 
 

@@ -23,10 +23,8 @@ from bot.runs.suspects import Suspects
 from bot.store import prompts, run_events, runs
 from bot.store.errors import StoreError
 from bot.store.rows import RunState, StopReason
-from bot.texts import texts_for
-from bot.usage.meter import EventRecord
 from bot.texts import DEFAULT, texts_for
-from bot.usage.record import EventRecord
+from bot.usage.meter import EventRecord
 from channels.message import OutboundMessage
 from harness.context import RUN_CONTEXT, RUN_INPUT
 from harness.events import RUN_EVENT
