@@ -1,38 +1,91 @@
-"""Calls to Slack's Web API and its file server, and the one place where their errors become channels.errors.
+"""Calls to Slack's Web API and its file servers: every error becomes one of channels.errors, no call is repeated.
 
-With socket.py the only file that touches the SDK. The SDK never repeats a call by itself here: delivery decides that.
+Proxy and CAs are the configured ones, nothing comes from the environment. Slack's API, its files and its sockets are on
+different hosts, each with a route of its own.
 """
 
 from __future__ import annotations
 
 import logging
 import re
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, BinaryIO
+from urllib.parse import urlsplit
 
 import aiohttp
 from slack_sdk.errors import SlackApiError
 from slack_sdk.web.async_client import AsyncWebClient
 
 from channels.errors import AttachmentFailed, ChannelError, OutcomeUnknown, Rejected, Temporary
-from channels.network import NOT_SENT
+from channels.network import NOT_SENT, http_session, tls_context, usable_proxy
 from channels.slack.failures import DEFAULT_RETRY, Refusal, sorted_out
-from channels.slack.network import Network
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    import ssl
+    from collections.abc import AsyncIterator, Callable, Mapping
 
     from channels.base import Route, Sink
     from channels.slack.config import SlackConfig
 
+CONNECTIONS = 64
+CONNECT_SECONDS = 20.0
+ANSWER_SECONDS = 30.0
 UPLOAD_SECONDS = 300.0
 DOWNLOAD_SECONDS = 180.0
 PIECE = 256 * 1024
 """Bytes of a download that are handed on at once."""
+PAGE = 200
+"""Messages that are asked for at once."""
+MOST_PAGES = 5
 _JSON_METHODS = ("chat.", "assistant.")
 """The others are documented to take forms only."""
 _APP_TOKEN = re.compile(r"xapp-\d+-(A[A-Z0-9]+)-")
+_SLACK_DOMAINS = (".slack.com", ".slack-gov.com", ".slack-files.com", ".slack-edge.com")
 # ValueError: an answer that cannot be decoded. AttributeError: the SDK reads plain text as if it were an object.
 _UNREADABLE = (aiohttp.ClientError, TimeoutError, OSError, ValueError, AttributeError)
+
+
+class TooMuch(Exception):
+    """There are more messages than were read."""
+
+
+class Network:
+    """Proxies and trust of one account. Raises Fatal when a route is unusable."""
+
+    def __init__(self, base_url: str, route: Callable[[str], Route], account: str) -> None:
+        self._base = urlsplit(base_url)
+        self._route = route
+        self._account = account
+        self._proxy_to = lru_cache(maxsize=64)(self._checked_proxy)
+        own = route(base_url)
+        self.context: ssl.SSLContext | None = None
+        """None where the Web API is plain HTTP and no CA is configured, which is to say in tests."""
+        if self._base.scheme == "https" or own.ca_file is not None:
+            self.context = tls_context(own, account)
+        self.proxy(base_url)
+
+    def session(self) -> aiohttp.ClientSession:
+        """Make a session for everything but the socket; needs a running loop."""
+        timeout = aiohttp.ClientTimeout(total=CONNECT_SECONDS + ANSWER_SECONDS, connect=CONNECT_SECONDS)
+        return http_session(CONNECTIONS, self.context, timeout=timeout)
+
+    def proxy(self, url: str) -> str | None:
+        """The proxy for a URL, None for a direct way."""
+        parts = urlsplit(url)
+        # A websocket is routed as a page of the same host.
+        scheme = parts.scheme.replace("ws", "http", 1) if parts.scheme.startswith("ws") else parts.scheme
+        return self._proxy_to(f"{scheme}://{parts.netloc}/")
+
+    def is_trusted(self, url: str) -> bool:
+        """Whether the bot's token may be sent there: Slack's own hosts, and the one that is configured."""
+        parts = urlsplit(url)
+        host = parts.hostname or ""
+        if (parts.scheme, host, parts.port) == (self._base.scheme, self._base.hostname, self._base.port):
+            return True
+        return parts.scheme == "https" and f".{host}".endswith(_SLACK_DOMAINS)
+
+    def _checked_proxy(self, url: str) -> str | None:
+        return usable_proxy(self._route(url), self._account)
 
 
 class SlackApi:
@@ -45,7 +98,7 @@ class SlackApi:
         self._account = account
         self._config = config
         self.network = Network(config.base_url, route, account)
-        # The SDK logs whole requests and tracebacks with addresses that are secrets; what matters is told by us.
+        # The SDK logs whole requests and tracebacks with addresses that are secrets; the adapter logs what matters.
         self.sdk_log = log.getChild(f"{account}.slack_sdk")
         self.sdk_log.setLevel(logging.CRITICAL)
         self._client: AsyncWebClient | None = None
@@ -53,7 +106,7 @@ class SlackApi:
         self._closed = False
         found = _APP_TOKEN.match(config.app_token.get_secret_value())
         self.app_id = found[1] if found else ""
-        """The app that the app token is of, as it says itself; "" if it does not."""
+        """The id of the app token's app, which the token contains; "" if not."""
         self.scopes: frozenset[str] | None = None
         """What the bot token may do, as the last auth.test said; None before."""
 
@@ -85,13 +138,44 @@ class SlackApi:
         return _object(method, answer.data)
 
     async def open_connection(self) -> str:
-        """apps.connections.open with the app token: an address that is good for one socket, and secret."""
+        """Ask for the address of a socket (apps.connections.open with the app token); it works once, and is secret."""
         headers = {"Authorization": f"Bearer {self._config.app_token.get_secret_value()}"}
         answer = await self._guarded("apps.connections.open", {"data": {}, "headers": headers}, True, "app_token")
         url = _object("apps.connections.open", answer.data).get("url")
         if not isinstance(url, str):
             raise Temporary("apps.connections.open gave no address")
         return url
+
+    async def page(self, channel: str, *, latest: str) -> list[dict[str, Any]]:
+        """Return the newest messages of a channel up to `latest`, at most PAGE. Raises ChannelError."""
+        params = {"channel": channel, "limit": str(PAGE), "latest": latest, "inclusive": "true"}
+        return _messages(await self.call("conversations.history", params))
+
+    async def messages(
+        self, channel: str, thread: str | None, oldest: str | None, *, metadata: bool = False
+    ) -> AsyncIterator[dict[str, Any]]:
+        """Yield the messages after `oldest`: of a thread from its beginning on, of a channel from its end on.
+
+        Raises ChannelError, and TooMuch at the end where there are more than MOST_PAGES pages.
+        """
+        method = "conversations.history" if thread is None else "conversations.replies"
+        params = {"channel": channel, "limit": str(PAGE)}
+        if thread is not None:
+            params["ts"] = thread
+        if oldest is not None:
+            params["oldest"] = oldest
+        if metadata:
+            params["include_all_metadata"] = "true"
+        for _ in range(MOST_PAGES):
+            answer = await self.call(method, params)
+            for message in _messages(answer):
+                yield message
+            match answer:
+                case {"has_more": True, "response_metadata": {"next_cursor": str(cursor)}} if cursor:
+                    params["cursor"] = cursor
+                case _:
+                    return
+        raise TooMuch
 
     async def upload(self, url: str, content: BinaryIO) -> None:
         """Put a file's bytes where files.getUploadURLExternal said. Nobody sees them yet, so it may be repeated."""
@@ -180,7 +264,7 @@ def _refusal(error: SlackApiError) -> Refusal:
 
 
 def _broken(method: str, error: Exception, repeatable: bool) -> ChannelError:
-    """No readable answer. Only what failed before the request was written is known to have changed nothing."""
+    """Return the error for a call without a readable answer: it may have been done if its request was written."""
     if repeatable or isinstance(error, NOT_SENT):
         return Temporary(f"{method}: {type(error).__name__}")
     return OutcomeUnknown(f"{method}: {type(error).__name__}")
@@ -192,8 +276,13 @@ def _object(method: str, data: Any) -> dict[str, Any]:
     return data
 
 
+def _messages(answer: Mapping[str, Any]) -> list[dict[str, Any]]:
+    found = answer.get("messages")
+    return [message for message in found if isinstance(message, dict)] if isinstance(found, list) else []
+
+
 def _check_download(status: int, content_type: str, html: bool) -> None:
-    """Slack answers a token without files:read with its login page, as 200 or by sending the reader there."""
+    """Raise where the answer is no file: a token without files:read gets the login page, as 200 or by a redirect."""
     if status == 200 and (html or content_type != "text/html"):
         return
     if status == 200 or 300 <= status < 400 or status in (401, 403):

@@ -1,7 +1,8 @@
-"""One Slack app as a `channels.base.Channel`: wires settings, API, receiving and rendering. Made by the registry."""
+"""One Slack app as a `channels.base.Channel`: connects settings, API, receiving and rendering."""
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from typing import TYPE_CHECKING, Any
 
@@ -19,26 +20,20 @@ from channels.errors import (
 )
 from channels.message import Message, Sender
 from channels.publishing import commit
-from channels.slack import outbound, payload, streams
-from channels.slack.api import SlackApi
-from channels.slack.catchup import CatchUp
-from channels.slack.connection import Connection
-from channels.slack.directory import Directory
-from channels.slack.dispatch import Dispatcher
-from channels.slack.downloads import fetch
-from channels.slack.failures import BlocksRefused, StillStreaming, Thwarted
-from channels.slack.finding import find
+from channels.slack import outbound, streams
+from channels.slack.api import SlackApi, TooMuch
+from channels.slack.connection import Connection, who_am_i
+from channels.slack.directory import Directory, Sightings
+from channels.slack.failures import BlocksRefused, MissingScope, StillStreaming
+from channels.slack.files import MAX_UPLOAD, Uploads, fetch, is_file
 from channels.slack.inbound import Reader, person_id
-from channels.slack.intake import Intake
 from channels.slack.manifest import COMMANDS, slash
-from channels.slack.preflight import who_am_i
-from channels.slack.sightings import Sightings
-from channels.slack.tasks import together
-from channels.slack.uploads import MAX_UPLOAD, Uploads, is_file
+from channels.slack.receiving import CatchUp, Intake
+from channels.slack.schema import is_timestamp
 from channels.supervision import Supervisor
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Coroutine, Iterable, Sequence
 
     from channels.base import ChannelPorts, Command, Hello, LiveReply, Part, Probe, Sink
     from channels.message import Address, Attachment, ButtonPressed, OutboundMessage
@@ -48,17 +43,17 @@ if TYPE_CHECKING:
 MOST_AT_WORK = 1000
 """Threads whose working status is remembered."""
 _WORKING = "⏳"
-"""A sign and no word: what people read in words comes from the gateway, in their language."""
+"""A sign instead of a word: words come from the gateway, in people's language."""
 _RECEIPT = "eyes"
 _EDIT_SECONDS = 1.2
-"""chat.update: 50 a minute in a workspace, whatever the channel (Web API rate limits, tier 3)."""
+"""chat.update: 50 a minute in a workspace, over all channels (Web API rate limits, tier 3)."""
 _APPEND_SECONDS = 0.6
 """chat.appendStream: 100 a minute (tier 4). In channels every answer is in a thread, where streams are."""
 _COMMANDS = frozenset(name for name, _ in COMMANDS)
 
 
 class SlackChannel(Adapter):
-    """See `channels.base.Channel`."""
+    """One account on Slack, see `channels.base.Channel`."""
 
     def __init__(self, account: str, config: SlackConfig, ports: ChannelPorts) -> None:
         super().__init__(account, ports)
@@ -67,7 +62,7 @@ class SlackChannel(Adapter):
         self._sightings = Sightings()
         self._uploads = Uploads(self._api)
         self._unable: set[str] = set()
-        """Courtesies that the token is not allowed: not tried again."""
+        """Methods whose scope the token lacks: not tried again."""
         self._no_stream_before = 0.0
         self._at_work: set[tuple[str, str]] = set()
         """Threads that show the working status."""
@@ -117,26 +112,26 @@ class SlackChannel(Adapter):
             reader = Reader(self._account, me, self._config.thread_follow)
             directory = Directory(self._api, me.user, self._ports.log)
             intake = Intake(reader, directory, self._ports, self._health, self._committed)
-            dispatcher = Dispatcher(self._api.client, self._api.sdk_log, me, intake.take)
             catch_up = CatchUp(self._api, reader, directory, intake, self._ports)
             connection = Connection(
                 self._api,
+                me,
                 supervisor,
                 self._health,
                 self._ports.clock,
-                dispatcher.take,
+                intake.take,
                 self._config.ping_interval,
                 catch_up.after_gap,
             )
 
             async def receive() -> None:
-                # What comes before the greeting waits, unacked: so both tokens are known to be good by then.
-                await connection.stood.wait()
+                # What comes before the greeting waits, unacknowledged: so both tokens are known to be good by then.
+                await connection.opened.wait()
                 await hello(identity)
-                await together(intake.run(), catch_up.run())
+                await _together(intake.run(), catch_up.run())
 
             try:
-                await together(connection.run(), receive())
+                await _together(connection.run(), receive())
             finally:
                 intake.close()
         finally:
@@ -170,7 +165,7 @@ class SlackChannel(Adapter):
         if shown.file is not None:
             message_id = await self._uploads.send(address, shown.file, idem_key)
         else:
-            params = payload.place(address) | payload.quiet() | payload.marked(idem_key)
+            params = outbound.place(address) | outbound.quiet() | outbound.marked(idem_key)
             message_id = await self._show("chat.postMessage", params, shown)
         self._sent(address, message_id)
         await self._give_receipt(address)
@@ -194,19 +189,19 @@ class SlackChannel(Adapter):
         self._sent(address, message_id)
         await self._tell_work(address, shown)
 
-    async def _show(self, method: str, params: payload.Params, part: outbound.SlackPart) -> str:
+    async def _show(self, method: str, params: outbound.Params, part: outbound.SlackPart) -> str:
         """Post or update, in plain text where the blocks are refused; returns the message's id.
 
         Raises BlocksRefused where one message of plain text would not show all of it.
         """
         repeatable = method == "chat.update"
         try:
-            answer = await self._api.call(method, params | payload.content(part), repeatable=repeatable)
+            answer = await self._api.call(method, params | outbound.content(part), repeatable=repeatable)
         except BlocksRefused as error:
-            if not payload.fits_plain(part):
+            if not outbound.fits_plain(part):
                 raise
             self._ports.log.warning("%s: shown as plain text: %s", self._account, error)
-            answer = await self._api.call(method, params | payload.plain_content(part), repeatable=repeatable)
+            answer = await self._api.call(method, params | outbound.plain_content(part), repeatable=repeatable)
         return _timestamp(answer)
 
     def _sent(self, address: Address, message_id: str) -> None:
@@ -227,13 +222,32 @@ class SlackChannel(Adapter):
     async def find(self, address: Address, part: Part, probe: Probe) -> str | None:
         """Look for the key among the messages that came since; files have none and are found by name."""
         shown = own(part, outbound.SlackPart)
-        found = await find(self._api, self._uploads, address, shown, probe)
+        if shown.file is not None and self._uploads.lost(probe.idem_key):
+            return await self._uploads.find_lost(address, probe.idem_key)
+        found = await self._search(address, shown, probe)
         if found is not None and shown.file is None:
             await self.edit(address, found, part)
         return found
 
+    async def _search(self, address: Address, part: outbound.SlackPart, probe: Probe) -> str | None:
+        oldest = probe.after if is_timestamp(probe.after) else None
+        try:
+            async for message in self._api.messages(address.chat, address.topic, oldest, metadata=True):
+                if part.file is not None:
+                    found = self._uploads.adopt(message, part.file) if message.get("bot_id") else None
+                else:
+                    keys = (outbound.mark_of(message), streams.opened_with(message))
+                    found = message.get("ts") if probe.idem_key in keys else None
+                if isinstance(found, str):
+                    return found
+        except TooMuch:
+            raise OutcomeUnknown("too much was written since to look at all of it") from None
+        except Rejected as error:
+            raise OutcomeUnknown(f"the chat cannot be searched: {error}") from error
+        return None
+
     async def fetch(self, attachment: Attachment, sink: Sink) -> None:
-        """Stream the file; at most `max_download_mb`, whatever size was declared."""
+        """Stream the file; at most `max_download_mb`, no matter what size was declared."""
         await fetch(self._api, attachment, sink, int(self._config.max_download_mb * 1024 * 1024))
 
     async def typing(self, address: Address) -> None:
@@ -242,7 +256,7 @@ class SlackChannel(Adapter):
         await self._give_receipt(address)
 
     async def _tell_work(self, address: Address, part: outbound.SlackPart) -> None:
-        """The thread says that it is worked on from the first notice of it to the first words of the answer."""
+        """Keep the thread's working status from the first notice to the first words of the answer."""
         thread = address.chat, address.topic or ""
         if part.status and not part.markdown and not part.keyboard and thread not in self._at_work:
             await self._set_status(address, _WORKING)
@@ -260,43 +274,43 @@ class SlackChannel(Adapter):
         await self._politely("assistant.threads.setStatus", {**where, "status": status})
 
     async def _give_receipt(self, address: Address) -> None:
-        """Once for each message, with whatever is shown first: where words come at once nothing else would be."""
+        """Give the reaction once for each message, with what is shown first, be it a status or already the answer."""
         if self._config.receipt == "eyes" and (message_id := self._sightings.take_fresh(address)) is not None:
             await self._politely("reactions.add", {"channel": address.chat, "timestamp": message_id, "name": _RECEIPT})
 
     async def acknowledge(self, press: ButtonPressed, text: str = "") -> None:
-        """A button in Slack does not wait; a text is shown to who pressed it."""
+        """Show the text to the person who pressed; the button itself does not wait."""
         if text:
             whom = {"user": press.callback_id, "text": outbound.escaped(text)}
-            await self._politely("chat.postEphemeral", payload.place(press.address) | whom)
+            await self._politely("chat.postEphemeral", outbound.place(press.address) | whom)
 
     async def _politely(self, method: str, params: dict[str, Any]) -> None:
-        """A call whose failure nobody needs to hear of."""
+        """Make a call whose failure changes nothing for people: it is only logged."""
         if method in self._unable:
             return
         try:
             await self._api.call(method, params)
-        except Thwarted as error:
+        except MissingScope as error:
             self._unable.add(method)
             self._ports.log.info("%s: %s", self._account, error)
         except ChannelError as error:
             self._ports.log.debug("%s: %s", self._account, error)
 
     def command(self, name: str, address: Address) -> str:
-        """By its slash in a DM, if the manifest has it.
+        """The slash command in a DM, if the manifest has it, and else a mention.
 
-        Threads have no slash commands, and what else begins with a slash is never sent: a mention works everywhere.
+        Threads have no slash commands, and what else begins with a slash is never sent.
         """
         if address.kind == "dm" and address.topic is None and name in _COMMANDS:
             return slash(name)
         return f"@{self._identity.username if self._identity is not None else 'antler'} /{name}"
 
     async def publish_commands(self, commands: Sequence[Command], locale: str | None) -> None:
-        """Nothing: an app's commands are in its manifest."""
+        """No-op: an app's commands are in its manifest."""
 
     async def open_stream(self, address: Address, idem_key: str, reply_to: str | None) -> LiveReply:
-        """A stream of Slack's, in a thread. Raises Rejected where it gives none: then delivery sends and edits."""
-        params = payload.place(address) | {"chunks": streams.opening(idem_key)}
+        """Begin a stream in a thread. Raises Rejected where Slack gives none: then delivery sends and edits."""
+        params = outbound.place(address) | {"chunks": streams.opening(idem_key)}
         writer = self._sightings.writer(address.chat, reply_to)
         if address.kind != "dm" and writer is not None:
             params["recipient_team_id"], _, params["recipient_user_id"] = writer.partition("/")
@@ -320,9 +334,11 @@ class SlackChannel(Adapter):
         return streams.StreamedReply(self._api, self.edit, address, message_id, idem_key, stopped)
 
     async def _stop_asked(self, address: Address, message_id: str, person: str | None) -> None:
-        """The stop button of a stream was pressed: Slack names nobody, so it counts as the word of whom it answers."""
+        """Publish a /stop by the person whom the stream answers: Slack does not say who pressed its stop button."""
         if person is None:
-            self._ports.log.warning("%s: a stream was stopped, and nobody is known who could have", self._account)
+            self._ports.log.warning(
+                "%s: a stream's stop button is ignored: it is not known whose message the stream answers", self._account
+            )
             return
         now = self._ports.clock.now()
         said = Message(
@@ -339,7 +355,7 @@ class SlackChannel(Adapter):
         try:
             await commit([said], self._ports, self._health)
         except NotCommitted as error:
-            self._ports.log.warning("%s: a stream's stop button was not heard: %s", self._account, error)
+            self._ports.log.warning("%s: a stream's stop button was not stored: %s", self._account, error)
 
 
 def _timestamp(answer: dict[str, Any]) -> str:
@@ -347,3 +363,16 @@ def _timestamp(answer: dict[str, Any]) -> str:
         case {"ts": str(ts)}:
             return ts
     raise OutcomeUnknown("the answer to a send names no message")
+
+
+async def _together(*parts: Coroutine[Any, Any, None]) -> None:
+    """Run all parts until one ends or raises, then cancel the others. Raises what the first one raised."""
+    tasks = [asyncio.ensure_future(part) for part in parts]
+    try:
+        ended, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        for task in ended:
+            task.result()
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

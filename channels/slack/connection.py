@@ -1,17 +1,17 @@
-"""Keeps one socket open: opens it with a fresh ticket, renews it before Slack closes it, notices when it is dead.
-
-Run by channel.py.
-"""
+"""Keeps an account connected: checks its tokens, then opens a socket and replaces it before or after it ends."""
 
 from __future__ import annotations
 
 import asyncio
 from typing import TYPE_CHECKING, Any
 
-from channels.errors import ChannelError, Rejected, Temporary
-from channels.slack.socket import Socket
+from channels.errors import ChannelError, Fatal, Rejected, Temporary
+from channels.slack.inbound import Me
+from channels.slack.manifest import SCOPES
+from channels.slack.socket import Dispatcher, Socket
 
 if TYPE_CHECKING:
+    import logging
     from collections.abc import Callable, Mapping
 
     from channels.base import Clock, Health
@@ -23,14 +23,67 @@ if TYPE_CHECKING:
 STEADY_SECONDS = 30.0
 """A socket that ends earlier counts as a failure, so that a server which closes each one is not asked in a hot loop."""
 _ENDS_OF_TOKENS = frozenset({"app_uninstalled", "tokens_revoked"})
+_NEEDED = "chat:write"
+_HEARING = frozenset({"app_mentions:read", "im:history"})
+
+
+async def who_am_i(api: SlackApi, account: str, log: logging.Logger) -> Me:
+    """Check both tokens and return the bot behind them.
+
+    Raises Fatal when a token cannot work, and what the calls raise.
+    """
+    answer = await api.call("auth.test", {})
+    setting = f"channels.{account}.bot_token"
+    match answer:
+        case {"team_id": str(team), "user_id": str(user), "bot_id": str(bot), "user": str(name)}:
+            _check_scopes(api.scopes, setting, account, log)
+            await _check_app(api, bot, account)
+            return Me(team=team, user=user, username=name)
+        case {"user_id": str()}:
+            raise Fatal(
+                f"{setting} is not a bot's token", "copy the Bot User OAuth Token (xoxb-...) from OAuth & Permissions"
+            )
+    raise Temporary("auth.test did not say who the bot is")
+
+
+async def _check_app(api: SlackApi, bot: str, account: str) -> None:
+    """Raise Fatal for tokens of two apps: both work, and no event ever comes."""
+    try:
+        answer = await api.call("bots.info", {"bot": bot})
+    except Rejected:
+        return  # the scope for this is not needed otherwise
+    match answer:
+        case {"bot": {"app_id": str(found)}} if api.app_id and found != api.app_id:
+            raise Fatal(
+                f"channels.{account}.app_token is of app {api.app_id}, channels.{account}.bot_token of app {found}",
+                "copy both tokens from the settings of one app",
+            )
+
+
+def _check_scopes(scopes: frozenset[str] | None, setting: str, account: str, log: logging.Logger) -> None:
+    """Log each missing scope with what does not work without it. Raises Fatal when nothing can work."""
+    if not scopes:
+        return  # not told
+    missing = [scope for scope in SCOPES if scope.name not in scopes]
+    how = "add it under OAuth & Permissions, Scopes, and install the app again"
+    if _NEEDED not in scopes:
+        raise Fatal(f"{setting} lacks the scope {_NEEDED}: nothing can be answered", how)
+    if not _HEARING & scopes:
+        raise Fatal(f"{setting} lacks the scopes {' and '.join(sorted(_HEARING))}: nothing can be heard", how)
+    for scope in missing:
+        log.warning("%s: the bot token lacks the scope %s: %s; %s", account, scope.name, scope.purpose, how)
 
 
 class Connection:
-    """on_gap: called once a socket stands, with the seconds since the last sign of life (None at the first one)."""
+    """An account's socket, always one (two while one follows the other). take: commits an envelope's payload.
+
+    on_gap: called once a socket is open, with the seconds since the last sign of life (None at the first one).
+    """
 
     def __init__(
         self,
         api: SlackApi,
+        me: Me,
         supervisor: Supervisor,
         health: Health,
         clock: Clock,
@@ -45,17 +98,17 @@ class Connection:
         self._take = take
         self._ping = ping
         self._on_gap = on_gap
+        self._dispatcher = Dispatcher(api.client, api.sdk_log, me, self._received)
         self._sockets: set[Socket] = set()
-        """Those that are open: two while one follows the other."""
         self._heard: float | None = None
         self._silent_since: float | None = None
-        self.stood = asyncio.Event()
-        """Set when the first socket stands."""
+        self.opened = asyncio.Event()
+        """Set when the first socket is open."""
         self._doubt = asyncio.Event()
         """Set when Slack says that tokens are dead: ours is tried at once."""
 
     async def run(self) -> None:
-        """Until cancelled. Raises Fatal."""
+        """Stay connected until cancelled. Raises Fatal."""
         following: Socket | None = None
         try:
             while True:
@@ -78,7 +131,7 @@ class Connection:
                 await self._close(left)
 
     async def _until_over(self, socket: Socket) -> None:
-        """The socket's end, or a doubt about the tokens that turns out to be right (raises Fatal)."""
+        """Wait for the socket's end. Raises Fatal when Slack has told that the tokens are dead, and they are."""
         while True:
             self._doubt.clear()
             over = asyncio.ensure_future(socket.ended())
@@ -99,21 +152,21 @@ class Connection:
             url = await self._api.open_connection()
         except Rejected as error:
             raise Temporary(f"Slack gives no connection ({error}): is Socket Mode switched on?") from error
-        socket = Socket(self._api.client, url, self._api.network.proxy(url), self._received, self._sign, self._ping)
-        await socket.open()
+        socket = Socket(self._dispatcher, url, self._api.network.proxy(url), self._sign, self._ping)
+        await socket.connect_async()
         self._sockets.add(socket)
         return socket
 
     async def _close(self, socket: Socket) -> None:
-        await socket.close()
+        await socket.close_async()
         self._sockets.discard(socket)
 
     async def _another(self) -> Socket | None:
-        """A new socket while the old one still works; None if that did not succeed at once."""
+        """Open a new socket while the old one still works; None if that did not succeed at once."""
         try:
             return await self._open()
         except ChannelError:
-            return None  # whatever it is, it is said again when the old one is gone
+            return None  # tried again, and told, when the old one is gone
 
     async def _received(self, kind: Kind, payload: Mapping[str, Any]) -> bool:
         event = payload.get("event")
@@ -126,7 +179,7 @@ class Connection:
         self._health.reconnects += renewed
         self._supervisor.connected()
         self._sign()
-        self.stood.set()
+        self.opened.set()
         self._on_gap(gap)
 
     def _sign(self) -> None:

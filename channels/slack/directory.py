@@ -1,35 +1,51 @@
-"""Names of people and titles of channels, which events do not carry: looked up once, bounded, never waited for long.
+"""What an account remembers of people, channels and messages, all of it bounded.
 
-Called by intake.py and catchup.py before they read.
+Events carry ids instead of the names of people and the titles of channels: those are looked up once, and never waited
+for long.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from channels.errors import ChannelError, Permanent
 from channels.slack.inbound import Known, is_dm
 from channels.slack.reading import Person, mentioned
-from channels.slack.schema import RawContent
-from channels.slack.sightings import keep
+from channels.slack.schema import RawContent, is_timestamp, order
 
 if TYPE_CHECKING:
     import logging
     from collections.abc import Callable, Coroutine, Iterable, Mapping
 
+    from channels.message import Address, Message
     from channels.slack.api import SlackApi
 
 LEARN_SECONDS = 1.0
 """How long an event may wait for a name: Slack wants its ack within 3 s."""
-_REMEMBERED = 5000
+_NAMES = 5000
+_MESSAGES = 10_000
 _LOOKUPS = 20
 """How many names are asked for at once."""
 
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+def keep(memory: OrderedDict[K, V], key: K, value: V, most: int) -> None:
+    """Put an entry into a memory of at most so many, where the oldest gives way."""
+    memory[key] = value
+    memory.move_to_end(key)
+    if len(memory) > most:
+        memory.popitem(last=False)
+
 
 class Directory:
-    """Of one account. me: the bot's user id. What Slack does not tell is shown as its id and not asked for again."""
+    """Names and titles of one account. me: the bot's user id.
+
+    What Slack refuses to tell is shown as its id and not asked for again.
+    """
 
     def __init__(self, api: SlackApi, me: str, log: logging.Logger) -> None:
         self._api = api
@@ -61,32 +77,71 @@ class Directory:
         await asyncio.gather(*late, return_exceptions=True)
 
     async def _person(self, user: str) -> None:
-        try:
-            answer = await self._api.call("users.info", {"user": user, "include_locale": "true"})
-        except Permanent as error:
-            self._log.debug("no name for %s: %s", user, error)
-            keep(self._people, user, Person(user), _REMEMBERED)
-        except ChannelError as error:
-            self._log.debug("no name for %s now: %s", user, error)
-        else:
-            keep(self._people, user, _read_person(answer, user), _REMEMBERED)
+        answer = await self._ask("users.info", {"user": user, "include_locale": "true"})
+        if answer is not None:
+            keep(self._people, user, _read_person(answer, user), _NAMES)
 
     async def _title(self, channel: str) -> None:
+        match await self._ask("conversations.info", {"channel": channel}):
+            case {"channel": {"name": str(name)}}:
+                keep(self._titles, channel, name, _NAMES)
+            case {}:
+                keep(self._titles, channel, "", _NAMES)
+
+    async def _ask(self, method: str, params: Mapping[str, str]) -> Mapping[str, Any] | None:
+        """Call the method; {} when Slack refuses for good, None when it may be asked again."""
         try:
-            answer = await self._api.call("conversations.info", {"channel": channel})
+            return await self._api.call(method, params)
         except Permanent as error:
-            self._log.debug("no title for %s: %s", channel, error)
-            keep(self._titles, channel, "", _REMEMBERED)
+            self._log.debug("%s refused for good: %s", method, error)
+            return {}
         except ChannelError as error:
-            self._log.debug("no title for %s now: %s", channel, error)
-        else:
-            match answer:
-                case {"channel": {"name": str(name)}}:
-                    keep(self._titles, channel, name, _REMEMBERED)
+            self._log.debug("%s failed: %s", method, error)
+            return None
+
+
+class Sightings:
+    """Messages of one account seen lately. What is forgotten costs a longer search, or a reaction."""
+
+    def __init__(self) -> None:
+        self._newest: OrderedDict[str, str] = OrderedDict()
+        self._writers: OrderedDict[tuple[str, str], str] = OrderedDict()
+        self._last: OrderedDict[tuple[str, str | None], str] = OrderedDict()
+        self._fresh: OrderedDict[tuple[str, str | None], str] = OrderedDict()
+
+    def see(self, chat: str, message_id: str) -> None:
+        """Note a message's id, a person's or the bot's."""
+        if is_timestamp(message_id):
+            keep(self._newest, chat, max(message_id, self._newest.get(chat, message_id), key=order), _MESSAGES)
+
+    def hear(self, message: Message) -> None:
+        """Note a person's message."""
+        address = message.address
+        self.see(address.chat, message.platform_message_id)
+        keep(self._writers, (address.chat, message.platform_message_id), message.sender.id, _MESSAGES)
+        keep(self._last, (address.chat, address.topic), message.sender.id, _MESSAGES)
+        if is_timestamp(message.platform_message_id):
+            keep(self._fresh, (address.chat, address.topic), message.platform_message_id, _MESSAGES)
+
+    def newest(self, chat: str) -> str | None:
+        """The newest id seen in a chat: what is sent from now on has a higher one."""
+        return self._newest.get(chat)
+
+    def writer(self, chat: str, message_id: str | None) -> str | None:
+        """The native id of a message's author."""
+        return None if message_id is None else self._writers.get((chat, message_id))
+
+    def last_writer(self, address: Address) -> str | None:
+        """The native id of the last author in a conversation."""
+        return self._last.get((address.chat, address.topic))
+
+    def take_fresh(self, address: Address) -> str | None:
+        """The newest message of a conversation, given out once."""
+        return self._fresh.pop((address.chat, address.topic), None)
 
 
 def _collect(payload: Mapping[str, Any], users: set[str], channels: set[str]) -> None:
-    """The ids in an envelope's payload, or in a message of the history (with its channel)."""
+    """Add the ids in an envelope's payload, or in a message of the history (with its channel)."""
     event = payload.get("event", payload)
     if not isinstance(event, dict):
         return

@@ -1,6 +1,6 @@
 """What a refusal of the Web API means for the caller: every answer but ok becomes a ChannelError. Pure.
 
-Called by api.py. The words are Slack's own; sources: the "Errors" section of each method's reference page.
+The error names are Slack's own; sources: the "Errors" section of each method's reference page.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ _CHAT_GONE = frozenset(
         "team_not_found",
     }
 )
-_SPEAKS = "chat.postMessage"
+_ANSWERS = "chat.postMessage"
 """Without the right to call it nothing can be answered; every other scope can be done without."""
 _NOTHING_DONE = frozenset({"service_unavailable", "request_timeout", "team_added_to_org", "accesslimited"})
 # "It's possible some aspect of the operation succeeded before the error was raised."
@@ -96,13 +96,13 @@ class StoppedByUser(MessageGone):
     """A person pressed the stop button of a stream."""
 
 
-class Thwarted(NotAllowed):
+class MissingScope(NotAllowed):
     """The token lacks a scope."""
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """An answer but ok. error: "" when the body is not the Web API's. retry_after: seconds, None when not said."""
+    """An answer other than ok. error: "" when the body is not the Web API's. retry_after: seconds, if Slack says so."""
 
     status: int
     error: str
@@ -152,13 +152,13 @@ def _missing_scope(method: str, needed: str, setting: str) -> ChannelError:
     if needed == "connections:write":
         return Fatal(f"{setting} lacks the scope connections:write", f"make an app-level token with it for {setting}")
     hint = f"add the scope {needed or 'that it names'} under OAuth & Permissions, Scopes, and install the app again"
-    if method == _SPEAKS:
+    if method == _ANSWERS:
         return Fatal(text, hint)
-    return Thwarted(text, hint)
+    return MissingScope(text, hint)
 
 
 def _details(details: Mapping[str, Any]) -> str:
-    """What Slack says about blocks: one line, short, for logs."""
+    """What Slack says about blocks, as one short line."""
     errors = details.get("errors")
     lines = [str(error) for error in errors] if isinstance(errors, list) else []
     return " ".join("; ".join(lines).split())[:300]

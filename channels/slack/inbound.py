@@ -1,4 +1,4 @@
-"""Raw envelope -> event of the port. Pure: all it knows is in its arguments. Called by intake.py and catchup.py.
+"""Raw envelope -> event of the port. Pure: all it knows is in its arguments.
 
 Sources: Events API "message", "app_mention", "member_joined_channel"; "Handling user interaction"; "Slash commands".
 """

@@ -1,7 +1,4 @@
-"""The app manifest: the text with which a Slack app is created (api.slack.com/apps, From a manifest).
-
-Called by `antler manifest slack`. What it asks for is what preflight.py checks.
-"""
+"""The app manifest: the text with which a Slack app is created (api.slack.com/apps, From a manifest)."""
 
 from __future__ import annotations
 

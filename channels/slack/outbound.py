@@ -1,43 +1,51 @@
-"""Lays a reply out as Slack messages: Markdown blocks, with buttons and a status line below. Pure.
+"""Lays a reply out as Slack messages (Markdown blocks with buttons and a status line), and as Web API parameters. Pure.
 
-`channel` calls `layout` for every edit of a growing reply.
+Every edit of a growing reply passes `layout`.
 """
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from channels.base import Part
 from channels.capabilities import TextUnit
-from channels.text import is_blank, one_line, safe_cut, sanitize, split_text
+from channels.text import is_blank, one_line, parse, safe_cut, sanitize, split_text
 from channels.text.dialect import Dialect, escape_marks
 from channels.text.markdown import pages
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping, Sequence
 
-    from channels.message import Button, OutboundFile, OutboundMessage
+    from channels.message import Address, Button, OutboundFile, OutboundMessage
 
 PAGE_CHARACTERS = 11_500
-"""Of one Markdown block; Slack takes 12000 in all blocks of a message together (Block Kit reference, "Markdown")."""
+"""Characters of one Markdown block; all those of a message may have 12000 (Block Kit reference, "Markdown")."""
 PAGE_BLOCKS = 45
 """Slack makes blocks of a Markdown block's paragraphs, headings, lists and so on, and takes 50 in a message: the rest
 is for buttons and the status line."""
 TABLES, TABLE_ROWS, TABLE_COLUMNS, TABLE_CHARACTERS = 1, 100, 20, 10_000
-"""In one message (Block Kit reference, "Table"); the characters are those of all cells together."""
+"""Limits of one message (Block Kit reference, "Table"); the characters are those of all cells together."""
 PLAIN_CHARACTERS = 2900
-"""Of one message without formatting, escaped: a section below which buttons stand takes 3000."""
+"""Escaped characters of one message without formatting: a section below which buttons stand takes 3000."""
 BUTTONS_BELOW = 100
-"""Below a text, which leaves room for four full rows; more stand in a message of their own."""
+"""Most buttons below a text, which leaves room for four full rows; more stand in a message of their own."""
+METADATA_EVENT = "antler_reply"
+FALLBACK_CHARACTERS = 3900
+"""Characters of a message's `text`; chat.update refuses more than 4000."""
 _STATUS_CHARACTERS = 240
+_LABEL_CHARACTERS = 75
+_MOST_BLOCKS = 50
+_MOST_IN_ROW = 25
+"""Buttons in one row."""
 _BACKSLASHED = re.compile(r"\\([!-/:-@\[-`{-~])")
 _WORD_JOINER = "\u2060"
 # What could call people: <!channel>, <@U1>, <#C1>, <!subteam^S1>, wherever a line is cut; and the words themselves.
 _CALL = re.compile(r"<(?=[!@#]|$)|@(?=(?:here|channel|everyone|group)\b)", re.IGNORECASE)
 _CALL_IN_CODE = re.compile(r"<(?=!(?:here|channel|everyone|subteam|date)|@[UWB][A-Z0-9]|#[CGD][A-Z0-9])", re.IGNORECASE)
 
+Params: TypeAlias = dict[str, Any]
 Keyboard: TypeAlias = tuple[tuple[tuple[str, str], ...], ...]
 """Rows of (label, data)."""
 
@@ -110,7 +118,7 @@ def _fitting(text: str) -> Iterator[str]:
     if len(escaped(text)) <= PLAIN_CHARACTERS:
         yield text.strip("\n")
         return
-    # What consists of signs that are escaped gets longer: then in smaller pieces.
+    # Escaping made it too long: smaller pieces.
     for piece in split_text(text, min(PLAIN_CHARACTERS, len(text) // 2 + 1), TextUnit.CHARACTERS):
         yield from _fitting(piece)
 
@@ -125,3 +133,98 @@ def _status(status: str) -> str:
 
 def _keyboard(buttons: tuple[tuple[Button, ...], ...]) -> Keyboard:
     return tuple(tuple((one_line(button.label), button.data) for button in row) for row in buttons)
+
+
+def place(address: Address) -> Params:
+    """Parameters of where to send: the channel, and the thread if it has one."""
+    params: Params = {"channel": address.chat}
+    if address.topic is not None:
+        params["thread_ts"] = address.topic
+    return params
+
+
+def content(part: SlackPart) -> Params:
+    """Parameters of what is shown. blocks are always given: chat.update leaves what it is not told about."""
+    if part.plain:
+        return plain_content(part)
+    return {"text": _fallback(part), "blocks": _blocks(part)}
+
+
+def fits_plain(part: SlackPart) -> bool:
+    """Whether `plain_content` shows all of it."""
+    return len(escaped(part.markdown)) <= PLAIN_CHARACTERS
+
+
+def plain_content(part: SlackPart) -> Params:
+    """The same where Slack did not take the blocks: text, with a section only where buttons need one."""
+    text = _fallback(part)
+    if not part.keyboard:
+        return {"text": text, "blocks": []}
+    section = {"type": "section", "text": {"type": "mrkdwn", "text": text}}
+    return {"text": text, "blocks": [section, *_actions(part, _MOST_BLOCKS - 1)]}
+
+
+def quiet() -> Params:
+    """Parameters against previews of links: fetching one tells its owner without a click."""
+    return {"unfurl_links": False, "unfurl_media": False}
+
+
+def marked(idem_key: str) -> Params:
+    """Metadata by which a message is found again whose send was not answered."""
+    return {"metadata": {"event_type": METADATA_EVENT, "event_payload": {"key": idem_key}}}
+
+
+def mark_of(message: Mapping[str, Any]) -> str | None:
+    """The key that `marked` put on a message of the bot."""
+    match message.get("metadata"):
+        case {"event_type": str(kind), "event_payload": {"key": str(key)}} if kind == METADATA_EVENT:
+            return key
+    return None
+
+
+def _blocks(part: SlackPart) -> list[Params]:
+    blocks: list[Params] = []
+    if part.markdown:
+        blocks.append({"type": "markdown", "text": part.markdown})
+    if part.status:
+        line = {"type": "plain_text", "text": part.status, "emoji": False}
+        blocks.append({"type": "context", "elements": [line]})
+    if part.keyboard:
+        # The Markdown block counts as the blocks that Slack makes of it.
+        blocks += _actions(part, _MOST_BLOCKS - len(parse(part.markdown)) - bool(part.status))
+    return blocks
+
+
+def _actions(part: SlackPart, room: int) -> list[Params]:
+    """The buttons in at most `room` blocks: in their rows, or in full ones where those are too many."""
+    rows = [piece for row in part.keyboard for piece in _in_blocks(row)]
+    if len(rows) > room:
+        rows = _in_blocks([button for row in rows for button in row])
+    return [
+        {
+            "type": "actions",
+            "elements": [_button(f"{row_number}.{number}", *button) for number, button in enumerate(row)],
+        }
+        for row_number, row in enumerate(rows)
+    ]
+
+
+def _in_blocks(buttons: Sequence[tuple[str, str]]) -> list[Sequence[tuple[str, str]]]:
+    return [buttons[start : start + _MOST_IN_ROW] for start in range(0, len(buttons), _MOST_IN_ROW)]
+
+
+def _button(action_id: str, label: str, data: str) -> Params:
+    text = {"type": "plain_text", "text": label[:_LABEL_CHARACTERS] or "…", "emoji": True}
+    return {"type": "button", "action_id": action_id, "text": text, "value": data}
+
+
+def _fallback(part: SlackPart) -> str:
+    """Text for notifications, searches and clients that know no blocks; cut last, since escaping makes it longer."""
+    labels = " ".join(f"[{label}]" for row in part.keyboard for label, _ in row)
+    text = escaped(part.markdown or part.status or labels or "…")
+    if len(text) <= FALLBACK_CHARACTERS:
+        return text
+    text = text[: FALLBACK_CHARACTERS - 1]
+    # Not inside an entity, which would become an ampersand and some letters.
+    start = text.rfind("&", len(text) - 5)
+    return (text if start < 0 or ";" in text[start:] else text[:start]) + "…"

@@ -1,6 +1,8 @@
-"""What a Slack message says to the agent: its words without the bot's name, and what hangs on it. Pure.
+"""What a Slack message says to the agent: its words without the bot's name, its files and links. Pure.
 
-Called by inbound.py.
+What people type arrives as rich text blocks, which become Markdown. Messages without such blocks have Slack's own
+markup (mrkdwn), of which entities, links and mentions are made readable.
+Sources: Block Kit reference, "Rich text block"; "Formatting text for app surfaces".
 """
 
 from __future__ import annotations
@@ -8,16 +10,19 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from channels.errors import AttachmentFailed
 from channels.message import Attachment, AttachmentKind
-from channels.slack import mrkdwn, richtext
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from channels.slack.schema import RawContent, RawFile
+
+    Json = Mapping[str, Any]
+    Mention = Callable[[str], str]
+    """Gives what to write for a person's id."""
 
 _ME = "\0"
 """Stands for the bot's mention until it is taken out; no text holds it otherwise."""
@@ -25,6 +30,10 @@ _AT_START = re.compile(rf"^\s*(?:{_ME}[ \t,:;]*)+")
 _BEFORE_PUNCTUATION = re.compile(rf"(?<![ \t])[ \t]*+{_ME}(?=[,.;:!?)])")
 _BETWEEN = re.compile(rf"(?<=\s){_ME}[ \t]?|[ \t]?{_ME}(?=\s|$)|{_ME}")
 _SURROGATES = re.compile("[\ud800-\udfff]")
+_TOKEN = re.compile(r"<([^<>\n]+)>")
+_ENTITIES = (("&lt;", "<"), ("&gt;", ">"), ("&amp;", "&"))
+_MARKS = (("code", "`"), ("strike", "~~"), ("italic", "*"), ("bold", "**"))
+"""Innermost first."""
 _NO_FILE = frozenset({"tombstone", "hidden_by_limit"})
 
 
@@ -54,9 +63,9 @@ def spoken(raw: RawContent, me: str, name: str, people: Mapping[str, Person]) ->
         user = user.partition("|")[0]
         return _ME if user == me else f"@{people[user].name if user in people else user}"
 
-    text = richtext.markdown(raw.blocks, mention)
+    text = rich_text(raw.blocks, mention)
     if text is None:
-        text = mrkdwn.readable(raw.text.replace(_ME, ""), mention)
+        text = readable(raw.text.replace(_ME, ""), mention)
     if _ME not in text and name:
         text = re.sub(rf"^\s*@{re.escape(name)}(?=[\s,:;]|$)", _ME, text, count=1, flags=re.IGNORECASE)
     named = _ME in text
@@ -72,8 +81,8 @@ def mentioned(raw: RawContent) -> set[str]:
         found.add(user.partition("|")[0])
         return ""
 
-    if richtext.markdown(raw.blocks, note) is None:
-        mrkdwn.readable(raw.text, note)
+    if rich_text(raw.blocks, note) is None:
+        readable(raw.text, note)
     return found
 
 
@@ -104,11 +113,11 @@ def _without_me(text: str) -> str:
     return _BETWEEN.sub("", _BEFORE_PUNCTUATION.sub("", text)).strip(" ")
 
 
-def _shared(raw: RawContent, mention: Callable[[str], str]) -> list[str]:
+def _shared(raw: RawContent, mention: Mention) -> list[str]:
     """Messages that were shared into this one: somebody else's words, marked as such."""
     return [
         f"[forwarded from {one_line(shared.author_name or 'somebody')}]\n"
-        + _plain(mrkdwn.readable(shared.text.replace(_ME, ""), mention)).replace(_ME, "")
+        + _plain(readable(shared.text.replace(_ME, ""), mention)).replace(_ME, "")
         for shared in raw.attachments
         if (shared.is_share or shared.is_msg_unfurl) and shared.text
     ]
@@ -116,7 +125,7 @@ def _shared(raw: RawContent, mention: Callable[[str], str]) -> list[str]:
 
 def _links(raw: RawContent) -> list[str]:
     return [
-        mrkdwn.link(file.url_private, one_line(file.name or ""))
+        link(file.url_private, one_line(file.name or ""))
         for file in raw.files
         if file.mode == "external" and file.url_private is not None
     ]
@@ -150,3 +159,158 @@ def _kind(file: RawFile) -> AttachmentKind:
 def _plain(text: str) -> str:
     """Text that every store takes: no lone surrogates, newlines as \\n."""
     return _SURROGATES.sub("\ufffd", text).replace("\r\n", "\n").replace("\r", "\n")
+
+
+def readable(text: str, mention: Mention) -> str:
+    """Slack's own markup as a person reads it."""
+    pieces, position = [], 0
+    for found in _TOKEN.finditer(text):
+        pieces += [_unescaped(text[position : found.start()]), _token(found[1], mention)]
+        position = found.end()
+    return "".join([*pieces, _unescaped(text[position:])])
+
+
+def link(url: str, label: str) -> str:
+    """A link as text: the address alone where the label says no more than that."""
+    if not label or label == url or url in (f"http://{label}", f"https://{label}", f"mailto:{label}", f"tel:{label}"):
+        return url if "://" in url else label or url
+    return f"{label} ({url})"
+
+
+def _token(content: str, mention: Mention) -> str:
+    target, _, label = content.partition("|")
+    label = _unescaped(label)
+    match target[:1]:
+        case "@":
+            return mention(target[1:])
+        case "#":
+            return f"#{label or target[1:]}"
+        case "!":
+            return _special(target[1:], label)
+    return link(_unescaped(target), label)
+
+
+def _special(target: str, label: str) -> str:
+    """<!here>, <!subteam^S1|@group>, <!date^…|as it was then>."""
+    name, _, rest = target.partition("^")
+    if name == "date":
+        return label
+    return label if label.startswith("@") else f"@{label or rest or name}"
+
+
+def _unescaped(text: str) -> str:
+    for entity, character in _ENTITIES:
+        text = text.replace(entity, character)
+    return text
+
+
+def rich_text(blocks: Sequence[Json], mention: Mention) -> str | None:
+    """All rich text blocks as Markdown; None when there are none."""
+    parts = [part for block in blocks if block.get("type") == "rich_text" for part in _objects(block.get("elements"))]
+    if not any(block.get("type") == "rich_text" for block in blocks):
+        return None
+    text = ""
+    for part in parts:
+        shown = _part(part, mention)
+        if text and shown and not text.endswith("\n") and (part.get("type") != "rich_text_section" or _is_block(text)):
+            text += "\n"
+        text += shown
+    return text.strip("\n")
+
+
+def _is_block(text: str) -> bool:
+    """Whether the last line belongs to a list, quote or code block, below which a section needs a line of its own."""
+    last = text[text.rfind("\n") + 1 :].lstrip()
+    return last.startswith((">", "- ", "```")) or last.partition(". ")[0].isdigit()
+
+
+def _part(part: Json, mention: Mention) -> str:
+    elements = _objects(part.get("elements"))
+    match part.get("type"):
+        case "rich_text_section":
+            return _inline(elements, mention)
+        case "rich_text_quote":
+            return "\n".join(f"> {line}" for line in _inline(elements, mention).strip("\n").split("\n"))
+        case "rich_text_preformatted":
+            code = "".join(_content(element) for element in elements).strip("\n")
+            fence = "```" if "```" not in code else "````"
+            return f"{fence}\n{code}\n{fence}"
+        case "rich_text_list":
+            return _list(part, elements, mention)
+    return ""
+
+
+def _list(part: Json, items: Sequence[Json], mention: Mention) -> str:
+    indent = "    " * _count(part.get("indent"))
+    first = _count(part.get("offset")) + 1
+    ordered = part.get("style") == "ordered"
+    lines = []
+    for number, item in enumerate(items, first):
+        mark = f"{number}." if ordered else "-"
+        text = _inline(_objects(item.get("elements")), mention).strip("\n")
+        lines.append(f"{indent}{mark} " + text.replace("\n", f"\n{indent}  "))
+    return "\n".join(lines)
+
+
+def _inline(elements: Iterable[Json], mention: Mention) -> str:
+    return "".join(_element(element, mention) for element in elements)
+
+
+def _element(element: Json, mention: Mention) -> str:
+    match element.get("type"):
+        case "text":
+            return _styled(_content(element), element.get("style"))
+        case "link":
+            return link(_string(element, "url"), _string(element, "text"))
+        case "user":
+            return mention(_string(element, "user_id"))
+        case "channel":
+            return f"#{_string(element, 'channel_id')}"
+        case "usergroup":
+            return f"@{_string(element, 'usergroup_id')}"
+        case "broadcast":
+            return f"@{_string(element, 'range')}"
+        case "emoji":
+            return _emoji(element)
+        case "date":
+            return _string(element, "fallback")
+    return _content(element)
+
+
+def _content(element: Json) -> str:
+    return _string(element, "text") or _string(element, "value") or _string(element, "url")
+
+
+def _styled(text: str, style: object) -> str:
+    """Marks around the words, white space left outside, where Markdown would not see them as marks."""
+    words = text.strip()
+    if not isinstance(style, dict) or not words:
+        return text
+    before, after = text[: len(text) - len(text.lstrip())], text[len(text.rstrip()) :]
+    for name, mark in _MARKS:
+        if style.get(name) is True:
+            words = f"{mark}{words}{mark}"
+    return before + words + after
+
+
+def _emoji(element: Json) -> str:
+    points = _string(element, "unicode")
+    try:
+        return (
+            "".join(chr(int(point, 16)) for point in points.split("-")) if points else f":{_string(element, 'name')}:"
+        )
+    except (ValueError, OverflowError):
+        return f":{_string(element, 'name')}:"
+
+
+def _objects(value: object) -> list[Json]:
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+
+
+def _string(element: Json, name: str) -> str:
+    value = element.get(name)
+    return value.replace("\0", "") if isinstance(value, str) else ""
+
+
+def _count(value: object) -> int:
+    return value if isinstance(value, int) and 0 <= value <= 1000 else 0

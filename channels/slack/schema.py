@@ -1,6 +1,6 @@
 """The part of Slack's payloads that the adapter reads, checked when read; the rest is ignored.
 
-Names are Slack's own (Events API, Interactivity, Slash commands). Read by inbound.py.
+Names are Slack's own (Events API, Interactivity, Slash commands).
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from pydantic import BeforeValidator, Field, StrictBool, StrictStr
 from channels.unreadable import Raw
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
+_TIMESTAMP = r"[0-9]{1,12}\.[0-9]{1,9}"
 
 
 def _without_surrogates(value: object) -> object:
@@ -22,15 +23,26 @@ def _without_surrogates(value: object) -> object:
 
 
 def _size(value: object) -> object:
-    """A number of bytes, None for what is none: a message is not lost for what its file is said to be."""
+    """A number of bytes, None for anything else: no message is lost because its file states a wrong size."""
     if isinstance(value, str) and value.isascii() and value.isdecimal() and len(value) < 20:
         return int(value)
     return value if type(value) is int and 0 <= value < 2**63 else None
 
 
 Text = Annotated[StrictStr, BeforeValidator(_without_surrogates)]
-Timestamp = Annotated[StrictStr, Field(pattern=r"^[0-9]{1,12}\.[0-9]{1,9}$")]
+Timestamp = Annotated[StrictStr, Field(pattern=f"^{_TIMESTAMP}$")]
 """A message's id: unique in its channel, and its time in seconds."""
+
+
+def is_timestamp(message_id: str | None) -> bool:
+    """Whether it is a message's id (files and slash commands have others)."""
+    return message_id is not None and re.fullmatch(_TIMESTAMP, message_id) is not None
+
+
+def order(ts: str) -> tuple[int, int]:
+    """Sort key of message ids of one channel."""
+    seconds, _, fraction = ts.partition(".")
+    return int(seconds), int(fraction.ljust(9, "0"))
 
 
 class RawFile(Raw):
@@ -48,7 +60,7 @@ class RawFile(Raw):
 
 
 class RawAttachment(Raw):
-    """What hangs below a message: a preview of a link, or a message that was shared into this one."""
+    """Attachment of a message: a preview of a link, or a message that was shared into this one."""
 
     text: Text = ""
     author_name: Text | None = None
@@ -103,7 +115,7 @@ class RawAuthorization(Raw):
 
 
 class RawCallback(Raw):
-    """What is around an event."""
+    """Envelope of an event."""
 
     event_id: Text
     team_id: Text = ""
@@ -136,7 +148,7 @@ class RawTeam(Raw):
 
 
 class RawInteraction(Raw):
-    """An interactive payload; only type block_actions says something to us."""
+    """Interactive payload; only the type block_actions is read."""
 
     type: Text
     user: RawUser

@@ -1,79 +1,163 @@
-"""One Socket Mode connection: opens it, hands its envelopes on, tells how it ended. Made by connection.py.
+"""One Socket Mode connection: bolt's handler of envelopes, on the SDK's client with its reconnecting turned off.
 
-Stands where bolt's own Socket Mode handler would: on the same client of the SDK, whose reconnecting is not used. It
-tries a ticket that was refused for ever, swallows a revoked token, and notices a reset only at its next ping.
+That reconnecting tries a refused ticket endlessly, swallows a revoked token, and notices a reset only at its next ping.
+See ADR 7.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
+from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import aiohttp
+from slack_bolt.adapter.socket_mode.async_base_handler import AsyncBaseSocketModeHandler
+from slack_bolt.adapter.socket_mode.async_internals import send_async_response
+from slack_bolt.adapter.socket_mode.internals import build_headers
+from slack_bolt.app.async_app import AsyncApp
+from slack_bolt.authorization import AuthorizeResult
+from slack_bolt.middleware.async_middleware import AsyncMiddleware
+from slack_bolt.request.async_request import AsyncBoltRequest
+from slack_bolt.response import BoltResponse
 from slack_sdk.socket_mode.aiohttp import SocketModeClient
-from slack_sdk.socket_mode.response import SocketModeResponse
 
 from channels.errors import Temporary
+from channels.slack.inbound import Kind
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    import logging
     from types import SimpleNamespace
 
     from slack_sdk.socket_mode.async_client import AsyncBaseSocketModeClient
     from slack_sdk.socket_mode.request import SocketModeRequest
     from slack_sdk.web.async_client import AsyncWebClient
 
-    from channels.slack.inbound import Kind
+    from channels.slack.inbound import Me
 
-    Take = Callable[[Kind, Mapping[str, Any]], Awaitable[bool]]
-    """Commits an envelope's payload; False when it has to come again."""
+Take = Callable[[Kind, Mapping[str, Any]], Awaitable[bool]]
+"""Commits an envelope's payload; False when it has to come again."""
 
 OPEN_SECONDS = 15.0
 CLOSE_SECONDS = 2.0
-"""For the closing handshake; a half-open connection never answers it."""
+"""Time for the closing handshake; a half-open connection never answers it."""
 ACK_SECONDS = 3.0
-"""Slack sends an envelope again that was not acked by then."""
+"""Slack sends an envelope again that was not acknowledged by then."""
 WATCH_SECONDS = 0.5
 _KINDS: dict[str, Kind] = {
     "events_api": "events_api",
     "interactive": "interactive",
     "slash_commands": "slash_commands",
 }
+_KIND = "antler.kind"
+"""Key in bolt's context: bolt's request does not say what type of envelope it came in."""
+# What reading JSON of another shape than the expected one raises.
+_NOT_UNDERSTOOD = (TypeError, AttributeError, LookupError, ValueError, RecursionError)
 
 
-class Socket:
-    """announced: Slack said that it is going to close this socket, so another can be opened first.
+class _Committed(BoltResponse):
+    """The answer to an envelope that was handed to `Take`: bolt acknowledges a 200 and nothing else."""
 
-    reason: why it ended, for logs. on_sign: called at each sign of life on the wire.
+    def __init__(self, committed: bool) -> None:
+        super().__init__(status=200 if committed else 503)
+
+
+class _Commit(AsyncMiddleware):
+    """Bolt middleware that commits; it answers before any listener, whose absence would leave envelopes unanswered."""
+
+    def __init__(self, take: Take) -> None:
+        self._take = take
+
+    async def async_process(
+        self, *, req: AsyncBoltRequest, resp: BoltResponse, next: Callable[[], Awaitable[BoltResponse]]
+    ) -> BoltResponse:
+        return _Committed(await self._take(req.context[_KIND], req.body))
+
+
+class Dispatcher:
+    """The bolt app of one account. take: commits an envelope's payload.
+
+    Nothing in bolt's chain waits before `take` is called, so envelopes keep the order in which they came.
     """
 
+    def __init__(self, client: AsyncWebClient, log: logging.Logger, me: Me, take: Take) -> None:
+        self._take = take
+        self.client = client
+        self.app = AsyncApp(
+            name=log.name,
+            logger=log,
+            client=client,
+            # Bolt may read the environment, for tokens and for OAuth's settings: what is given here goes first.
+            signing_secret="",
+            authorize=_authorization(me),
+            # What remains is for HTTP, or would keep from us what we have to store.
+            request_verification_enabled=False,
+            ssl_check_enabled=False,
+            url_verification_enabled=False,
+            ignoring_self_events_enabled=False,
+            attaching_function_token_enabled=False,
+        )
+        self.app.use(_Commit(take))
+
+    async def answer(self, request: SocketModeRequest) -> BoltResponse:
+        """Commit an envelope and return bolt's answer. What bolt cannot take apart is committed as it is."""
+        kind = _KINDS.get(request.type)
+        if kind is None:
+            return BoltResponse(status=200)
+        try:
+            bolt_request = AsyncBoltRequest(
+                mode="socket_mode", body=request.payload, headers=build_headers(request), context={_KIND: kind}
+            )
+        except _NOT_UNDERSTOOD:
+            return _Committed(await self._take(kind, request.payload))
+        response = await self.app.async_dispatch(bolt_request)
+        if isinstance(response, _Committed):
+            return response
+        return _Committed(await self._take(kind, request.payload))
+
+
+def _authorization(me: Me) -> Callable[..., Awaitable[AuthorizeResult]]:
+    """Bolt's authorization without an auth.test of its own: it was asked at the start."""
+    known = AuthorizeResult(enterprise_id=None, team_id=me.team, bot_user_id=me.user, user=me.username)
+
+    async def authorize() -> AuthorizeResult:
+        return known
+
+    return authorize
+
+
+class Socket(AsyncBaseSocketModeHandler):
+    """A handler for one connection, which ends with it; needs a running loop. on_sign: called at each frame and pong.
+
+    announced: Slack said that it is going to close this socket, so another can be opened first.
+    reason: why it ended, for logs.
+    """
+
+    app: AsyncApp
+    client: _Client
+
     def __init__(
-        self, web: AsyncWebClient, url: str, proxy: str | None, take: Take, on_sign: Callable[[], None], ping: float
+        self, dispatcher: Dispatcher, url: str, proxy: str | None, on_sign: Callable[[], None], ping: float
     ) -> None:
         self.announced = False
         self.reason = "the connection broke"
-        self._web = web
-        self._url = url
-        self._proxy = proxy
-        self._take = take
+        self.app = dispatcher.app
+        self.client = _Client(dispatcher.client, url, proxy, ping)
+        self._dispatcher = dispatcher
         self._on_sign = on_sign
-        self._ping = ping
         self._refused: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-        self._client: _Client | None = None
         self._working = 0
         self._worked = asyncio.Condition()
 
-    async def open(self) -> None:
+    async def connect_async(self) -> None:
         """Connect. Raises Temporary."""
-        self._client = client = _Client(self._web, self._ping)
+        client = self.client
         # The SDK's session takes what the environment says, and would not tell how a handshake failed.
         await client.aiohttp_client_session.close()
         client.aiohttp_client_session = aiohttp.ClientSession(trust_env=False, trace_configs=[self._refusals()])
-        client.proxy = self._proxy
-        client.wss_uri = self._url
         client.on_message_listeners.append(self._frame)
-        client.socket_mode_request_listeners.append(self._handle)
+        client.socket_mode_request_listeners.append(self.handle)
         connecting = asyncio.ensure_future(client.connect())  # type: ignore[no-untyped-call]
         opened = False
         try:
@@ -83,15 +167,14 @@ class Socket:
             if not opened:
                 connecting.cancel()
                 await asyncio.gather(connecting, return_exceptions=True)
-                await self.close()
+                await self.close_async()
         if not opened:
-            why = self._refused.result() if self._refused.done() else f"not there within {OPEN_SECONDS:.0f} s"
+            why = self._refused.result() if self._refused.done() else f"no connection within {OPEN_SECONDS:.0f} s"
             raise Temporary(f"the socket was not opened: {why}")
 
     async def ended(self) -> None:
         """Wait until the connection is dead, or is going to be closed by Slack (`announced`)."""
-        client = self._client
-        assert client is not None
+        client = self.client
         pong = client.last_ping_pong_time
         while not client.over.is_set():
             session = client.current_session
@@ -109,10 +192,10 @@ class Socket:
         elif client.stale or (broken is not None and isinstance(broken.exception(), TimeoutError)):
             self.reason = "no answer to pings"
 
-    async def close(self) -> None:
-        """Let what is being committed be acked, then close. Idempotent, never raises, takes a bounded time."""
-        client, self._client = self._client, None
-        if client is None:
+    async def close_async(self) -> None:
+        """Let what is being committed be acknowledged, then close. Idempotent, never raises, takes a bounded time."""
+        client = self.client
+        if client.closed:
             return
         try:
             with contextlib.suppress(TimeoutError):
@@ -132,17 +215,18 @@ class Socket:
                     await asyncio.wait_for(client.current_session.close(), CLOSE_SECONDS)
         finally:
             # Also when the closing is cancelled, as at the end of a process: nobody else has hold of this session.
+            client.closed = True
             await client.aiohttp_client_session.close()
 
-    async def _handle(self, client: AsyncBaseSocketModeClient, request: SocketModeRequest) -> None:
-        """One envelope: acked when it is committed, and not at all otherwise, so that Slack sends it again."""
+    async def handle(self, client: AsyncBaseSocketModeClient, req: SocketModeRequest) -> None:
+        """Answer one envelope: acknowledged once it is committed, and left alone otherwise, so that it comes again."""
+        began = time.time()
         self._working += 1
         try:
-            kind = _KINDS.get(request.type)
-            if kind is None or await self._take(kind, request.payload):
-                # An ack that cannot be written any more is a missing ack.
-                with contextlib.suppress(ConnectionError):
-                    await client.send_socket_mode_response(SocketModeResponse(request.envelope_id))
+            response = await self._dispatcher.answer(req)
+            # An acknowledgement that cannot be written any more is a missing one.
+            with contextlib.suppress(ConnectionError):
+                await send_async_response(client, req, response, began)
         finally:
             async with self._worked:
                 self._working -= 1
@@ -152,7 +236,7 @@ class Socket:
         self._on_sign()
 
     def _refusals(self) -> aiohttp.TraceConfig:
-        """Tells how a handshake failed; the SDK only logs that and tries the same address again."""
+        """Trace that tells how a handshake failed; the SDK only logs that and tries the same address again."""
         trace = aiohttp.TraceConfig()
 
         async def answered(
@@ -173,11 +257,13 @@ class Socket:
 
 
 class _Client(SocketModeClient):
-    """The SDK's client, which asks for a new connection instead of making one."""
+    """The SDK's client for one address, which asks for a new connection instead of making one."""
 
-    def __init__(self, web: AsyncWebClient, ping_interval: float) -> None:
+    def __init__(self, web: AsyncWebClient, url: str, proxy: str | None, ping_interval: float) -> None:
         # No token: the address is given to it.
         super().__init__("", web.logger, web, ping_interval=ping_interval)
+        self.wss_uri = url
+        self.proxy = proxy  # without one the SDK takes the environment's
         self.over = asyncio.Event()
         self.announced = False
 

@@ -1,14 +1,14 @@
-"""Replies that grow without being sent anew: Slack's own streams.
+"""Replies that grow while they are written: Slack's own streams.
 
 A stream begins with a task whose id is the reply's key: chat.startStream takes no metadata, and by that the message is
 found again when the answer to it is lost. When it ends, an edit leaves the same message as a `send`.
-Sources: chat.startStream, chat.appendStream, chat.stopStream. Made by channel.py.
+Sources: chat.startStream, chat.appendStream, chat.stopStream.
 """
 
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from channels.errors import MessageGone, OutcomeUnknown
 from channels.slack.failures import StoppedByUser
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from channels.message import Address, OutboundMessage
     from channels.slack.api import SlackApi
 
+    Edit = Callable[[Address, str, Part], Awaitable[None]]
+
 STREAM_SECONDS = 270.0
 """Slack ends a stream about five minutes after its start, however much it grew meanwhile."""
 SIGN_SECONDS = 5.0
@@ -30,12 +32,8 @@ _NOTHING_YET = "…"
 _TITLE_CHARACTERS = 240
 
 
-class Edit(Protocol):
-    async def __call__(self, address: Address, message_id: str, part: Part) -> None: ...
-
-
 class StreamedReply:
-    """LiveReply port, by a stream of Slack's. stopped: told when somebody pressed the stream's own stop button."""
+    """A `channels.base.LiveReply` in a Slack stream. stopped: called when its own stop button was pressed."""
 
     def __init__(
         self,

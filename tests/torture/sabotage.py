@@ -66,7 +66,7 @@ def _no_reading(take: Callable[..., Any]) -> Callable[..., Any]:
 SABOTAGE: dict[str, tuple[str, Callable[[Callable[..., Any]], Callable[..., Any]]]] = {
     "no-intent": ("bot.delivery.journal:Journal.intend", _no_intent),
     "no-keys": ("bot.inbound.bus:MessageBus.publish", _no_keys),
-    "no-commit-on-slack": ("channels.slack.intake:Intake.publish", _no_commit),
+    "no-commit-on-slack": ("channels.slack.receiving:Intake.publish", _no_commit),
     "no-reading-on-wecom": ("channels.wecom.receiving:Receiver.take", _no_reading),
     "no-guard": ("bot.store.effects:StoreEffectLog.begin", _no_guard),
 }

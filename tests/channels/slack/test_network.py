@@ -11,9 +11,9 @@ import pytest
 
 from channels.base import Route
 from channels.errors import Fatal, Temporary
-from channels.slack.api import SlackApi
-from channels.slack.network import Network
-from channels.slack.socket import Socket
+from channels.slack.api import Network, SlackApi
+from channels.slack.inbound import Me
+from channels.slack.socket import Dispatcher, Socket
 from tests.channels.slack.support import config_for
 from tests.channels.tls import proxied
 from tests.simulators.process import SimulatorProcess
@@ -52,12 +52,13 @@ async def test_everything_goes_through_the_proxy_and_trusts_the_private_ca(
         async with opened(slack, ROOT, route) as api:
             assert (await api.call("auth.test", {}))["user_id"] == slack.bot_user_id
             url = (await api.open_connection()).replace(f"ws://127.0.0.1:{simulator_process.port}", f"wss://{HOST}")
-            socket = Socket(api.client, url, api.network.proxy(url), take, lambda: None, ping=10.0)
-            await socket.open()
+            dispatcher = Dispatcher(api.client, LOG, Me("T0TEAM", slack.bot_user_id, "antler"), take)
+            socket = Socket(dispatcher, url, api.network.proxy(url), lambda: None, ping=10.0)
+            await socket.connect_async()
             said = await slack.user_says("through the proxy")
             await slack.wait_acked(said.event_ids[0])
             assert (await taken.get())["event"]["text"] == "through the proxy"
-            await socket.close()
+            await socket.close_async()
         assert {connect.target for connect in await proxy.connects()} == {f"{HOST}:443"}
         async with opened(slack, ROOT, Route(proxy=proxy.url)) as api:
             with pytest.raises(Temporary, match="ClientConnectorCertificateError"):

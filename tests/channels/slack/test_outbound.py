@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from bot.texts.markdown import plain
 from channels.message import Button, OutboundFile, OutboundMessage
-from channels.slack import payload, streams
+from channels.slack import outbound, streams
 from channels.slack.outbound import PAGE_CHARACTERS, SlackPart, layout
 from tests.simulators.slack.blocks import check_blocks
 from tests.tables import table
@@ -55,7 +55,7 @@ def test_status_and_buttons_hang_below_the_last_page() -> None:
     parts = layout(OutboundMessage(text=text, status="searching\nthe web", buttons=buttons))
     assert len(parts) == 2
     assert (parts[0].status, parts[0].keyboard) == ("", ())
-    blocks = payload.content(parts[1])["blocks"]
+    blocks = outbound.content(parts[1])["blocks"]
     assert [block["type"] for block in blocks] == ["markdown", "context", "actions", "actions"]
     check_blocks(blocks)
     assert blocks[1]["elements"][0]["text"] == "searching the web"
@@ -69,12 +69,12 @@ def test_a_final_shows_no_status_and_files_come_last() -> None:
 
 def test_a_message_of_buttons_only_has_a_fallback() -> None:
     (part,) = layout(OutboundMessage(buttons=((Button(label="Yes", data="p:0"),),), final=True))
-    assert payload.content(part)["text"] == "[Yes]"
+    assert outbound.content(part)["text"] == "[Yes]"
 
 
 @pytest.mark.parametrize("text", ["x" * 5000, "&" * 3000, "a&b" * 1500])
 def test_the_fallback_is_never_too_long_nor_cut_in_an_entity(text: str) -> None:
-    shown = payload.content(SlackPart(0, markdown=text))["text"]
+    shown = outbound.content(SlackPart(0, markdown=text))["text"]
     assert len(shown) <= 4000
     assert re.sub("&amp;", "", shown).count("&") == 0
 
@@ -88,12 +88,12 @@ TEXTS = st.lists(PIECES | st.text(max_size=30), max_size=40).map("".join)
 @given(TEXTS)
 def test_whatever_the_model_writes_is_taken_and_calls_nobody(text: str) -> None:
     for part in layout(OutboundMessage(text=text, status=text, final=False)):
-        shown = payload.content(part)
+        shown = outbound.content(part)
         check_blocks(shown["blocks"])
         assert len(part.markdown) <= PAGE_CHARACTERS
         assert not CONTROL.search(part.markdown)
         assert "<" not in shown["text"]
-        check_blocks(payload.plain_content(part)["blocks"])
+        check_blocks(outbound.plain_content(part)["blocks"])
 
 
 def _table(rows: int, columns: int, cell: str) -> str:
@@ -120,7 +120,7 @@ def test_no_length_of_lists_headings_tables_and_buttons_is_refused(
     text: str, buttons: tuple[tuple[Button, ...], ...], status: str, final: bool
 ) -> None:
     parts = layout(OutboundMessage(text=text, status=status, buttons=buttons, final=final))
-    shown = [payload.content(part) for part in parts]
+    shown = [outbound.content(part) for part in parts]
     for one in shown:
         check_blocks(one["blocks"])
     elements = [block["elements"] for block in shown[-1]["blocks"] if block["type"] == "actions"]
@@ -140,7 +140,7 @@ def test_a_refused_reply_is_plain_text_in_parts_without_a_word_lost() -> None:
     words = " ".join(f"w{number}&<b>" for number in range(2000))
     parts = layout(OutboundMessage(text=plain(words), final=True, plain=True))
     assert len(parts) > 1
-    shown = [payload.content(part) for part in parts]
+    shown = [outbound.content(part) for part in parts]
     assert [one["blocks"] for one in shown] == [[]] * len(parts)
     assert " ".join(one["text"].strip() for one in shown) == words.replace("&", "&amp;").replace("<", "&lt;").replace(
         ">", "&gt;"
@@ -151,7 +151,7 @@ def test_a_refused_reply_is_plain_text_in_parts_without_a_word_lost() -> None:
 def test_plain_text_is_taken_whatever_it_says(text: str) -> None:
     button = ((Button(label="Yes", data="p:0"),),)
     for part in layout(OutboundMessage(text=plain(text), buttons=button, final=True, plain=True)):
-        shown = payload.content(part)
+        shown = outbound.content(part)
         check_blocks(shown["blocks"])
         assert "<" not in shown["text"]
         assert len(shown["text"]) <= 3000

@@ -1,7 +1,7 @@
-"""Files out: the three steps of an upload, and finding one again whose last step was not answered.
+"""Files in and out: downloads up to a limit, and uploads, which are found again when their last step was not answered.
 
 Slack shares an uploaded file some time after the call, and its answer names no message. So the id of a part that is a
-file is the file's own (F...), which says where it is shared. Called by channel.py.
+file is the file's own (F...), which says where it is shared.
 """
 
 from __future__ import annotations
@@ -13,13 +13,15 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from channels.errors import AttachmentFailed, OutcomeUnknown, Rejected, Temporary
-from channels.files import open_regular
-from channels.slack.sightings import keep
+from channels.files import capped, open_regular
+from channels.slack.directory import keep
+from channels.slack.reading import file_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from channels.message import Address, OutboundFile
+    from channels.base import Sink
+    from channels.message import Address, Attachment, OutboundFile
     from channels.slack.api import SlackApi
 
 MAX_UPLOAD = 1024**3
@@ -32,8 +34,27 @@ def is_file(message_id: str) -> bool:
     return message_id.startswith("F")
 
 
+async def fetch(api: SlackApi, attachment: Attachment, sink: Sink, most: int) -> None:
+    """Stream the file into `sink`, at most so many bytes. Raises AttachmentFailed, Temporary."""
+    taken = capped(sink, most, attachment.size)
+    file_id, url = file_of(attachment)
+    if url is None:
+        url = await _looked_up(api, file_id)
+    await api.download(url, taken, html=attachment.mime_type == "text/html")
+
+
+async def _looked_up(api: SlackApi, file_id: str) -> str:
+    """The address of a file of Slack Connect, which its message does not tell (file_access "check_file_info")."""
+    match await api.call("files.info", {"file": file_id}):
+        case {"file": {"mode": "external"}}:
+            raise AttachmentFailed("the file is not kept by Slack", "gone")
+        case {"file": {"url_private_download": str(url)} | {"url_private": str(url)}}:
+            return url
+    raise AttachmentFailed("Slack names no address for the file", "gone")
+
+
 class Uploads:
-    """Of one account. Bounded: of a lost upload that was forgotten, the name is looked for."""
+    """Uploads of one account. A lost one that was forgotten is found by its name."""
 
     def __init__(self, api: SlackApi) -> None:
         self._api = api
@@ -41,7 +62,7 @@ class Uploads:
         self._known: OrderedDict[str, None] = OrderedDict()
 
     def see(self, file_id: str) -> None:
-        """A file of ours that is recorded, so that it is nobody's lost one."""
+        """Note a file that is recorded as sent, so that it is not taken for a lost one."""
         keep(self._known, file_id, None, _REMEMBERED)
 
     async def send(self, address: Address, file: OutboundFile, idem_key: str) -> str:
@@ -63,7 +84,7 @@ class Uploads:
         return file_id
 
     async def find_lost(self, address: Address, idem_key: str) -> str | None:
-        """The id of a file that this process lost, if it is shared where it should be; None if it is not (yet)."""
+        """The id of a file whose upload was not answered; None if it is not shared there (yet)."""
         file_id = self._lost.get(idem_key)
         if file_id is None or not await self.shared_as(address, file_id):
             return None
@@ -75,7 +96,7 @@ class Uploads:
         return idem_key in self._lost
 
     def adopt(self, message: Mapping[str, Any], file: OutboundFile) -> str | None:
-        """The id of a file of that name in a message of ours, if no recorded part is that file."""
+        """The id of a file of that name in a message of the bot, if no recorded part is that file."""
         files = message.get("files")
         for found in files if isinstance(files, list) else ():
             match found:
@@ -102,7 +123,7 @@ class Uploads:
 
 @contextlib.contextmanager
 def opened(file: OutboundFile) -> Iterator[tuple[BinaryIO, int]]:
-    """The file's content and size. Raises Rejected when it is none, empty or too large, or not there."""
+    """Open the file; gives its content and size. Raises Rejected when it is none, empty or too large, or not there."""
     with open_regular(file.path) as content:
         size = os.fstat(content.fileno()).st_size
         if size > MAX_UPLOAD:

@@ -1,0 +1,240 @@
+"""Receiving: envelopes are committed in order before they are acknowledged, and what was missed meanwhile is read.
+
+Slack repeats an event that was not acknowledged. What was said during a longer absence is fetched, as at each start.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from channels.errors import ChannelError, NotCommitted, RateLimited
+from channels.publishing import commit
+from channels.slack.api import TooMuch
+from channels.slack.inbound import is_dm
+from channels.slack.schema import is_timestamp, order
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from channels.base import ChannelPorts, Health, Newest
+    from channels.slack.api import SlackApi
+    from channels.slack.directory import Directory
+    from channels.slack.inbound import Found, Kind, Reader
+
+MOST_WAITING = 2000
+"""Envelopes; what comes beyond is not acknowledged, so that Slack sends it again."""
+BATCH = 100
+GAP_SECONDS = 45.0
+"""A shorter absence is covered by Slack's own repetitions (about at once, after one minute and after five)."""
+LONGEST_ABSENCE = timedelta(hours=24)
+"""What was said before that is not answered any more."""
+MOST_PLACES = 60
+"""Channels and threads that are looked at, the newest first."""
+TRIES = 5
+
+
+@dataclass(frozen=True, slots=True)
+class _Waiting:
+    kind: Kind
+    payload: Mapping[str, Any]
+    committed: asyncio.Future[bool]
+
+
+class Intake:
+    """Queue of one account's envelopes, committed in batches in the order in which they came.
+
+    The SDK handles envelopes at the same time, each in its own task: without this queue messages could change places.
+    see: called with everything that was committed.
+    """
+
+    def __init__(
+        self,
+        reader: Reader,
+        directory: Directory,
+        ports: ChannelPorts,
+        health: Health,
+        see: Callable[[Found], None],
+    ) -> None:
+        self._reader = reader
+        self._directory = directory
+        self._ports = ports
+        self._health = health
+        self._see = see
+        self._waiting: deque[_Waiting] = deque()
+        self._more = asyncio.Event()
+        self._closed = False
+
+    async def take(self, kind: Kind, payload: Mapping[str, Any]) -> bool:
+        """Return whether the envelope is committed (or of no interest); else it has to come again."""
+        if self._closed:
+            return False
+        if len(self._waiting) >= MOST_WAITING:
+            self._ports.log.error(
+                "%s: too many events wait to be stored; Slack will send them again", self._reader.account
+            )
+            return False
+        waiting = _Waiting(kind, payload, asyncio.get_running_loop().create_future())
+        self._waiting.append(waiting)
+        self._more.set()
+        return await waiting.committed
+
+    async def run(self) -> None:
+        """Commit what comes, until cancelled; what is not committed by then stays unacked."""
+        while True:
+            await self._more.wait()
+            self._more.clear()
+            while self._waiting:
+                batch = [self._waiting.popleft() for _ in range(min(BATCH, len(self._waiting)))]
+                committed = False
+                try:
+                    committed = await self._commit(batch)
+                finally:
+                    _answer(batch, committed)
+
+    def close(self) -> None:
+        """Refuse everything from now on."""
+        self._closed = True
+        _answer(self._waiting, False)
+        self._waiting.clear()
+
+    async def publish(self, events: Sequence[Found]) -> bool:
+        """Hand events to the gateway; returns whether they are committed."""
+        if not events:
+            return True
+        try:
+            await commit(events, self._ports, self._health)
+        except NotCommitted:
+            self._ports.log.exception("%s: events were not stored", self._reader.account)
+            return False
+        for event in events:
+            self._see(event)
+        return True
+
+    async def _commit(self, batch: Sequence[_Waiting]) -> bool:
+        await self._directory.learn([waiting.payload for waiting in batch])
+        known, now = self._directory.known, self._ports.clock.now()
+        read = [self._reader.read(waiting.kind, waiting.payload, known, now) for waiting in batch]
+        return await self.publish([event for event in read if event is not None])
+
+
+class CatchUp:
+    """Reads what one account missed. What is known already is dropped by its key, so reading too much does no harm."""
+
+    def __init__(
+        self, api: SlackApi, reader: Reader, directory: Directory, intake: Intake, ports: ChannelPorts
+    ) -> None:
+        self._api = api
+        self._reader = reader
+        self._directory = directory
+        self._intake = intake
+        self._ports = ports
+        self._wanted = asyncio.Event()
+
+    def after_gap(self, seconds: float | None) -> None:
+        """Note that a socket is open after so many seconds of silence; None: for the first time."""
+        if seconds is None or seconds >= GAP_SECONDS:
+            self._wanted.set()
+
+    async def run(self) -> None:
+        """Catch up whenever it is needed, until cancelled."""
+        while True:
+            await self._wanted.wait()
+            self._wanted.clear()
+            await self._catch_up(_places(await self._ports.newest(), self._earliest()))
+
+    async def _catch_up(self, places: list[tuple[str, str | None, str]]) -> None:
+        """Read the known places, then the threads that have begun in them meanwhile."""
+        known = {(chat, thread) for chat, thread, _ in places}
+        begun: list[tuple[str, str | None, str]] = []
+        for chat, thread, oldest in places:
+            roots: list[str] = []
+            await self._read(chat, thread, oldest, roots)
+            if thread is None and not is_dm(chat):
+                roots += await self._answered_since(chat, oldest)
+            begun += [(chat, root, oldest) for root in roots if (chat, root) not in known]
+        begun.sort(key=lambda place: order(place[1] or ""), reverse=True)
+        if len(begun) > MOST_PLACES:
+            left = len(begun) - MOST_PLACES
+            self._ports.log.warning("%s: %d threads that began meanwhile are not read", self._reader.account, left)
+        for chat, thread, oldest in begun[:MOST_PLACES]:
+            await self._read(chat, thread, oldest, [])
+
+    async def _answered_since(self, chat: str, oldest: str) -> list[str]:
+        """Older messages that somebody has replied to since: a thread may have begun there."""
+        try:
+            before = await self._api.page(chat, latest=oldest)
+        except ChannelError as error:
+            self._ports.log.warning("%s: new threads in %s are not read: %s", self._reader.account, chat, error)
+            return []
+        return [message["ts"] for message in before if _replied_after(message, oldest)]
+
+    async def _read(self, chat: str, thread: str | None, oldest: str, roots: list[str]) -> None:
+        """Read one place, with a few tries; a failure is logged. roots: filled with its threads."""
+        for attempt in range(TRIES):
+            try:
+                if await self._fetch(chat, thread, oldest, roots):
+                    return
+                await self._ports.clock.sleep(2.0**attempt)
+            except RateLimited as limited:
+                await self._ports.clock.sleep(limited.retry_after)
+            except ChannelError as error:
+                self._ports.log.warning("%s: missed messages in %s are not read: %s", self._reader.account, chat, error)
+                return
+
+    async def _fetch(self, chat: str, thread: str | None, oldest: str, roots: list[str]) -> bool:
+        found = []
+        try:
+            async for message in self._api.messages(chat, thread, oldest):
+                ts = message.get("ts")
+                if isinstance(ts, str) and is_timestamp(ts) and order(ts) > order(oldest):
+                    found.append(message)
+        except TooMuch:
+            self._ports.log.warning(
+                "%s: too many messages were missed in %s; the rest is not read", self._reader.account, chat
+            )
+        found.sort(key=lambda message: order(message["ts"]))
+        roots[:] = [message["ts"] for message in found if thread is None and message.get("reply_count")]
+        await self._directory.learn([{**message, "channel": chat} for message in found])
+        known, now = self._directory.known, self._ports.clock.now()
+        read = [self._reader.read_past(chat, message, known, now) for message in found]
+        return await self._intake.publish([event for event in read if event is not None])
+
+    def _earliest(self) -> str:
+        return f"{(self._ports.clock.now() - LONGEST_ABSENCE).timestamp():.6f}"
+
+
+def _answer(batch: Iterable[_Waiting], committed: bool) -> None:
+    for waiting in batch:
+        if not waiting.committed.done():
+            waiting.committed.set_result(committed)
+
+
+def _replied_after(message: Mapping[str, Any], oldest: str) -> bool:
+    match message:
+        case {"ts": str(ts), "latest_reply": str(latest)} if is_timestamp(ts) and is_timestamp(latest):
+            return order(latest) > order(oldest)
+    return False
+
+
+def _places(newest: Sequence[Newest], earliest: str) -> list[tuple[str, str | None, str]]:
+    """(chat, thread or None, oldest) of what to read, newest first.
+
+    In a channel each message may begin a thread, so what is stored of its threads tells how far the channel is known.
+    """
+    known: dict[tuple[str, str | None], str] = {}
+    for entry in newest:
+        at = entry.message_id if is_timestamp(entry.message_id) else f"{entry.sent_at.timestamp():.6f}"
+        places = {(entry.chat, entry.topic)}
+        if not is_dm(entry.chat):
+            places.add((entry.chat, None))
+        for place in places:
+            known[place] = max(known.get(place, at), at, key=order)
+    recent = [
+        (chat, thread, at) for (chat, thread), at in known.items() if thread is None or order(at) > order(earliest)
+    ]
+    recent.sort(key=lambda place: order(place[2]), reverse=True)
+    return [(chat, thread, max(at, earliest, key=order)) for chat, thread, at in recent[:MOST_PLACES]]
