@@ -1,4 +1,4 @@
-"""The section `transcription` of the settings: who writes voice messages down. bot/settings puts it into the tree."""
+"""The section `transcription` of the settings: the service that transcribes voice messages."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ OPENAI = "https://api.openai.com/v1"
 
 
 class TranscriptionSettings(Section):
-    """A server that speaks OpenAI's /audio/transcriptions. Voice messages are listened to where this section is."""
+    """A server that speaks OpenAI's /audio/transcriptions. Voice messages are transcribed where this section is."""
 
     model: str = Field(min_length=1, max_length=200, description="The provider's name of the model")
     base_url: str = OPENAI

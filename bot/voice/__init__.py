@@ -1,1 +1,1 @@
-"""Voice messages become words: what of a message is speech, asking a transcription service, what is told on failure."""
+"""Transcription of voice messages: which are sent to a service, how, and what is told when that fails."""

@@ -1,86 +1,90 @@
-"""Listens to the voice messages of a run before the agent sees them; for bot/runs/hearing.py.
+"""Transcription of a run's voice messages, before the agent sees them.
 
-`Listener` asks a transcription service, `Deaf` stands in where none is configured.
+`Listener` asks a transcription service, `Deaf` stands in where none is configured. A recording that the service refuses
+is converted by ffmpeg inside the thread's sandbox: it is hostile until proven otherwise, and decoded nowhere else.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import secrets
+import shlex
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
 from bot.voice.audio import kind_of
-from bot.voice.errors import NotHeardError
+from bot.voice.errors import CLAUSES, NotHeardError
+from channels.base import Route
 from channels.errors import Rejected
 from channels.files import open_regular
 from harness.context import Voice
 from harness.slots import FairSlots
+from sandbox.base import UPLOADS, Problem, SandboxError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from contextlib import AbstractAsyncContextManager
     from pathlib import Path
 
     from bot.settings.transcription import TranscriptionSettings
+    from bot.sandboxes import Sandboxes
+    from bot.settings import Settings
     from bot.voice.audio import Kind
     from bot.voice.errors import Unheard
-    from bot.voice.recoding import Recoder
     from bot.voice.service import Transcript
     from channels.base import Clock
     from harness.context import InputFile
+    from sandbox.base import Sandbox
 
 log = logging.getLogger(__name__)
 
 AT_ONCE = 4
-"""Voice messages that are listened to at a time; each is held in memory meanwhile."""
+"""Voice messages that are transcribed at a time; each is held in memory meanwhile."""
 MEGABYTE = 1_000_000
 
-CLAUSES: Mapping[Unheard, str] = {
-    "off": "nobody could listen to it: no transcription service is configured",
-    "too_long": "nobody listened to it: it is longer than is allowed",
-    "too_large": "nobody listened to it: it is larger than is allowed",
-    "gone": "nobody could listen to it: the file is no longer there",
-    "format": "nobody could listen to it: the transcription service did not accept the recording",
-    "key": "nobody could listen to it: the transcription service refused the API key",
-    "model": "nobody could listen to it: the transcription service does not know the configured model",
-    "quota": "nobody could listen to it: the account at the transcription service has no credit left",
-    "busy": "nobody could listen to it: the transcription service takes no more requests at the moment",
-    "timeout": "nobody could listen to it: the transcription service did not answer in time",
-    "unavailable": "nobody could listen to it: the transcription service cannot be reached",
-    "garbage": "nobody could listen to it: the transcription service answered something unreadable",
-    "silent": "no words were heard in it",
-    "failed": "nobody could listen to it: something went wrong, which the log tells",
-}
-"""What the model is told of a voice message without a transcript."""
+_RECODING_SECONDS = 60.0
+_COMMAND = """
+command -v ffmpeg >/dev/null || exit 127
+ffmpeg -nostdin -v error -y -i {recording} -vn -ac 1 -ar 16000 -c:a pcm_s16le -fs {most} -f wav {result} >/dev/null
+"""
 
 
 class Hearing(Protocol):
-    """What turns voice messages into words, or says why it does not."""
+    """Transcription of voice messages, or the reason why there is none."""
 
     @property
     def works(self) -> bool:
-        """Whether there is any use in handing it something."""
+        """Whether anything is transcribed at all."""
 
     async def hear(self, thread_id: str, file: InputFile, speaker: str) -> InputFile:
-        """The file with its transcript, or with the reason why it has none. speaker: the person who sent it, whose many
-        do not hold up those of others. Raises nothing but cancellation."""
+        """Return the file with its transcript, or with the reason why it has none. Raises nothing but cancellation.
+
+        speaker: the person who sent it; one person's many messages do not hold up those of others.
+        """
 
     def limit(self, reason: str) -> str:
-        """The number of minutes or megabytes that a reason is about; "" for most."""
+        """The limit in minutes or megabytes that a reason is about; "" for most."""
 
     async def close(self) -> None:
-        """Idempotent."""
+        """Release connections. Idempotent."""
 
 
 class Words(Protocol):
-    """bot/voice/service.py."""
+    """A transcription service."""
 
     async def transcribe(self, content: bytes, kind: Kind) -> Transcript: ...
     async def close(self) -> None: ...
 
 
+class Lender(Protocol):
+    """The sandboxes of threads."""
+
+    def borrow(self, thread_id: str) -> AbstractAsyncContextManager[Sandbox]:
+        """A thread's sandbox. Raises SandboxError."""
+
+
 class Deaf:
-    """There is no section `transcription`."""
+    """Stands in where the settings have no section `transcription`."""
 
     works = False
 
@@ -91,11 +95,11 @@ class Deaf:
         return ""
 
     async def close(self) -> None:
-        """It holds nothing."""
+        """No-op; it holds nothing."""
 
 
 class Listener:
-    """service: asked for the words. recoder: for what it does not take."""
+    """Asks a service, a few recordings at a time. recoder: converts what the service does not take."""
 
     works = True
 
@@ -115,11 +119,11 @@ class Listener:
             except TimeoutError:
                 return unheard(file, "timeout")
             except NotHeardError as error:
-                log.warning("a voice message was not understood: %s", error)
+                log.warning("a voice message was not transcribed: %s", error)
                 return unheard(file, error.reason)
             except Exception:
-                # Whatever it is, in a sandbox of somebody's own too: the message has to be answered.
-                log.exception("a voice message was not understood")
+                # The cause may lie in a sandbox that an operator wrote: the message has to be answered all the same.
+                log.exception("a voice message was not transcribed")
                 return unheard(file, "failed")
 
     def limit(self, reason: str) -> str:
@@ -145,7 +149,7 @@ class Listener:
         return replace(file, voice=Voice(transcript=transcript.text)) if transcript.text else unheard(file, "silent")
 
     async def _words(self, thread_id: str, file: InputFile, content: bytes, kind: Kind) -> Transcript:
-        """By the service, from the recording as it is where that is taken, else from it recoded."""
+        """Transcribe the recording, converting it first when the service refuses its format."""
         if not kind.accepted and (recoded := await self._recoder.wav(thread_id, file, self._most)) is not None:
             return await self._service.transcribe(recoded, kind_of(recoded, "audio/wav"))
         try:
@@ -159,13 +163,64 @@ class Listener:
         return await self._service.transcribe(recoded, kind_of(recoded, "audio/wav"))
 
 
+class Recoder:
+    """Converts recordings by ffmpeg in the sandbox of their thread."""
+
+    def __init__(self, sandboxes: Lender) -> None:
+        self._sandboxes = sandboxes
+
+    async def wav(self, thread_id: str, file: InputFile, most: int) -> bytes | None:
+        """Return the recording as WAV, mono at 16 kHz, at most so many bytes; None where that cannot be done here."""
+        result = f"{UPLOADS}/{secrets.token_hex(8)}.wav"
+        command = _COMMAND.format(
+            recording=shlex.quote(f"{UPLOADS}/{file.path.name}"), result=shlex.quote(result), most=most
+        )
+        try:
+            async with self._sandboxes.borrow(thread_id) as sandbox:
+                try:
+                    done = await sandbox.execute_command(command, timeout=_RECODING_SECONDS)
+                    if done.exit_code == 0:
+                        return await _fetched(sandbox, result, most)
+                finally:
+                    await sandbox.execute_command(f"rm -f {shlex.quote(result)}", timeout=_RECODING_SECONDS)
+        except SandboxError as error:
+            log.warning("a voice message was not converted: %s %s", error, error.hint)
+            return None
+        why = "there is no ffmpeg" if done.exit_code == 127 else f"ffmpeg ended with {done.exit_code}"
+        log.info("a voice message was not converted: %s", why)
+        return None
+
+
+async def _fetched(sandbox: Sandbox, path: str, most: int) -> bytes | None:
+    content = bytearray()
+
+    async def write(chunk: bytes) -> None:
+        content.extend(chunk)
+
+    problem = await sandbox.fetch(path, write, max_bytes=most)
+    return None if isinstance(problem, Problem) else bytes(content)
+
+
+def make_hearing(settings: Settings, sandboxes: Sandboxes, clock: Clock) -> Hearing:
+    """Make what transcribes voice messages, as the settings ask for it. Needs a running loop."""
+    transcription = settings.transcription
+    if transcription is None:
+        return Deaf()
+    # Not at the top: with it comes aiohttp, which a gateway without transcription may not need.
+    from bot.voice.service import TranscriptionService
+
+    proxy, ca_file = settings.network_route(transcription.base_url)
+    service = TranscriptionService(transcription, Route(proxy=proxy, ca_file=ca_file), clock, AT_ONCE)
+    return Listener(transcription, service, Recoder(sandboxes), clock)
+
+
 def unheard(file: InputFile, reason: Unheard) -> InputFile:
-    """The voice message without a transcript, with the reason for people and for the model."""
+    """Return the voice message without a transcript, with the reason for people and for the model."""
     return replace(file, voice=Voice(problem=reason, note=CLAUSES[reason]))
 
 
 def _read(path: Path, most: int) -> bytes:
-    """Raises NotHeardError. Somebody's command may have replaced the file, or made it longer."""
+    """Read the file, which a command may have replaced or made longer. Raises NotHeardError."""
     try:
         with open_regular(path) as file:
             content = file.read(most + 1)

@@ -1,6 +1,6 @@
-"""Asks a transcription service, as OpenAI's API reference has it (POST /audio/transcriptions); for listener.py.
+"""Client of a transcription service, as OpenAI's API reference has it (POST /audio/transcriptions).
 
-The one file that knows of HTTP here: whatever goes wrong becomes a NotHeardError.
+Every failure becomes a NotHeardError.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ TRIES = 3
 PAUSE = 1.0
 """Seconds before the second try; twice as many before the third, unless the service says when."""
 MOST_BYTES = 1_000_000
-"""Of an answer."""
+"""Size of an answer."""
 MOST_CHARACTERS = 50_000
-"""Of a transcript; nobody talks so much in one message."""
+"""Length of a transcript; nobody talks so much in one message."""
 _NAME = "transcription"
 _REFUSALS: Mapping[int, Unheard] = {
     **dict.fromkeys((400, 415, 422), "format"),
@@ -49,14 +49,14 @@ _REFUSALS: Mapping[int, Unheard] = {
 
 @dataclass(frozen=True, slots=True)
 class Transcript:
-    """seconds: that the service counts, None where it does not say."""
+    """Words of a recording. seconds: its length as the service counts it, None where it does not say."""
 
     text: str
     seconds: float | None
 
 
 class _Busy(Exception):
-    """Trying again may help. wait: after so many seconds, by the service's word."""
+    """A failure after which trying again may help. wait: seconds that the service asks for."""
 
     def __init__(self, reason: Unheard, detail: str, wait: float | None = None) -> None:
         super().__init__(detail)
@@ -65,7 +65,7 @@ class _Busy(Exception):
 
 
 class TranscriptionService:
-    """One for the process. connections: at most so many at a time."""
+    """The service as it is configured, one for the process. connections: at most so many at a time."""
 
     def __init__(self, settings: TranscriptionSettings, route: Route, clock: Clock, connections: int) -> None:
         self._settings = settings
@@ -77,7 +77,7 @@ class TranscriptionService:
         self._opening = asyncio.Lock()
 
     async def transcribe(self, content: bytes, kind: Kind) -> Transcript:
-        """The words of some audio; the caller sets the time. Raises NotHeardError."""
+        """Return the words of a recording; the caller limits the time. Raises NotHeardError."""
         for attempt in range(1, TRIES + 1):
             try:
                 return await self._asked(content, kind)
@@ -90,7 +90,7 @@ class TranscriptionService:
         raise AssertionError("unreachable")
 
     async def close(self) -> None:
-        """Idempotent."""
+        """Release the connections. Idempotent."""
         session, self._session = self._session, None
         if session is not None:
             await session.close()
@@ -141,7 +141,7 @@ class TranscriptionService:
 
 
 async def _whole(response: aiohttp.ClientResponse) -> bytes:
-    """The answer, of which no more than MOST_BYTES is read."""
+    """Read the answer, at most MOST_BYTES of it."""
     body = bytearray()
     async for chunk in response.content.iter_any():
         body += chunk
@@ -152,7 +152,7 @@ async def _whole(response: aiohttp.ClientResponse) -> bytes:
 
 
 def _refused(status: int, wait: float | None, body: bytes) -> Exception:
-    """What an answer other than 200 means: whether trying again helps, and why not."""
+    """Return the error for an answer other than 200: _Busy where trying again may help."""
     code = _error_code(body)
     detail = f"status {status}{f' ({code})' if code else ''}"
     if code == "insufficient_quota":
@@ -179,7 +179,7 @@ def _transcript(body: bytes) -> Transcript:
 
 
 def _error_code(body: bytes) -> str:
-    """What the service calls the error; never its sentence, which may repeat the key."""
+    """The service's code of the error; never its sentence, which may repeat the key."""
     error = _object(body).get("error")
     code = error.get("code") if isinstance(error, dict) else None
     return code[:80] if isinstance(code, str) and code.replace("_", "").isalnum() else ""

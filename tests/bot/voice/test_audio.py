@@ -13,6 +13,11 @@ from tests.tables import table
 OCTETS = "application/octet-stream"
 
 
+def piped(wav: bytes) -> bytes:
+    """As it is written where the length is not known at the beginning."""
+    return wav.replace(b"data" + (len(wav) - 44).to_bytes(4, "little"), b"data\xff\xff\xff\xff")
+
+
 @table(
     ("content", "suffix", "seconds"),
     [
@@ -23,7 +28,9 @@ OCTETS = "application/octet-stream"
         (b"#!AMR-WB\n" + (bytes([0x44]) + bytes(60)) * 50, "amr", 1.0),
         (b"OggS" + bytes(200), "ogg", None),  # no Opus in it
         (b"ID3\x04" + bytes(20), "mp3", None),
-        (b"\xff\xfb\x90\x64", "mp3", None),
+        ((b"\xff\xfb\x90\x64" + bytes(413)) * 200, "mp3", 5.2),
+        (piped(speech.wav("hello", 1.5)), "wav", 1.5),
+        (b"\xff\xfb\x90\x64", "mp3", 0.0),
         (b"\xff\xf1\x50\x80", "aac", None),
         (b"fLaC", "flac", None),
         (b"\x1aE\xdf\xa3", "webm", None),

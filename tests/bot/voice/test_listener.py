@@ -19,6 +19,9 @@ from bot.texts import LANGUAGES
 from bot.voice.errors import NotHeardError, Unheard
 from bot.voice.listener import AT_ONCE, CLAUSES, Deaf, Listener
 from bot.voice.recoding import Recoder
+from bot.voice.config import TranscriptionSettings
+from bot.voice.errors import CLAUSES, NotHeardError, Unheard
+from bot.voice.listener import AT_ONCE, Deaf, Listener, Recoder
 from bot.voice.service import Transcript
 from harness.context import InputFile, Voice
 from sandbox.config import SandboxSettings

@@ -10,7 +10,7 @@ _AMR_FRAME = bytes([0x04]) + bytes(12)
 def ogg(words: str, seconds: float = 1.0) -> bytes:
     """Ogg with Opus, as Telegram and Feishu send it; the last page tells the length."""
     head = b"OpusHead" + struct.pack("<BBHIhB", 1, 1, 312, 16_000, 0, 0)
-    return _page(head, 0, 0) + _page(_hidden(words), 1, round(seconds * _RATE) + 312)
+    return _page(head, 0, 0, 2) + _page(_hidden(words), 1, round(seconds * _RATE) + 312, 4)
 
 
 def amr(words: str, seconds: float = 1.0) -> bytes:
@@ -42,9 +42,11 @@ def _hidden(words: str) -> bytes:
     return _BEGIN + words.encode() + _END
 
 
-def _page(body: bytes, number: int, position: int) -> bytes:
+def _page(body: bytes, number: int, position: int, flags: int) -> bytes:
+    """flags: 2 for the first page, 4 for the last one (RFC 3533)."""
     sizes = bytes([255] * (len(body) // 255) + [len(body) % 255])
-    return b"OggS\0\0" + struct.pack("<qIII", position, 1, number, 0) + bytes([len(sizes)]) + sizes + body
+    head = struct.pack("<BqIII", flags, position, 1, number, 0)
+    return b"OggS\0" + head + bytes([len(sizes)]) + sizes + body
 
 
 def _box(name: bytes, body: bytes) -> bytes:
