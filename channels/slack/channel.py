@@ -139,7 +139,7 @@ class SlackChannel(Adapter):
 
     def _committed(self, event: Found) -> None:
         if isinstance(event, Message):
-            self._sightings.hear(event)
+            self._sightings.note(event)
 
     async def close(self) -> None:
         await self._api.close()

@@ -1,4 +1,4 @@
-"""What an operator may set for a Slack account; imports no SDK. Built by the settings, read by the adapter."""
+"""Settings of a Slack account; imports no SDK."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _KINDS = {
 
 
 class SlackRate(BaseModel):
-    """What Slack tolerates for long (its "Rate limits" page); chat.update has a budget of the whole workspace."""
+    """Rates that Slack tolerates for long (its "Rate limits" page); chat.update has a budget of the whole workspace."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
 

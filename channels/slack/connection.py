@@ -24,7 +24,7 @@ STEADY_SECONDS = 30.0
 """A socket that ends earlier counts as a failure, so that a server which closes each one is not asked in a hot loop."""
 _ENDS_OF_TOKENS = frozenset({"app_uninstalled", "tokens_revoked"})
 _NEEDED = "chat:write"
-_HEARING = frozenset({"app_mentions:read", "im:history"})
+_RECEIVING = frozenset({"app_mentions:read", "im:history"})
 
 
 async def who_am_i(api: SlackApi, account: str, log: logging.Logger) -> Me:
@@ -68,8 +68,8 @@ def _check_scopes(scopes: frozenset[str] | None, setting: str, account: str, log
     how = "add it under OAuth & Permissions, Scopes, and install the app again"
     if _NEEDED not in scopes:
         raise Fatal(f"{setting} lacks the scope {_NEEDED}: nothing can be answered", how)
-    if not _HEARING & scopes:
-        raise Fatal(f"{setting} lacks the scopes {' and '.join(sorted(_HEARING))}: nothing can be heard", how)
+    if not _RECEIVING & scopes:
+        raise Fatal(f"{setting} lacks the scopes {' and '.join(sorted(_RECEIVING))}: nothing can be received", how)
     for scope in missing:
         log.warning("%s: the bot token lacks the scope %s: %s; %s", account, scope.name, scope.purpose, how)
 

@@ -114,7 +114,7 @@ class Sightings:
         if is_timestamp(message_id):
             keep(self._newest, chat, max(message_id, self._newest.get(chat, message_id), key=order), _MESSAGES)
 
-    def hear(self, message: Message) -> None:
+    def note(self, message: Message) -> None:
         """Note a person's message."""
         address = message.address
         self.see(address.chat, message.platform_message_id)

@@ -68,7 +68,7 @@ class Reader:
                     return self._pressed(RawInteraction.model_validate(payload), known, now)
                 case "slash_commands":
                     return self._command(RawCommand.model_validate(payload), known, now)
-        except Exception as error:  # whatever is in it: it is set aside, and does not come again
+        except Exception as error:  # no payload may break the receiving: it is set aside, and does not come again
             return self._unparsed(payload, error, now)
 
     def read_past(self, chat: str, message: Mapping[str, Any], known: Known, now: datetime) -> Found | None:
@@ -76,7 +76,7 @@ class Reader:
         try:
             raw = RawMessage.model_validate({**message, "channel": chat})
             return self._message(raw, (_message_key(raw.channel, raw.ts),), self.me.team, known, now)
-        except Exception as error:  # whatever is in it: it is set aside, and does not come again
+        except Exception as error:  # no payload may break the receiving: it is set aside, and does not come again
             return self._unparsed({**message, "channel": chat}, error, now)
 
     def _event(self, raw: RawCallback, known: Known, now: datetime) -> Found | None:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 COMMAND_PREFIX = "antler-"
-"""In front of commands whose names Slack keeps for itself: /status becomes /antler-status."""
+"""Prefix of commands whose names Slack keeps for itself: /status becomes /antler-status."""
 _RESERVED = frozenset(
     {"feedback", "help", "leave", "me", "open", "remind", "search", "shortcuts", "status", "topic", "who"}
 )
@@ -28,7 +28,7 @@ class Scope:
 
 
 SCOPES = (
-    Scope("app_mentions:read", "mentions in channels are not heard"),
+    Scope("app_mentions:read", "mentions in channels are not received"),
     Scope("channels:history", "threads in public channels are not followed, and nothing is caught up there"),
     Scope("channels:read", "names of public channels, and invitations into them, are not seen"),
     Scope("chat:write", "nothing can be answered"),
@@ -37,8 +37,8 @@ SCOPES = (
     Scope("files:write", "files cannot be sent"),
     Scope("groups:history", "threads in private channels are not followed, and nothing is caught up there"),
     Scope("groups:read", "names of private channels, and invitations into them, are not seen"),
-    Scope("im:history", "direct messages are not heard"),
-    Scope("mpim:history", "group direct messages are not heard"),
+    Scope("im:history", "direct messages are not received"),
+    Scope("mpim:history", "group direct messages are not received"),
     Scope("reactions:write", "no receipt (the eyes) can be given"),
     Scope("users:read", "people have ids instead of names, and no language"),
 )

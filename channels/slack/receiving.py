@@ -83,7 +83,7 @@ class Intake:
         return await waiting.committed
 
     async def run(self) -> None:
-        """Commit what comes, until cancelled; what is not committed by then stays unacked."""
+        """Commit what comes, until cancelled; what is not committed by then stays unacknowledged."""
         while True:
             await self._more.wait()
             self._more.clear()
