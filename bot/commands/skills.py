@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from bot.skills import SkillDesk
     from bot.store.rows import ConversationRow
     from bot.texts.command_line import Call
-    from harness.skills.library import SkillProblem, SkillView
-    from harness.skills.shelf import Skill
+    from harness.skills.library import SkillView
+    from harness.skills.shelf import Skill, SkillProblem
 
 LONGEST_TOLD = 90
 MOST_PROBLEMS = 20

@@ -39,9 +39,6 @@ from bot.skills import SkillDesk
 from bot.store.retrying import PatientStore
 from bot.texts import language_of, texts_for
 from bot.usage.spending import make_spending
-from bot.voice.make import make_hearing
-from bot.titles import Titles
-from bot.uploads import MEGABYTE, Uploads
 from bot.voice.listener import make_hearing
 from harness.mcp.pool import McpPool
 from harness.model_health import ModelHealth

@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
     from pathlib import Path
 
-    from bot.settings.transcription import TranscriptionSettings
-    from bot.sandboxes import Sandboxes
+    from bot.files.sandboxes import Sandboxes
     from bot.settings import Settings
+    from bot.settings.transcription import TranscriptionSettings
     from bot.voice.audio import Kind
     from bot.voice.errors import Unheard
     from bot.voice.service import Transcript

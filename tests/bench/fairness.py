@@ -21,14 +21,6 @@ from bot.files.sandboxes import Sandboxes
 from bot.files.uploads import UploadLimits, Uploads
 from bot.settings.transcription import TranscriptionSettings
 from bot.store.identity import thread_folder
-from bot.voice.listener import Listener
-from bot.voice.recoding import Recoder
-from bot.conversion import Converter
-from bot.identity import thread_folder
-from bot.quotas import UploadLimits
-from bot.sandboxes import Sandboxes
-from bot.uploads import Uploads
-from bot.voice.config import TranscriptionSettings
 from bot.voice.listener import Listener, Recoder
 from bot.voice.service import Transcript
 from channels.base import ChannelPorts, Route

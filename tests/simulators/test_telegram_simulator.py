@@ -31,9 +31,10 @@ from telegram.error import (
 )
 from telegram.request import HTTPXRequest
 
+from tests.simulators.client import WaitTimeoutError
 from tests.simulators.process import SimulatorProcess, SimulatorStartError
 from tests.simulators.telegram import faults
-from tests.simulators.telegram.client import TelegramSimulator, WaitTimeoutError, connect, running_telegram
+from tests.simulators.telegram.client import TelegramSimulator, connect, running_telegram
 from tests.simulators.telegram.seen import ALICE, BOB, FORUM, TEAM, FileSpec, Person, Room
 
 pytestmark = pytest.mark.timeout(30)

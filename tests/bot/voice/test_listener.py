@@ -16,10 +16,6 @@ from bot.files.sandboxes import Sandboxes
 from bot.settings.transcription import TranscriptionSettings
 from bot.store.identity import thread_folder
 from bot.texts import LANGUAGES
-from bot.voice.errors import NotHeardError, Unheard
-from bot.voice.listener import AT_ONCE, CLAUSES, Deaf, Listener
-from bot.voice.recoding import Recoder
-from bot.voice.config import TranscriptionSettings
 from bot.voice.errors import CLAUSES, NotHeardError, Unheard
 from bot.voice.listener import AT_ONCE, Deaf, Listener, Recoder
 from bot.voice.service import Transcript
