@@ -79,10 +79,10 @@ def check_config(config: ConfigFile = None, data_dir: DataDir = None) -> None:
     """Check the configuration, build its models and try the sandbox, without starting the gateway; print a summary, or
     every problem found (exit code 78)."""
     settings, path = settings_of(config, data_dir)
-    from bot import skill_tool
     from bot.cli import config_trials
     from bot.files.sandboxes import probe
     from bot.settings.summary import describe
+    from bot.skills import tool
 
     typer.echo(f"config    {path or 'none: the built-in default'}")
     typer.echo(describe(settings))
@@ -92,7 +92,7 @@ def check_config(config: ConfigFile = None, data_dir: DataDir = None) -> None:
         typer.echo("\n".join(problems), err=True)
         raise typer.Exit(EXIT_CONFIG)
     typer.echo(f"sandbox   {probe(settings)}")
-    typer.echo(f"skills    {skill_tool.summary(settings)}")
+    typer.echo(f"skills    {tool.summary(settings)}")
     for server in config_trials.probe(settings):
         typer.echo(f"mcp       {server}")
     typer.echo("OK")

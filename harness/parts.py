@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from harness.models import Route
     from harness.ports import AuditLog, Budget, Clock, EffectLog, RunLedger, Steering
     from harness.sandboxes import SandboxSetup
-    from harness.skills.source import SkillSource
+    from harness.skills.library import SkillSource
     from harness.souls import AgentDefinition
     from harness.spool import Spool
     from harness.subagents.config import SubagentsSettings

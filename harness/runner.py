@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from harness.ports import AnyRunEvent, AuditLog, Budget, Clock, EffectLog, Head, RunLedger, Steering
     from harness.sandboxes import SandboxSetup
     from harness.schedules import Scheduling
-    from harness.skills.source import SkillSource
+    from harness.skills.library import SkillSource
     from harness.souls import AgentDefinition
     from harness.spool import SpoolSettings
     from harness.subagents.config import SubagentsSettings

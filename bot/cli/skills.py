@@ -1,4 +1,4 @@
-"""`antler skills`: what there is, what is right with it, what waits."""
+"""The options of `antler skills`."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ app = typer.Typer(help="The skills of this installation.", no_args_is_help=True)
 def list_skills(config: ConfigFile = None, data_dir: DataDir = None) -> None:
     """Show the skills that everybody has, and what is wrong with others."""
     settings, _ = settings_of(config, data_dir)
-    from bot import skill_tool
+    from bot.skills import tool
 
-    raise typer.Exit(skill_tool.list_skills(settings))
+    raise typer.Exit(tool.list_skills(settings))
 
 
 @app.command("validate")
@@ -33,12 +33,12 @@ def validate_skills(
     data_dir: DataDir = None,
 ) -> None:
     """Say what is wrong with skills; exit 1 if one cannot be used. Those of FOLDER are held to the rules of install."""
-    from bot import skill_tool
+    from bot.skills import tool
 
     if folder is not None:
-        raise typer.Exit(skill_tool.validate_folder(folder))
+        raise typer.Exit(tool.validate_folder(folder))
     settings, _ = settings_of(config, data_dir)
-    raise typer.Exit(skill_tool.validate(settings))
+    raise typer.Exit(tool.validate(settings))
 
 
 @app.command("install")
@@ -52,16 +52,16 @@ def install_skill(
 ) -> None:
     """Install a skill for everybody, after a check of all that is in it."""
     settings, _ = settings_of(config, data_dir)
-    from bot import skill_tool
+    from bot.skills import tool
 
-    raise typer.Exit(skill_tool.install(settings, archive, replace=replace))
+    raise typer.Exit(tool.install(settings, archive, replace=replace))
 
 
 @app.command("waiting")
 def waiting_skills(config: ConfigFile = None, data_dir: DataDir = None) -> None:
     """Show the skills that are off until an administrator agrees to what they hold, with the reasons."""
     settings, _ = settings_of(config, data_dir)
-    from bot.skill_waiting import list_waiting
+    from bot.skills.tool import list_waiting
 
     raise typer.Exit(list_waiting(settings))
 
@@ -75,7 +75,7 @@ def agree_to_skill(
 ) -> None:
     """Agree to what a skill holds, exactly as it is now: it is used from the next answer on."""
     settings, _ = settings_of(config, data_dir)
-    from bot.skill_waiting import agree
+    from bot.skills.tool import agree
 
     raise typer.Exit(agree(settings, name, digest))
 
@@ -88,6 +88,6 @@ def remove_skill(
 ) -> None:
     """Take away one of this installation's own skills: from its next answer on the agent does not have it."""
     settings, _ = settings_of(config, data_dir)
-    from bot import skill_tool
+    from bot.skills import tool
 
-    raise typer.Exit(skill_tool.remove(settings, name))
+    raise typer.Exit(tool.remove(settings, name))

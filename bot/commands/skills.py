@@ -1,4 +1,4 @@
-"""/skills: what there is, and where from; who may control the conversation turns skills off and on there."""
+"""/skills: list and describe skills, and turn them off and on in a conversation."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from bot.store import conversations
 from bot.texts.markdown import inline, plain
 from harness.skills.errors import SkillError
+from harness.skills.document import SkillError
 from harness.skills.files import BROKEN
 
 if TYPE_CHECKING:
@@ -15,26 +16,29 @@ if TYPE_CHECKING:
 
     from bot.commands.group import Answers, ButtonKind, CommandHandler
     from bot.conversations.actor import Conversation
-    from bot.skills import SkillDesk
+    from bot.skills.service import SkillService
     from bot.store.rows import ConversationRow
     from bot.texts.command_line import Call
     from harness.skills.library import SkillView
     from harness.skills.shelf import Skill, SkillProblem
+    from harness.skills.library import SkillProblem, SkillView
+    from harness.skills.shelf import Skill
+    from harness.skills.library import Skill, SkillProblem, SkillView
 
 LONGEST_TOLD = 90
 MOST_PROBLEMS = 20
 MOST_OFF = 500
-"""Names that a conversation remembers."""
+"""Names that a conversation remembers as turned off."""
 ON, OFF = "on", "off"
 DIGEST_SHOWN = 12
 
 
 class SkillCommands:
-    """agent_of: that answers in a conversation."""
+    """The /skills command. agent_of: the agent that answers in a conversation."""
 
-    def __init__(self, answers: Answers, desk: SkillDesk, agent_of: Callable[[ConversationRow], str]) -> None:
+    def __init__(self, answers: Answers, skills: SkillService, agent_of: Callable[[ConversationRow], str]) -> None:
         self._answers = answers
-        self._desk = desk
+        self._service = skills
         self._agent_of = agent_of
         self.commands: Mapping[str, CommandHandler] = {"skills": self._skills}
         self.buttons: Mapping[str, ButtonKind] = {}
@@ -42,7 +46,7 @@ class SkillCommands:
     async def _skills(self, conversation: Conversation, call: Call) -> None:
         row = await conversation.row(call.message)
         verb, *names = call.line.arguments.split() or [""]
-        view = self._desk.view(row.owner, self._agent_of(row))
+        view = self._service.view(row.owner, self._agent_of(row))
         if verb.lower() == ON and names and names[0] in view.waiting:
             await self._turn_on(call, row, view, *names[:2])
         elif verb.lower() in (ON, OFF) and names:
@@ -57,17 +61,17 @@ class SkillCommands:
     async def _switch(
         self, conversation: Conversation, call: Call, row: ConversationRow, view: SkillView, on: bool, names: list[str]
     ) -> None:
-        """All of the names, or none."""
+        """Turn all of the names on or off, or none."""
         if not call.may_control:
             return await self._answers.say(call, call.texts.not_allowed, "not allowed")
-        words, disabled = call.texts.skills, self._desk.settings.disabled
+        words, disabled = call.texts.skills, self._service.settings.disabled
         for name in names:
             if view.get(name) is None:
                 return await self._answers.say(call, _unknown(call, view, name), "/skills")
             if on and name in disabled:
                 return await self._answers.say(call, words["disabled"].format(name=name), "/skills")
         off = set(row.skills_off) - set(names) if on else set(row.skills_off) | set(names)
-        # What is not there now, with this agent, may be there again; but not for ever.
+        # Names that this agent does not have now may come back, but only so many are kept.
         kept = off if len(off) <= MOST_OFF else {name for name in off if view.get(name) is not None}
         text = words["switched_on" if on else "switched_off"].format(names=", ".join(f"`{name}`" for name in names))
 
@@ -77,15 +81,15 @@ class SkillCommands:
     async def _turn_on(
         self, call: Call, row: ConversationRow, view: SkillView, name: str, shown_digest: str = ""
     ) -> None:
-        """One that waits: what an administrator agrees to is the content that they were told of, and no other."""
-        words, (place, waiting) = call.texts.skills, view.waiting[name]
+        """Turn on a waiting skill; an administrator approves exactly the content that they were shown."""
+        words, (origin, waiting) = call.texts.skills, view.waiting[name]
         if not call.is_admin:
             return await self._answers.say(call, words["waiting_not_yours"].format(name=name), "not allowed")
         digest = waiting.digest
         done = False
         if shown_digest and digest[:DIGEST_SHOWN] == shown_digest.lower():
             try:
-                done = await self._desk.turn_on(place, name, digest, owner=row.owner, admin=call.person)
+                done = await self._service.turn_on(origin, name, digest, owner=row.owner, admin=call.person)
             except SkillError as error:
                 return await self._answers.say(call, f"⚠️ {plain(str(error))}", "/skills")
         if done:
@@ -98,10 +102,10 @@ class SkillCommands:
 
     def _listed(self, call: Call, row: ConversationRow, view: SkillView) -> str:
         words = call.texts.skills
-        settings = self._desk.settings
+        settings = self._service.settings
         if not settings.enabled:
             return words["none_at_all"]
-        if not self._desk.works():
+        if not self._service.works():
             return words["no_sandbox"]
         off, disabled = set(row.skills_off), set(settings.disabled)
         on = [skill for skill in view.skills if skill.name not in off | disabled]
@@ -116,7 +120,7 @@ class SkillCommands:
         return "\n\n".join(blocks)
 
     def _problems(self, call: Call, view: SkillView) -> list[str]:
-        """What is wrong: for administrators, and of somebody's own skills for them."""
+        """Problems that the person may see: an administrator all, others those of their own skills."""
         told = [problem for problem in view.problems if call.is_admin or _is_own(call, problem)]
         more = [call.texts.skills["more"].format(count=len(told) - MOST_PROBLEMS)] if len(told) > MOST_PROBLEMS else []
         return [f"- {plain(str(problem))}" for problem in told[:MOST_PROBLEMS]] + more
@@ -126,9 +130,9 @@ class SkillCommands:
         if skill is None:
             return _unknown(call, view, name)
         words, document = call.texts.skills, skill.document
-        state = "disabled_state" if name in self._desk.settings.disabled else OFF if name in row.skills_off else ON
+        state = "disabled_state" if name in self._service.settings.disabled else OFF if name in row.skills_off else ON
         facts = [
-            words["place"].format(place=words[skill.place]),
+            words["place"].format(place=words[skill.origin]),
             words["state"].format(state=words[state]),
             *([words["version"].format(version=plain(document.version))] if document.version else []),
             *([words["author"].format(author=plain(document.author))] if document.author else []),
@@ -141,14 +145,14 @@ class SkillCommands:
 
 
 def _is_own(call: Call, problem: SkillProblem) -> bool:
-    return problem.place == "mine" and call.message.address.kind == "dm"
+    return problem.origin == "mine" and call.message.address.kind == "dm"
 
 
 def _line(call: Call, skill: Skill) -> str:
     words, told = call.texts.skills, skill.document.description
     if len(told) > LONGEST_TOLD:
         told = told[:LONGEST_TOLD].rpartition(" ")[0].rstrip(" ,;:.") + "…"
-    place = "" if skill.place == "public" else words["mark"].format(place=words[skill.place])
+    place = "" if skill.origin == "public" else words["mark"].format(place=words[skill.origin])
     return words["line"].format(name=skill.name, detail=plain(told), place=place)
 
 

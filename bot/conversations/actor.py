@@ -11,6 +11,11 @@ from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from bot.buttons import waiting_question
+from bot.commands.line import parse
+from bot.conversations.arrivals import Arrivals
+from bot.conversations.interceptions import gives_reason, take_edit
+from bot.conversations.mailbox import Arrived, Edited, Ended, Item, Resume, Task
 from bot.conversations.openings import Openings, open_once
 from bot.conversations.queue import WaitingLine
 from bot.delivery.buttons import waiting_question
@@ -401,7 +406,7 @@ class Conversation:
         """Whether a message calls one of the skills that can be used here, by its name behind a slash."""
         ports, row = self._ports, await self.row(message)
         agent = ports.agents.agent_of(row)
-        return bool(ports.skills.named(message.text, row.owner, agent, row.skills_off)[0])
+        return bool(ports.skills.called(parse(message.text), message.text, row.owner, agent, row.skills_off)[0])
 
     # The conversation's own record.
 

@@ -9,6 +9,10 @@ from bot.agents.profiles import AgentChoices
 from bot.files.owners import ThreadOwners
 from bot.settings.busy_policies import Tally
 from bot.skills import SkillDesk
+from bot.conversations.queue import Tally
+from bot.owners import ThreadOwners
+from bot.skills.service import SkillService
+from bot.souls import AgentChoices
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -47,5 +51,5 @@ class ConversationPorts:
     tally: Tally = field(default_factory=Tally)
     agents: AgentChoices = field(default_factory=AgentChoices)
     owners: ThreadOwners = field(default_factory=ThreadOwners)
-    skills: SkillDesk = field(default_factory=SkillDesk)
+    skills: SkillService = field(default_factory=SkillService)
     timezone: str = "UTC"

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 
 from bot.runs.approval_store import StoreApprovals
 from bot.skill_homes import editing_of
+from bot.approvals.book import StoreApprovals
+from bot.skills.folders import editing_of
 from bot.store.effects import StoreEffectLog, StoreRunLedger
 from bot.store.engines import libpq_url
 from bot.tasks import Tasks
@@ -37,7 +39,7 @@ if TYPE_CHECKING:
     from harness.ports import AuditLog, Harness, Steering
     from harness.sandboxes import SandboxSetup
     from harness.schedules import Scheduling
-    from harness.skills.source import SkillSource
+    from harness.skills.library import SkillSource
     from harness.souls import AgentDefinition
 
 log = logging.getLogger(__name__)

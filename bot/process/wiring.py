@@ -37,6 +37,10 @@ from bot.schedule.book import ScheduleBook, scheduling
 from bot.schedule.timer import Timer
 from bot.skills import SkillDesk
 from bot.store.retrying import PatientStore
+from bot.skills.service import SkillService
+from bot.souls import AgentChoices
+from bot.spending import make_spending
+from bot.status import StatusPage
 from bot.texts import language_of, texts_for
 from bot.usage.spending import make_spending
 from bot.voice.listener import make_hearing
@@ -85,7 +89,7 @@ class Wiring:
         patient, models = PatientStore(store, clock), ModelHealth(clock.monotonic)
         self.owners = ThreadOwners()
         self.agents = AgentChoices.of(settings)
-        self.skills = SkillDesk.of(settings, self.agents, self.owners.of, lambda: self.sandboxes.has_files)
+        self.skills = SkillService.of(settings, self.agents, self.owners.of, lambda: self.sandboxes.has_files)
         self.sandboxes = Sandboxes(
             settings.sandbox, settings.data_dir, settings.network_route, skills=self.skills.folders
         )

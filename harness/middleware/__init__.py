@@ -23,8 +23,7 @@ from harness.middleware.loop import LoopDetection
 from harness.middleware.report import RunReport
 from harness.middleware.sandbox_audit import SandboxAudit
 from harness.middleware.sightless import Sightless
-from harness.middleware.skill_list import SkillList
-from harness.middleware.skill_tools import SkillTools
+from harness.middleware.skills import SkillList, SkillTools
 from harness.middleware.subagent_limit import SubagentLimit
 from harness.middleware.summarization import Summarization
 from harness.middleware.todos import TodoList

@@ -22,7 +22,7 @@ from harness.memory.telling import memory_of, with_memory, without_memory
 from harness.messages import MARK, SUMMARY, is_users
 from harness.middleware.report import usage_event
 from harness.signals import Told, tell
-from harness.skills.reads import chosen_workflow, skill_reads
+from harness.skills.followed import chosen_workflow, skill_reads
 from harness.steering import NOTHING
 
 if TYPE_CHECKING:

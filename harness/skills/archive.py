@@ -1,49 +1,187 @@
-"""A `.skill` archive (zip): checked as a whole and unpacked, or refused with every reason; for installing.py."""
+"""Archives of skills (`.skill`, a zip): checked as a whole, unpacked and installed, or refused with every reason.
+
+Python's zipfile reads only the table of contents here; what it says of an entry is not believed. Blocking.
+"""
 
 from __future__ import annotations
 
 import os
+import re
 import stat
 import struct
 import unicodedata
 import zipfile
+import zlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO
 
-from harness.skills.document import SKILL_FILE, parse_bytes, valid_name
-from harness.skills.errors import Problem, SkillError
-from harness.skills.packed import Damaged, content, entry_faults, overlapping
-from harness.skills.scanning.tree import LARGEST_FILE, MEGABYTE, MOST_BYTES, MOST_FILES
+from harness.skills.document import SKILL_FILE, Problem, SkillError, parse_bytes, valid_name
+from harness.skills.editing import standing, write
+from harness.skills.files import LARGEST_FILE, MEGABYTE, MOST_BYTES, MOST_FILES
+from harness.skills.history import Version
+from harness.skills.scan import scan_files
+from harness.skills.verdict import Level
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from harness.skills.document import SkillDocument
+    from harness.skills.editing import SkillHome
+    from harness.skills.files import Files
+    from harness.skills.verdict import Verdict
+
+    Judging = Callable[[str, Files, Verdict], Verdict]
+
+MOST_RATIO = 100
+SMALL = 64 * 1024
+"""Bytes of an entry that is too small for its ratio to matter."""
+LONGEST_NAME = 200
+"""Bytes of one name in a path that every file system takes."""
+DEEPEST = 8
+
+_LOCAL = struct.Struct("<4s5H3L2H")
+_SIGNATURE = b"PK\x03\x04"
+_ENCRYPTED = 0x1 | 0x40 | 0x2000
+_UTF8 = 0x800
+_REPARSE = 0x400
+_SET_ID = stat.S_ISUID | stat.S_ISGID
+_ORDINARY = frozenset({0, stat.S_IFREG, stat.S_IFDIR})
+_LINKING_EXTRA = frozenset({0x756E, 0x7075})
+"""Extra fields that carry a link or a second name."""
+_PKWARE_UNIX = 0x000D
+_BAD_SIGN = re.compile(
+    '[\x00-\x1f\x7f\\\\:*?"<>|\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\ud800-\udfff\U000e0000-\U000e0fff]'
+)
+_CHUNK = 64 * 1024
+
+
+class Damaged(Exception):
+    """An entry that differs from the table of contents. The text says how."""
+
+
+def _entry_faults(info: zipfile.ZipInfo) -> Iterator[str]:
+    """Faults of an entry, apart from its content."""
+    yield from _name_faults(info)
+    mode = info.external_attr >> 16
+    if stat.S_IFMT(mode) not in _ORDINARY or info.external_attr & _REPARSE:
+        yield "is a link or a special file"
+    elif stat.S_ISDIR(mode) != info.is_dir() and stat.S_IFMT(mode):
+        yield "is a folder by one word and a file by another"
+    if mode & _SET_ID:
+        yield "would run with its owner's rights"
+    if info.flag_bits & _ENCRYPTED:
+        yield "is encrypted"
+    if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        yield "is packed in an unusual way"
+    if info.file_size > SMALL and info.file_size > MOST_RATIO * max(info.compress_size, 1):
+        yield f"is packed more than {MOST_RATIO} to 1"
+    yield from _extra_faults(info.extra)
+
+
+def _name_faults(info: zipfile.ZipInfo) -> Iterator[str]:
+    name = info.orig_filename
+    if not name.isascii() and not info.flag_bits & _UTF8:
+        yield "has a name of unknown encoding"
+    if name.startswith("/"):
+        yield "is an absolute path"
+    if _BAD_SIGN.search(name):
+        yield "has a sign in its name that is not allowed"
+    parts = name.removesuffix("/").removeprefix("/").split("/")
+    if any(part in ("", ".", "..") for part in parts):
+        yield "leads out of its folder, or has an empty name in its path"
+    elif any(part != part.strip() or part.endswith(".") for part in parts):
+        yield "has a name that begins or ends with a blank, or ends with a dot"
+    if len(parts) > DEEPEST or any(len(part.encode("utf-8", "replace")) > LONGEST_NAME for part in parts):
+        yield "has too long a path"
+
+
+def _extra_faults(extra: bytes) -> Iterator[str]:
+    while len(extra) >= 4:
+        kind, size = struct.unpack_from("<HH", extra)
+        if kind in _LINKING_EXTRA or (kind == _PKWARE_UNIX and size > 12):
+            yield "is a link, or has a second name"
+        extra = extra[4 + size :]
+
+
+def _overlapping(entries: Sequence[zipfile.ZipInfo], end: int) -> Iterator[zipfile.ZipInfo]:
+    """Entries that share bytes with the following one. end: offset of the table of contents."""
+    ordered = sorted(entries, key=lambda info: info.header_offset)
+    for info, following in zip(ordered, [each.header_offset for each in ordered[1:]] + [end], strict=True):
+        if info.header_offset + _LOCAL.size + info.compress_size > following:
+            yield info
+
+
+def _content(file: BinaryIO, info: zipfile.ZipInfo, most: int) -> bytes:
+    """Content of an entry, of at most so many bytes. Raises Damaged."""
+    _find(file, info)
+    packed = file.read(info.compress_size)
+    if len(packed) != info.compress_size:
+        raise Damaged("is cut off")
+    data = packed if info.compress_type == zipfile.ZIP_STORED else _inflated(packed, min(most, info.file_size))
+    if len(data) > most:
+        raise Damaged("is too large")
+    if len(data) != info.file_size or zlib.crc32(data) != info.CRC:
+        raise Damaged("is not as long as it says, or its checksum is wrong")
+    return data
+
+
+def _find(file: BinaryIO, info: zipfile.ZipInfo) -> None:
+    """Seek to the entry's bytes. Its own header has to agree with the table of contents."""
+    file.seek(info.header_offset)
+    header = file.read(_LOCAL.size)
+    if len(header) != _LOCAL.size:
+        raise Damaged("is cut off")
+    signature, _, flags, method, *_, name_size, extra_size = _LOCAL.unpack(header)
+    name = file.read(name_size)
+    same = name == info.orig_filename.encode("utf-8" if info.flag_bits & _UTF8 else "cp437", "replace")
+    if signature != _SIGNATURE or not same or method != info.compress_type or flags & _ENCRYPTED:
+        raise Damaged("has two headers that say different things")
+    file.seek(extra_size, 1)
+
+
+def _inflated(packed: bytes, most: int) -> bytes:
+    """Inflate, never more than one chunk beyond what is allowed."""
+    inflater = zlib.decompressobj(-zlib.MAX_WBITS)
+    parts, size, rest = [], 0, packed
+    try:
+        while rest and not inflater.eof and size <= most:
+            part = inflater.decompress(rest, _CHUNK)
+            rest = inflater.unconsumed_tail
+            parts.append(part)
+            size += len(part)
+    except zlib.error as error:
+        raise Damaged("cannot be unpacked") from error
+    if size > most:
+        raise Damaged("is longer than it says, or too large")
+    if not inflater.eof or inflater.unused_data:
+        raise Damaged("is not as long as it says")
+    return b"".join(parts)
+
 
 LARGEST_ARCHIVE = 10 * MEGABYTE
 MOST_ENTRIES = MOST_FILES + 100
-"""Files and folders."""
+"""Files and folders together."""
 MOST_PROBLEMS = 50
 LONGEST_SHOWN = 120
 ENDINGS = (".skill", ".zip", ".tar", ".tgz", ".gz", ".jar", ".whl", ".7z", ".rar", ".egg")
-"""Of packages, which a skill holds none of; what is one by its bytes the scan finds."""
+"""Packages, which a skill must not hold; the scan finds those that hide behind another name."""
 
 
 class ArchiveRefused(SkillError):
-    """An archive that is not unpacked. problems: every reason that was found."""
+    """An archive that is not unpacked. problems: every reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Unpacked:
-    """What an archive holds. files: path within the skill's folder -> content."""
+    """Content of an archive. files: by path within the skill's folder."""
 
     document: SkillDocument
     files: Mapping[str, bytes]
 
 
 def unpack(archive: Path) -> Unpacked:
-    """All of it, in memory, or nothing. Raises ArchiveRefused."""
+    """Unpack a whole archive in memory. Raises ArchiveRefused."""
     try:
         with _opened(archive) as file:
             return _unpacked(file)
@@ -83,18 +221,18 @@ def _unpacked(file: BinaryIO) -> Unpacked:
 
 def _faults(entries: list[zipfile.ZipInfo], end: int) -> Iterator[Problem]:
     for info in entries:
-        yield from (_problem(info, fault) for fault in dict.fromkeys(entry_faults(info)))
+        yield from (_problem(info, fault) for fault in dict.fromkeys(_entry_faults(info)))
         if info.filename.lower().endswith(ENDINGS):
             yield _problem(info, "is a package within the package")
         if info.file_size > LARGEST_FILE:
             yield _problem(info, f"is larger than {LARGEST_FILE // MEGABYTE} MB")
-    yield from (_problem(info, "shares its bytes with another entry") for info in overlapping(entries, end))
+    yield from (_problem(info, "shares its bytes with another entry") for info in _overlapping(entries, end))
     if sum(info.file_size for info in entries) > MOST_BYTES:
         yield Problem("", "", f"holds more than {MOST_BYTES // MEGABYTE} MB")
 
 
 def _crowded(entries: list[zipfile.ZipInfo]) -> Iterator[Problem]:
-    """Names that are, or on some machines would be, those of something else in the archive."""
+    """Faults of names that are, or on some file systems would be, the same as another in the archive."""
     seen: dict[str, bool] = {}
     files = sum(not info.is_dir() for info in entries)
     if files > MOST_FILES:
@@ -134,13 +272,13 @@ def _top(entries: list[zipfile.ZipInfo]) -> str:
 
 
 def _contents(file: BinaryIO, entries: list[zipfile.ZipInfo], top: str) -> dict[str, bytes]:
-    """Counted as it comes: sizes in the table of contents may be lies."""
+    """Contents by path. They are counted as they are read: sizes in the table of contents may be lies."""
     files: dict[str, bytes] = {}
     problems: list[Problem] = []
     left = MOST_BYTES
     for info in entries:
         try:
-            data = content(file, info, min(left, LARGEST_FILE))
+            data = _content(file, info, min(left, LARGEST_FILE))
         except Damaged as error:
             problems.append(_problem(info, str(error)))
             continue
@@ -163,5 +301,54 @@ def _problem(info: zipfile.ZipInfo, message: str) -> Problem:
 
 
 def _shown(name: str) -> str:
-    """A name as it can be printed anywhere."""
+    """A name that can be printed anywhere."""
     return ascii(name)[1:-1][:LONGEST_SHOWN]
+
+
+@dataclass(frozen=True, slots=True)
+class Installed:
+    """A skill that was installed.
+
+    digest: of its whole content, which an approval is about.
+    pending: it stays off until an administrator turns it on.
+    replaced: there was one of this name, kept as a former version.
+    """
+
+    name: str
+    digest: str
+    verdict: Verdict
+    pending: bool
+    replaced: bool
+
+
+def install(
+    archive: Path,
+    home: SkillHome,
+    *,
+    built_in: Collection[str],
+    at: str,
+    replace: bool = False,
+    judging: Judging | None = None,
+) -> Installed:
+    """Check an archive and put its skill into a home. Raises ArchiveRefused, and what `editing.write` raises.
+
+    built_in: names that it must not have.
+    at: ISO time.
+    replace: a skill of this name may be there.
+    judging: asked about skills that the rules do not refuse; makes the verdict severer.
+    """
+    unpacked = unpack(archive)
+    name, verdict = unpacked.document.name, scan_files(unpacked.files)
+    before = standing(home, name)
+    problems = [Problem("", "name", f"{name} is the name of a built-in skill")] if name in built_in else []
+    if before.digest and not replace:
+        problems.append(Problem("", "name", f"{name} is there already; --replace puts this one in its place"))
+    if judging is not None and not problems and verdict.level is not Level.BLOCK:
+        verdict = judging(name, unpacked.files, verdict)
+    if verdict.level is Level.BLOCK:
+        problems += [Problem("", "", reason) for reason in verdict.reasons]
+    if problems:
+        raise ArchiveRefused(problems)
+    change = Version(at=at, action="install", reason=archive.name[:200])
+    written = write(home, name, unpacked.files, base=before.digest, change=change, verdict=verdict)
+    return Installed(name, written.version.digest, verdict, written.pending, bool(before.digest))

@@ -1,4 +1,4 @@
-"""The section `skills` of the settings; bot/settings/model.py puts it into the one tree. Light to import."""
+"""Settings of skills and of their evolution. Light to import."""
 
 from __future__ import annotations
 
@@ -21,16 +21,24 @@ SkillName = Annotated[str, AfterValidator(_hyphen_case)]
 
 
 class SkillEvolutionSettings(Section):
-    """enabled: the agent may propose new skills and changes of those it has, which a person agrees to. model: judges
-    them, "" for the first one."""
+    """Changes of skills by the agent.
+
+    enabled: it may propose new skills and changes, which a person has to approve.
+    model: judges them, "" for the first one.
+    """
 
     enabled: bool = False
     model: str = Field(default="", max_length=200)
 
 
 class SkillsSettings(Section):
-    """public: those that Antler ships are there. custom: the folder of this installation's own, None: skills/custom in
-    data_dir. disabled: by name, for everybody. prompt_tokens: about what their list takes of each request."""
+    """Skills of the installation.
+
+    public: use the skills that ship with Antler.
+    custom: folder of this installation's own skills, None: skills/custom in data_dir.
+    disabled: names that are off for everybody.
+    prompt_tokens: approximate size of their list in each request.
+    """
 
     enabled: bool = True
     public: bool = True

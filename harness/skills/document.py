@@ -1,4 +1,4 @@
-"""SKILL.md: front matter and workflow; read by the index, by `antler skills`, before a skill is installed or changed.
+"""SKILL.md: its front matter and workflow, and the errors that say what is wrong with one.
 
 The front matter is YAML of text, lists and mappings only: no tags, anchors or aliases, so nothing in it can be executed
 or grow, and `version: 1.10` stays what was written.
@@ -13,37 +13,63 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from harness.skills.errors import Problem, SkillError
+from harness.errors import HarnessError
 from sandbox.paths import shown
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One fault of a skill. file: relative to the skill's folder. key: of the front matter, "" for the whole."""
+
+    file: str
+    key: str
+    message: str
+
+    def __str__(self) -> str:
+        return ": ".join(part for part in (self.file, self.key, self.message) if part)
+
+
+class SkillError(HarnessError):
+    """A skill that cannot be used. problems: every fault that was found, at least one."""
+
+    def __init__(self, problems: Iterable[Problem]) -> None:
+        self.problems = tuple(problems)
+        super().__init__("; ".join(map(str, self.problems)))
+
 
 SKILL_FILE = "SKILL.md"
 NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
-"""And at most LONGEST_NAME characters."""
+"""The form of a name, which has at most LONGEST_NAME characters."""
 LONGEST_NAME = 64
 LONGEST_DESCRIPTION = 1024
-"""In characters, as are the other texts of the front matter."""
+"""Characters of a description."""
 LONGEST_VALUE = 500
+"""Characters of every other text of the front matter."""
 LARGEST_FILE = 256 * 1024
-"""In bytes, as is the front matter."""
+"""Bytes of a SKILL.md."""
 LARGEST_FRONT_MATTER = 16 * 1024
 MOST_LINES = 500
-"""The workflow has fewer lines; what is longer belongs into references/."""
+"""Lines that a workflow stays below; longer material belongs into references/."""
 MOST_TOOLS = 100
 DEEPEST = 8
 
 KEYS = frozenset({"name", "description", "license", "allowed-tools", "version", "author", "compatibility", "metadata"})
 FENCE = "---"
 _LISTED = re.compile(r"[^\s,(]+(?:\([^()]*\))?")
-"""A name in a list that is written as text, as other agents do: `Read, Bash(git add:*)`."""
+"""A name in a list that is written as text, as other agents' skills do: `Read, Bash(git add:*)`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SkillDocument:
-    """A valid SKILL.md. allowed_tools: all that may be used while it is followed; None: any. body: the workflow, in
-    Markdown. unknown_keys: of the front matter; they mean nothing here."""
+    """A valid SKILL.md.
+
+    allowed_tools: tools that may be used while the skill is followed; None: any.
+    body: the workflow, in Markdown.
+    unknown_keys: keys of the front matter that mean nothing here.
+    """
 
     name: str
     description: str
@@ -57,22 +83,22 @@ class SkillDocument:
     unknown_keys: tuple[str, ...] = ()
 
     def without_body(self) -> SkillDocument:
-        """What an index keeps of it."""
+        """The document without its workflow, as an index keeps it."""
         return replace(self, body="")
 
 
 def valid_name(name: str) -> bool:
-    """Whether a skill may be called that: hyphen-case, so that it is safe as a folder's name and as a command."""
+    """Whether a skill may have this name: hyphen-case, so it is safe as a folder's name and as a command."""
     return len(name) <= LONGEST_NAME and NAME.fullmatch(name) is not None
 
 
 def parse(text: str, folder_name: str, *, strict: bool = False) -> SkillDocument:
-    """The document. strict: unknown keys are refused. Raises SkillError, which names every problem."""
+    """Parse a SKILL.md. strict: refuse unknown keys. Raises SkillError, which names every problem."""
     return parse_bytes(text.encode("utf-8", "surrogatepass"), folder_name, strict=strict)
 
 
 def parse_bytes(raw: bytes, folder_name: str, *, strict: bool = False) -> SkillDocument:
-    """As `parse`, of a file's content."""
+    """Parse a file's content, as `parse` does."""
     if len(raw) > LARGEST_FILE:
         raise _broken("", f"is larger than {LARGEST_FILE // 1024} KB")
     try:
@@ -96,7 +122,7 @@ def _broken(key: str, message: str) -> SkillError:
 
 
 def _split(text: str) -> tuple[str, str]:
-    """The front matter and what follows it. Raises SkillError."""
+    """Front matter and workflow. Raises SkillError."""
     lines = text.split("\n")
     if lines[0].rstrip() != FENCE:
         raise _broken("", f"should begin with front matter between two lines of {FENCE}")
@@ -110,7 +136,7 @@ def _split(text: str) -> tuple[str, str]:
 
 
 def _values(front: str) -> dict[str, Any]:
-    """The front matter's keys and values: text, lists, mappings. Raises SkillError."""
+    """Keys and values of the front matter: text, lists, mappings. Raises SkillError."""
     try:
         _check_events(front)
         loader = yaml.BaseLoader(front)
@@ -127,7 +153,7 @@ def _values(front: str) -> dict[str, Any]:
 
 
 def _check_events(front: str) -> None:
-    """Refuse what could do more than say something, before anything is built from it. Raises SkillError, YAMLError."""
+    """Refuse YAML that is more than plain data, before anything is built from it. Raises SkillError, YAMLError."""
     depth = 0
     for event in yaml.parse(front, Loader=yaml.BaseLoader):
         if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None) is not None:
@@ -184,14 +210,14 @@ def _faults(document: SkillDocument, folder_name: str) -> Iterator[Problem]:
 
 
 class _Reader:
-    """Takes values out of the front matter and collects what is wrong with them."""
+    """Reads values of the front matter and collects what is wrong with them."""
 
     def __init__(self, values: Mapping[str, Any]) -> None:
         self._values = values
         self.problems: list[Problem] = []
 
     def text(self, key: str, *, required: bool = False, longest: int = LONGEST_VALUE) -> str:
-        """On one line; "" where it is missing or wrong."""
+        """A text on one line; "" when it is missing or wrong."""
         value = self._values.get(key, "")
         if not isinstance(value, str):
             return self._wrong(key, "should be text")
@@ -203,7 +229,7 @@ class _Reader:
         return value
 
     def tools(self, key: str) -> tuple[str, ...] | None:
-        """Names of tools: a list, or text with commas or spaces between them; None where there is no such key."""
+        """Names of tools, from a list or from text with commas or spaces; None without such a key."""
         if key not in self._values:
             return None
         value = self._values[key]

@@ -1,6 +1,6 @@
-"""Former versions of a skill: each change keeps what it made, with who asked for it and why; for editing.py. Blocking.
+"""Former versions of skills: the content of each change, who asked for it and why, and what differs. Blocking.
 
-The contents are kept outside of what the sandboxes see. Bounded: the oldest versions go.
+Versions are kept out of the sandboxes' sight. Bounded: the oldest ones are deleted.
 """
 
 from __future__ import annotations
@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import TypeAdapter, ValidationError
 
-from harness.skills.errors import Problem, SkillError
-from harness.skills.files import digest_of, recover, write_atomically
-from harness.skills.scanning.tree import MEGABYTE
+from harness.skills.document import Problem, SkillError
+from harness.skills.files import MEGABYTE, digest_of, recover, write_atomically
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -26,29 +25,37 @@ if TYPE_CHECKING:
     from harness.skills.files import Files
 
 MOST_BYTES = 50 * MEGABYTE
-"""Of one skill's former versions, packed."""
+"""Packed size of one skill's former versions."""
 MOST_SKILLS = 300
-"""Whose history is kept; those that were deleted longest ago go first."""
+"""Skills whose history is kept; those that were deleted longest ago go first."""
 LOG = "log.json"
 CONTEXT = 2
-"""Lines that are shown around what differs."""
+"""Unchanged lines that are shown around a change."""
 MOST_COMPARED = 1000
 """Lines between the first and the last that differ."""
 _MOMENT = (2020, 1, 1, 0, 0, 0)
-"""In every archive, so that equal contents are equal bytes."""
+"""Time of every entry, so that equal contents are equal bytes."""
 
 Action = Literal["found", "create", "edit", "patch", "write_file", "remove_file", "delete", "rollback", "install"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Version:
-    """What a change made. number: from 1, never used again. at: ISO time. author: a person's id, "" for whoever owns
-    the machine. level, findings: what was said of it. digest: of its content, "" of a deletion. base: of what it
-    changed. call: the tool call that made it, "" for none. approved_by: the administrator who turned it on."""
+    """A version of a skill.
 
-    number: int
+    at: ISO time.
+    number: from 1, never used again; 0 until it is kept.
+    author: a person's id, "" for the operator.
+    level, findings: of its check.
+    digest: of its content, "" for a deletion.
+    base: digest of the content that was changed.
+    call: the tool call that made it, "" for none.
+    approved_by: the administrator who turned it on.
+    """
+
     at: str
     action: Action
+    number: int = 0
     author: str = ""
     reason: str = ""
     level: str = "allow"
@@ -63,15 +70,14 @@ _LOG: TypeAdapter[list[Version]] = TypeAdapter(list[Version])
 
 
 class History:
-    """folder: for the histories of all skills of one home. most: versions of each. Whoever writes holds the home's
-    lock."""
+    """Histories of all skills of one home, in one folder. most: versions kept of each. Writers hold the home's lock."""
 
     def __init__(self, folder: Path, most: int) -> None:
         self._folder = folder
         self._most = most
 
     def versions(self, name: str) -> list[Version]:
-        """Oldest first. Raises SkillError where the record is damaged."""
+        """Versions of a skill, the oldest first. Raises SkillError when the record is damaged."""
         try:
             return _LOG.validate_json((self._folder / name / LOG).read_bytes())
         except FileNotFoundError:
@@ -80,8 +86,7 @@ class History:
             raise SkillError([Problem("", "", f"the history of {name} cannot be read")]) from error
 
     def files(self, name: str, number: int) -> Files | None:
-        """The content of a version; None of one that is gone, or deleted the skill. Raises SkillError when what was
-        kept is not what it was."""
+        """Content of a version; None when it is gone or deleted the skill. Raises SkillError when it is damaged."""
         version = next((each for each in self.versions(name) if each.number == number), None)
         if version is None or not version.digest:
             return None
@@ -95,7 +100,7 @@ class History:
         return files
 
     def add(self, name: str, version: Version, files: Files | None) -> Version:
-        """Keep one more; returns it with its number."""
+        """Keep one more version; returns it with its number."""
         known = self.versions(name)
         version = replace(version, number=known[-1].number + 1 if known else 1)
         (self._folder / name).mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -106,12 +111,12 @@ class History:
         return version
 
     def note_approval(self, name: str, digest: str, by: str) -> None:
-        """An administrator turned on what has this content."""
+        """Record that an administrator turned on this content."""
         known = self.versions(name)
         self._save(name, [replace(each, approved_by=by) if each.digest == digest else each for each in known])
 
     def prune(self, living: Sequence[str]) -> None:
-        """Let go of the histories of skills that are long gone. living: those that there are."""
+        """Delete the histories of skills that are long gone. living: names of existing skills."""
         dead = [folder for folder in self._folder.iterdir() if folder.is_dir() and folder.name not in living]
         surplus = max(0, len(dead) + len(living) - MOST_SKILLS)
         for folder in sorted(dead, key=lambda folder: folder.stat().st_mtime)[:surplus]:
@@ -151,7 +156,7 @@ def _unpacked(packed: bytes) -> Files | None:
 
 
 def diff(before: Files, after: Files) -> str:
-    """What is different, file by file, as a unified diff; of files that are no text only that they are."""
+    """Differences file by file as a unified diff; other files than texts are only named."""
     return "\n".join(line for path in sorted({*before, *after}) for line in _file_diff(path, before, after))
 
 
@@ -170,8 +175,8 @@ def _file_diff(path: str, before: Files, after: Files) -> Iterator[str]:
 
 
 def _changes(was: list[str], becomes: list[str]) -> Iterator[str]:
-    """Only what differs is compared line by line, and what is too long for that is shown as a whole: the time that it
-    takes grows with the square."""
+    """Lines that differ. Only the differing middle is compared, and a long one is shown as a whole: the time to compare
+    grows with the square."""
     shortest = min(len(was), len(becomes))
     start = next((place for place in range(shortest) if was[place] != becomes[place]), shortest)
     rest = shortest - start

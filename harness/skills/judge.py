@@ -1,13 +1,15 @@
-"""What a model says of a skill's content, beside the static rules: it can only make a verdict severer; for checking.py.
+"""A model's opinion of a skill's content, added to the static rules: it can only make a verdict severer.
 
-What it reads was written by others and may talk to it: it stands in a block as data, and what cannot be read of the
-answer is no answer. Then scripts are not kept, and texts only until an administrator has looked at them.
+What the model reads was written by others and may talk to it, so it stands in a block as data, and an answer that
+cannot be parsed is no answer. Then scripts are refused, and texts wait for an administrator.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -19,11 +21,14 @@ from harness.failures import classify
 from harness.frames import QUOTED, framed, neutral
 from harness.memory.repair import Unreadable, read_object
 from harness.skills.document import SKILL_FILE
-from harness.skills.verdict import Level
+from harness.skills.files import digest_of, write_atomically
+from harness.skills.scan import scan_files
+from harness.skills.verdict import Finding, Level, verdict_of
 from harness.tools.lines import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from langchain_core.messages import BaseMessage
     from langchain_core.messages.ai import UsageMetadata
@@ -39,9 +44,9 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 SECONDS = 90.0
-"""For both calls."""
+"""Limit for both calls together."""
 MOST_CHARACTERS = 60_000
-"""Of all texts of a skill; one that is longer is not judged."""
+"""Characters of all texts of a skill; longer ones are not judged."""
 MOST_FINDINGS = 20
 SHOWN_AGAIN = 2000
 LONGEST_REASON = 300
@@ -75,14 +80,18 @@ That cannot be read: {problem}. Answer with the JSON object alone:
 
 @dataclass(frozen=True, slots=True)
 class Opinion:
-    """reason: one sentence, on one line."""
+    """A model's verdict. reason: one sentence, on one line."""
 
     level: Level
     reason: str
 
 
 class Judge:
-    """model: the one that is asked, built when it is; raises what building does. name: its name in the config."""
+    """Asks a model about skills.
+
+    model: builds it when it is asked; raises what building does.
+    name: its name in the config.
+    """
 
     def __init__(self, model: Callable[[], BuiltModel], name: str, clock: Clock, health: ModelHealth) -> None:
         self._model = model
@@ -91,8 +100,8 @@ class Judge:
         self._health = health
 
     async def opinion(self, name: str, files: Files, verdict: Verdict, tell: TellUsage) -> Opinion | None:
-        """None when there is none: the model fails, cannot be understood, or would not see all of it. tell: is told the
-        model and its tokens, for each call. Raises nothing that is the model's trouble."""
+        """The model's opinion; None when it fails, cannot be understood, or would not see all of the skill. Raises no
+        error of the model. tell: called with the model's name and tokens after each call."""
         material = _material(files)
         if material is None:
             return None
@@ -101,7 +110,7 @@ class Judge:
         try:
             async with asyncio.timeout(SECONDS):
                 return await self._answered([SystemMessage(INSTRUCTIONS), HumanMessage(asked)], tell)
-        except Exception as error:  # clients of any vendor raise anything; what is not theirs goes on up
+        except Exception as error:  # a vendor's client may raise anything; errors that are not theirs are raised again
             failure = classify(error, model=self._name, now=self._clock.now)
             if failure is None:
                 raise
@@ -127,11 +136,9 @@ class Judge:
 
 
 def read_opinion(text: str) -> Opinion:
-    """Raises Unreadable."""
+    """Parse an answer. Raises Unreadable."""
     found = read_object(text)
-    level = {"allow": Level.ALLOW, "warn": Level.WARN, "block": Level.BLOCK}.get(
-        str(found.get("verdict")).strip().lower()
-    )
+    level = _LEVELS.get(str(found.get("verdict")).strip().lower())
     reason = found.get("reason")
     if level is None:
         raise Unreadable('"verdict" is none of allow, warn and block')
@@ -141,7 +148,7 @@ def read_opinion(text: str) -> Opinion:
 
 
 def _material(files: Files) -> str | None:
-    """All texts, the workflow first, and the names of what is none; None when they are too long."""
+    """All texts, the workflow first, and the names of other files; None when they are too long."""
     parts, size = [], 0
     for path in sorted(files, key=lambda path: (path != SKILL_FILE, path)):
         try:
@@ -153,3 +160,62 @@ def _material(files: Files) -> str | None:
             return None
         parts.append(f"=== file {path}\n{body}")
     return neutral(clean_text("\n".join(parts)))
+
+
+OPINIONS = "opinions.json"
+MOST_OPINIONS = 50
+NO_OPINION = "no model has looked at it"
+
+
+async def checked(judge: Judge | None, name: str, files: Files, history: Path, tell: TellUsage | None) -> Verdict:
+    """Verdict of the static rules and of the model.
+
+    judge: None: there is none.
+    history: the folder of the home's history, where opinions are kept.
+    tell: called with what the model costs; None: no model is asked, so a change that a person has seen is not judged
+        differently when it is made.
+    """
+    verdict = await asyncio.to_thread(scan_files, files)
+    if verdict.level is Level.BLOCK:
+        return verdict
+    digest = f"{name}:{digest_of(files)}"
+    opinion = await asyncio.to_thread(_known, history, digest)
+    if opinion is None and judge is not None and tell is not None:
+        opinion = await judge.opinion(name, files, verdict, tell)
+        if opinion is not None:
+            await asyncio.to_thread(_keep, history, digest, opinion)
+    return with_opinion(verdict, opinion)
+
+
+def with_opinion(verdict: Verdict, opinion: Opinion | None, *, without: Level = Level.BLOCK) -> Verdict:
+    """A verdict with an opinion added: never milder than the rules. without: level of scripts without an opinion."""
+    if opinion is None:
+        level = without if verdict.scripts else Level.WARN
+        file = verdict.scripts[0] if verdict.scripts else SKILL_FILE
+        found = Finding(level, "not-judged", file, excerpt=NO_OPINION)
+    elif opinion.level is Level.ALLOW:
+        return verdict
+    else:
+        found = Finding(opinion.level, "judged", SKILL_FILE, excerpt=opinion.reason)
+    return verdict_of([*verdict.findings, found], verdict.scripts)
+
+
+def _known(history: Path, digest: str) -> Opinion | None:
+    level, reason = _all(history).get(digest, (None, ""))
+    return None if level is None else Opinion(Level(level), reason)
+
+
+def _keep(history: Path, digest: str, opinion: Opinion) -> None:
+    known = _all(history)
+    known[digest] = (int(opinion.level), opinion.reason)
+    newest = dict(list(known.items())[-MOST_OPINIONS:])
+    history.mkdir(mode=0o700, parents=True, exist_ok=True)
+    write_atomically(history / OPINIONS, json.dumps(newest).encode())
+
+
+def _all(history: Path) -> dict[str, tuple[int | None, str]]:
+    """Kept opinions; a missing or damaged file only costs one more question."""
+    with suppress(OSError, ValueError, TypeError):
+        found = json.loads((history / OPINIONS).read_bytes())
+        return {str(digest): (int(level), str(reason)) for digest, (level, reason) in found.items()}
+    return {}

@@ -1,42 +1,235 @@
-"""SkillLibrary: which skills an owner's agent has, as the folders stand now; asked before each run and by /skills.
+"""SkillLibrary: which skills an owner's agent has, as the folders stand now.
 
 A change on disk is seen at the next question. Nothing is read again that did not change.
 """
 
 from __future__ import annotations
 
+import errno
+import hashlib
 import logging
+import os
+import stat
 from collections import OrderedDict
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
-from harness.skills.document import SKILL_FILE
-from harness.skills.errors import Problem
-from harness.skills.shelf import Place, Shelf, Skill, SkillProblem, virtual_path
+from harness.skills.document import (
+    LARGEST_FILE,
+    LONGEST_NAME,
+    SKILL_FILE,
+    Problem,
+    SkillDocument,
+    SkillError,
+    parse_bytes,
+    valid_name,
+)
+from harness.skills.pins import PinWatch, signature
+from sandbox.base import SKILLS
+from sandbox.paths import shown
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping
-    from pathlib import Path
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
+    from harness.context import RunContext
+    from harness.skills.editing import SkillHome
     from harness.skills.pins import Waiting
 
-__all__ = ["NO_SKILLS", "Place", "Skill", "SkillLibrary", "SkillProblem", "SkillView"]
+Origin = Literal["public", "custom", "mine"]
+"""public: shipped with Antler. custom: this installation's. mine: the owner's own."""
+MOST_SKILLS = 200
+"""Skills of one folder; those later in the alphabet are left out, which is reported."""
+
+_LINKS = {
+    errno.ELOOP: "is a link, and links are not followed",
+    errno.ENOTDIR: "is below a link, and links are not followed",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Skill:
+    """A usable skill.
+
+    document: without its body, which `read` returns.
+    folder: on this machine.
+    path: where the agent finds its SKILL.md.
+    digest: of that file, sha256 in hex.
+    """
+
+    document: SkillDocument
+    origin: Origin
+    folder: Path
+    path: str
+    digest: str
+
+    @property
+    def name(self) -> str:
+        return self.document.name
+
+    def read(self) -> SkillDocument:
+        """The whole document, as it is now. Raises SkillError."""
+        return parse_bytes(read_skill(self.folder), self.folder.name)
+
+
+@dataclass(frozen=True, slots=True)
+class SkillProblem:
+    """Something wrong with a skill. name: of its folder, "" for the whole origin. skipped: the skill is not used."""
+
+    origin: Origin
+    name: str
+    problem: Problem
+    skipped: bool = True
+
+    def __str__(self) -> str:
+        return f"{self.origin}/{self.name}: {self.problem}" if self.name else f"{self.origin}: {self.problem}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """Content of one subfolder when it was last read."""
+
+    signature: tuple[int, ...]
+    skill: Skill | None
+    problems: tuple[SkillProblem, ...]
+
+
+def virtual_path(origin: Origin, name: str) -> str:
+    """Path at which the agent finds a skill's SKILL.md."""
+    return f"{SKILLS}/{origin}/{name}/{SKILL_FILE}"
+
+
+def read_skill(folder: Path) -> bytes:
+    """The content of a skill's SKILL.md; links are not followed, as in the sandbox. Raises SkillError."""
+    try:
+        below = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        try:
+            flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_NOFOLLOW
+            with os.fdopen(os.open(SKILL_FILE, flags, dir_fd=below), "rb") as file:
+                if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                    raise SkillError([Problem(SKILL_FILE, "", "is not a file")])
+                return file.read(LARGEST_FILE + 1)
+        finally:
+            os.close(below)
+    except FileNotFoundError as error:
+        raise SkillError([Problem(SKILL_FILE, "", "is missing")]) from error
+    except OSError as error:
+        why = _LINKS.get(error.errno or 0) or f"cannot be read: {os.strerror(error.errno or 0)}"
+        raise SkillError([Problem(SKILL_FILE, "", why)]) from error
+
+
+def _shown(name: str) -> str:
+    """A folder's name, which can hold anything, as it can be shown."""
+    return shown(name[:LONGEST_NAME])
+
+
+class Shelf:
+    """The skills of one folder, which may be missing. Not for several threads at once.
+
+    waiting: skills that are off until an administrator turns them on, by name.
+    """
+
+    def __init__(self, origin: Origin, folder: Path) -> None:
+        self.folder = folder
+        self.waiting: Mapping[str, Waiting] = {}
+        self.origin = origin
+        self._read: dict[str, _Read] = {}
+        self._faults: tuple[SkillProblem, ...] = ()
+        # Shipped skills need nobody's approval.
+        self._pins = PinWatch(folder) if origin != "public" else None
+
+    def refresh(self) -> bool:
+        """Look at the disk; True when something is different now."""
+        names, faults = self._names()
+        waiting = self._unpinned(names)
+        changed = (faults, waiting) != (self._faults, self.waiting) or names != list(self._read)
+        now: dict[str, _Read] = {}
+        for name in names:
+            before, seen = self._read.get(name), signature(self.folder / name / SKILL_FILE)
+            if before is not None and before.signature == seen:
+                now[name] = before
+                continue
+            now[name] = read = self._open(name, seen)
+            changed = changed or before is None or (before.skill, before.problems) != (read.skill, read.problems)
+        self._read, self._faults, self.waiting = now, faults, waiting
+        return changed
+
+    def _unpinned(self, names: list[str]) -> Mapping[str, Waiting]:
+        if self._pins is None:
+            return {}
+        self._pins.refresh()
+        found = ((name, self._pins.waiting(name)) for name in names if valid_name(name))
+        return {name: waiting for name, waiting in found if waiting is not None}
+
+    def skills(self) -> Iterator[Skill]:
+        """Usable skills, sorted by name."""
+        for name, read in self._read.items():
+            if read.skill is not None and name not in self.waiting:
+                yield read.skill
+
+    def problems(self) -> Iterator[SkillProblem]:
+        yield from self._faults
+        for read in self._read.values():
+            yield from read.problems
+        for name, waiting in self.waiting.items():
+            why = f"waits for an administrator: {'; '.join(waiting.reasons)}"
+            yield SkillProblem(self.origin, _shown(name), Problem("", "", why))
+
+    def _names(self) -> tuple[list[str], tuple[SkillProblem, ...]]:
+        """Sorted names of the subfolders and of links, and what is wrong with the whole folder."""
+        try:
+            with os.scandir(self.folder) as entries:
+                names = sorted(entry.name for entry in entries if self._counts(entry))
+        except (FileNotFoundError, NotADirectoryError):
+            return [], ()
+        except OSError as error:
+            return [], (self._problem(f"cannot be read: {os.strerror(error.errno or 0)}"),)
+        if len(names) > MOST_SKILLS:
+            more = f"holds {len(names)} folders; those after the first {MOST_SKILLS} are left out"
+            return names[:MOST_SKILLS], (self._problem(more),)
+        return names, ()
+
+    @staticmethod
+    def _counts(entry: os.DirEntry[str]) -> bool:
+        return not entry.name.startswith((".", "_")) and (entry.is_symlink() or entry.is_dir(follow_symlinks=False))
+
+    def _problem(self, message: str) -> SkillProblem:
+        return SkillProblem(self.origin, "", Problem("", "", message))
+
+    def _open(self, name: str, seen: tuple[int, ...]) -> _Read:
+        folder = self.folder / name
+        shown = _shown(name)
+        try:
+            raw = read_skill(folder)
+            document = parse_bytes(raw, name).without_body()
+        except SkillError as error:
+            return _Read(seen, None, tuple(SkillProblem(self.origin, shown, each) for each in error.problems))
+        path, digest = virtual_path(self.origin, name), hashlib.sha256(raw).hexdigest()
+        skill = Skill(document=document, origin=self.origin, folder=folder, path=path, digest=digest)
+        unknown = (Problem(SKILL_FILE, key, "unknown key, it means nothing here") for key in document.unknown_keys)
+        return _Read(seen, skill, tuple(SkillProblem(self.origin, shown, each, skipped=False) for each in unknown))
+
 
 log = logging.getLogger(__name__)
 
 MOST_OWNERS = 128
-"""Whose skills are kept in memory; an owner who comes back later is read again."""
+"""Owners whose skills are kept in memory; the others are read again when they come back."""
 
 
 @dataclass(frozen=True, slots=True)
 class SkillView:
-    """What one owner has. skills: sorted by name. problems: those skipped, and those used with a remark. waiting: by
-    name, where those are that an administrator has to turn on, and why. off: the paths of those that were taken out."""
+    """The skills of one owner.
+
+    skills: sorted by name.
+    problems: of skipped skills, and remarks on used ones.
+    waiting: origin and reasons of those that an administrator has to turn on, by name.
+    off: paths of those that were taken out.
+    """
 
     skills: tuple[Skill, ...] = ()
     problems: tuple[SkillProblem, ...] = ()
-    waiting: Mapping[str, tuple[Place, Waiting]] = field(default_factory=dict)
+    waiting: Mapping[str, tuple[Origin, Waiting]] = field(default_factory=dict)
     off: frozenset[str] = frozenset()
     by_name: Mapping[str, Skill] = field(init=False, repr=False, compare=False)
     by_path: Mapping[str, Skill] = field(init=False, repr=False, compare=False)
@@ -49,7 +242,7 @@ class SkillView:
         return self.by_name.get(name)
 
     def only(self, names: Collection[str] | None) -> SkillView:
-        """Those of these names; None: all."""
+        """The skills of these names only; None: all."""
         if names is None or all(name in names for name in self.by_name):
             return self
         kept = tuple(skill for skill in self.skills if skill.name in names)
@@ -57,11 +250,11 @@ class SkillView:
         return replace(self, skills=kept, off=self.off | off)
 
     def without(self, names: Collection[str]) -> SkillView:
-        """All but those of these names."""
+        """All skills but those of these names."""
         return self.only(self.by_name.keys() - set(names)) if names else self
 
     def forbids(self, path: str) -> bool:
-        """Whether this is the SKILL.md of one that must not be followed: it was taken out, or waits."""
+        """Whether a path is the SKILL.md of a skill that was taken out or waits, so it must not be followed."""
         if path in self.off:
             return True
         return path not in self.by_path and path in {virtual_path(at, name) for name, (at, _) in self.waiting.items()}
@@ -75,10 +268,11 @@ def _logged(problem: str) -> None:
 
 
 class SkillLibrary:
-    """public, custom: folders of skills, None: without. users: the folder in which each owner has `<hash>/skills`.
+    """All skill folders of an installation. Folders may appear later; safe to use from several threads.
 
-    tell: told what is wrong, when it was not before. Folders may be missing and come to exist later. Safe to be asked
-    from several threads.
+    public, custom: folders of skills, None: without.
+    users: the folder in which each owner has `<hash>/skills`.
+    tell: called with each new problem.
     """
 
     def __init__(
@@ -94,13 +288,13 @@ class SkillLibrary:
         self._users = users
         self._mine: OrderedDict[str, Shelf] = OrderedDict()
         self._views: dict[str, SkillView] = {}
-        self._tell_of = tell
-        self._told: dict[Place | str, frozenset[str]] = {}
+        self._report = tell
+        self._told: dict[Origin | str, frozenset[str]] = {}
         self._lock = Lock()
 
     def of(self, owner: str | None) -> SkillView:
-        """What an owner has, by the name of the owner's folder; None: what everybody has. Blocking, though mostly for
-        a fraction of a millisecond."""
+        """The skills of an owner, by the name of the owner's folder; None: those that everybody has. Blocking, though
+        mostly for a fraction of a millisecond."""
         with self._lock:
             shared = [shelf for shelf in (self._public, self._custom) if shelf is not None]
             if any([shelf.refresh() for shelf in shared]):
@@ -112,12 +306,12 @@ class SkillLibrary:
             return self._views[key]
 
     def folders(self, owner: str | None) -> dict[str, Path]:
-        """Where they are on this machine, by place; those that there are."""
+        """Existing folders on this machine, by origin."""
         shelves = {"public": self._public, "custom": self._custom}
-        known = {place: shelf.folder for place, shelf in shelves.items() if shelf is not None}
+        known = {origin: shelf.folder for origin, shelf in shelves.items() if shelf is not None}
         if owner and self._users is not None:
             known["mine"] = self._users / owner / "skills"
-        return {place: folder for place, folder in known.items() if folder.is_dir()}
+        return {origin: folder for origin, folder in known.items() if folder.is_dir()}
 
     def _shelf(self, owner: str | None) -> Shelf | None:
         if not owner or self._users is None:
@@ -145,7 +339,7 @@ class SkillLibrary:
         own = list(mine.problems()) if mine is not None else []
         for skill in mine.skills() if mine is not None else ():
             if skill.name in found:
-                own.append(_note(skill, f"has the name of a {found[skill.name].place} skill, choose another one"))
+                own.append(_note(skill, f"has the name of a {found[skill.name].origin} skill, choose another one"))
             else:
                 found[skill.name] = skill
         if key:
@@ -156,13 +350,48 @@ class SkillLibrary:
     def _tell(self, key: str, problems: Iterable[SkillProblem]) -> None:
         now = frozenset(map(str, problems))
         for text in sorted(now - self._told.get(key, frozenset())):
-            self._tell_of(text)
+            self._report(text)
         self._told[key] = now
 
 
-def _waiting(shelves: Iterable[Shelf]) -> dict[str, tuple[Place, Waiting]]:
-    return {name: (shelf.place, waiting) for shelf in shelves for name, waiting in shelf.waiting.items()}
+def _waiting(shelves: Iterable[Shelf]) -> dict[str, tuple[Origin, Waiting]]:
+    return {name: (shelf.origin, waiting) for shelf in shelves for name, waiting in shelf.waiting.items()}
 
 
 def _note(skill: Skill, message: str, *, skipped: bool = True) -> SkillProblem:
-    return SkillProblem(skill.place, skill.name, Problem(SKILL_FILE, "name", message), skipped=skipped)
+    return SkillProblem(skill.origin, skill.name, Problem(SKILL_FILE, "name", message), skipped=skipped)
+
+
+def shipped_folder() -> Path:
+    """The skills that ship with Antler: inside this package in a wheel, `skills/public` next to it in a checkout."""
+    packages = Path(__file__).resolve().parents[2]
+    packed = packages / "harness" / "built_in_skills"
+    return packed if packed.is_dir() else packages / "skills" / "public"
+
+
+@dataclass(frozen=True, slots=True)
+class SkillEditing:
+    """Where the agent may propose changes of skills.
+
+    home: the folder of a run's own or shared skills.
+    taken: names that a new skill there must not have.
+    model: judges the changes, "" for the default one.
+    """
+
+    home: Callable[[RunContext, bool], SkillHome]
+    taken: Callable[[RunContext, bool], frozenset[str]]
+    model: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SkillSource:
+    """What the harness is given of skills.
+
+    of: the skills of a run, as the folders stand now; called in a thread.
+    prompt_tokens: the current budget of their list.
+    editing: None: the agent cannot change any.
+    """
+
+    of: Callable[[RunContext], SkillView]
+    prompt_tokens: Callable[[], int]
+    editing: SkillEditing | None = None

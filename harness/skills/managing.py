@@ -1,5 +1,4 @@
-"""SkillManager: a change of a skill that the agent proposes, from its arguments to the new version; for the tool
-skill_manage and, before it is made, for the guardrail.
+"""SkillManager: a change of a skill that the agent proposes, from its arguments to the new version.
 
 A change is made in two steps with a person in between. Both come to the same content and the same verdict, or the
 second one does nothing: what was shown is what is kept.
@@ -8,28 +7,125 @@ second one does nothing: what was shown is what is kept.
 from __future__ import annotations
 
 import asyncio
+import posixpath
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from harness.guardrails.shown import shows_whole
-from harness.skills.editing import Changed, SkillHome, Stamp, remove, standing, write
-from harness.skills.errors import SkillError
-from harness.skills.history import diff
-from harness.skills.proposed import BadChange, Request, changed, check
+from harness.skills.document import SKILL_FILE, SkillError, parse_bytes
+from harness.skills.editing import Changed, SkillHome, Written, newest_with, remove, standing, write
+from harness.skills.history import Version, diff
+from harness.skills.judge import checked
 from harness.skills.scan import scan_files
 from harness.skills.verdict import Level
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from harness.context import RunContext
     from harness.ports import Clock
-    from harness.skills.checking import Checker
     from harness.skills.editing import Standing
     from harness.skills.files import Files
-    from harness.skills.history import Version
-    from harness.skills.judge import TellUsage
+    from harness.skills.judge import Judge, TellUsage
+    from harness.skills.library import SkillEditing
     from harness.skills.verdict import Verdict
+
+LARGEST_TEXT = 100_000
+"""Characters of one written file."""
+FILE_TOO_LONG = f"The file would be too long: at most {LARGEST_TEXT} characters."
+FOLDERS = ("references", "scripts", "assets")
+"""Folders of a skill's other files."""
+
+Change = Literal["create", "edit", "patch", "delete", "write_file", "remove_file", "rollback"]
+
+
+class BadChange(Exception):
+    """A change that is refused. The text tells the model why, and what to do."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """A change that the agent asks for. file: within the skill's folder, "" for SKILL.md. version: of a rollback."""
+
+    action: Change
+    name: str
+    content: str = ""
+    file: str = ""
+    old: str = ""
+    new: str = ""
+    replace_all: bool = False
+    version: int = 0
+    reason: str = ""
+
+
+def content_after(request: Request, files: Files | None) -> Files:
+    """Files after any change but `delete` and `rollback`. files: None: there is no such skill. Raises BadChange."""
+    if request.action == "create" and files is not None:
+        raise BadChange(f"There is a skill {request.name} already. Use edit or patch to change it, or another name.")
+    if request.action != "create" and files is None:
+        raise BadChange(f"There is no skill {request.name} here. Look with ls, or use create.")
+    after = dict(files or {})
+    match request.action:
+        case "create" | "edit":
+            after[SKILL_FILE] = _text(request.content)
+        case "patch":
+            path = _path(request.file or SKILL_FILE, after)
+            after[path] = _patched(request, path, after)
+        case "write_file":
+            after[_path(request.file)] = _text(request.content)
+        case "remove_file":
+            _remove(_path(request.file, after), after)
+    if after == (files or {}):
+        raise BadChange("Nothing would be different.")
+    check(request.name, after)
+    return after
+
+
+def check(name: str, files: Files) -> None:
+    """Raise BadChange for files that would be no valid skill."""
+    try:
+        parse_bytes(files[SKILL_FILE], name, strict=True)
+    except SkillError as error:
+        raise BadChange(f"That would be no valid skill: {error}. Nothing was changed.") from error
+
+
+def _text(content: str) -> bytes:
+    if not content.strip():
+        raise BadChange("Give the content: the whole text of the file.")
+    if len(content) > LARGEST_TEXT:
+        raise BadChange(FILE_TOO_LONG)
+    return (content if content.endswith("\n") else f"{content}\n").encode("utf-8", "replace")
+
+
+def _path(file: str, known: Files | None = None) -> str:
+    """A checked path within the skill. known: existing files, which may lie anywhere."""
+    path = posixpath.normpath(file.strip()) if file.strip() else ""
+    if path == SKILL_FILE or path in (known or {}) or path.startswith(tuple(f"{folder}/" for folder in FOLDERS)):
+        return path
+    raise BadChange(f"Give the file's path within the skill: {SKILL_FILE}, or one below {', '.join(FOLDERS)}.")
+
+
+def _patched(request: Request, path: str, files: Files) -> bytes:
+    try:
+        text = files[path].decode("utf-8")
+    except KeyError:
+        raise BadChange(f"There is no {path} in this skill.") from None
+    except UnicodeDecodeError:
+        raise BadChange(f"{path} is no text.") from None
+    count = text.count(request.old) if request.old else 0
+    if count == 0:
+        raise BadChange(f"The text `old` is not in {path}. Copy it exactly, with all spaces.")
+    if count > 1 and not request.replace_all:
+        raise BadChange(f"The text `old` is in {path} {count} times. Give more of it, or set replace_all.")
+    if len(text) + count * (len(request.new) - len(request.old)) > LARGEST_TEXT:
+        raise BadChange(FILE_TOO_LONG)
+    return _text(text.replace(request.old, request.new))
+
+
+def _remove(path: str, files: dict[str, bytes]) -> None:
+    if path == SKILL_FILE:
+        raise BadChange("A skill cannot be without its SKILL.md. Use delete for the whole skill.")
+    if files.pop(path, None) is None:
+        raise BadChange(f"There is no {path} in this skill.")
+
 
 TOO_LONG = (
     "The change is too long to be shown to the person who has to agree to it. Make it in steps of at most 10000 "
@@ -40,17 +136,8 @@ LONGEST_REASON = 300
 
 
 @dataclass(frozen=True, slots=True)
-class SkillHomes:
-    """Where skills can be changed. home: of a run, the owner's own or the shared one. taken: names that a new one there
-    must not have."""
-
-    home: Callable[[RunContext, bool], SkillHome]
-    taken: Callable[[RunContext, bool], frozenset[str]]
-
-
-@dataclass(frozen=True, slots=True)
 class Plan:
-    """A change as it would be made. after: None: the skill goes. verdict: None of what takes away only."""
+    """A change as it would be made. after: None: the skill is deleted. verdict: None for a deletion."""
 
     home: SkillHome
     request: Request
@@ -61,8 +148,8 @@ class Plan:
 
     @property
     def shown(self) -> str:
-        """For the person who is asked: what would change, and what the check says of it."""
-        where = "shared" if self.home.place == "custom" else "own"
+        """Text for the person who decides: what would change, and what the check found."""
+        where = "shared" if self.home.origin == "custom" else "own"
         lines = [f"{self.request.action} {self.request.name} ({where})"]
         lines += [f"why: {self.request.reason[:LONGEST_REASON]}"] if self.request.reason else []
         if self.verdict is not None:
@@ -71,27 +158,20 @@ class Plan:
         return "\n".join([*lines, "", self.difference])
 
 
-@dataclass(frozen=True, slots=True)
-class Done:
-    """version: the one that was made. before: the one to go back to, None for none."""
-
-    version: Version
-    before: int | None
-    pending: bool
-
-
 class SkillManager:
-    def __init__(self, homes: SkillHomes, checker: Checker, clock: Clock) -> None:
-        self._homes = homes
-        self._checker = checker
+    """Plans and makes changes of skills. judge: None: no model checks them, only the static rules."""
+
+    def __init__(self, editing: SkillEditing, judge: Judge | None, clock: Clock) -> None:
+        self._editing = editing
+        self._judge = judge
         self._clock = clock
 
     async def plan(self, ctx: RunContext, request: Request, *, shared: bool, tell: TellUsage | None) -> Plan:
-        """tell: None: no model is asked any more. Raises BadChange, also for a content that must not be kept."""
-        home = self._homes.home(ctx, shared)
+        """The change as it would be made. tell: None: ask no model. Raises BadChange, also for blocked content."""
+        home = self._editing.home(ctx, shared)
         before = await self._standing(home, request.name)
         if request.action == "create":
-            taken = await asyncio.to_thread(self._homes.taken, ctx, shared)
+            taken = await asyncio.to_thread(self._editing.taken, ctx, shared)
             if request.name in taken:
                 raise BadChange(f"{request.name} is the name of another skill. Choose another one.")
         after = await asyncio.to_thread(_after, home, request, before)
@@ -104,33 +184,34 @@ class SkillManager:
         return Plan(home, request, before, after, verdict, difference)
 
     async def _verdict(self, home: SkillHome, request: Request, after: Files, tell: TellUsage | None) -> Verdict:
-        """To go back needs no model: what was said of that version holds."""
+        """Check the new content; a rollback needs no model, since the verdict of that version holds."""
         if request.action != "rollback":
-            return await self._checker.check(request.name, after, home.history, tell)
+            return await checked(self._judge, request.name, after, home.history, tell)
         verdict = await asyncio.to_thread(scan_files, after)
         versions = await asyncio.to_thread(home.versions.versions, request.name)
         return _as_before(verdict, next(each for each in versions if each.number == request.version))
 
     async def state(self, ctx: RunContext, request: Request, call: str, *, shared: bool) -> str:
-        """What a change depends on besides its arguments. After the change that this call made, still the one before:
-        the call can be made again when nobody knows whether it was."""
-        home = self._homes.home(ctx, shared)
+        """State that a change depends on besides its arguments. The call that made a change still sees the state before
+        it, so it can be repeated when nobody knows whether it was made."""
+        home = self._editing.home(ctx, shared)
         before = await self._standing(home, request.name)
         made = await asyncio.to_thread(_made_by, home, request.name, call)
-        return f"{home.place}:{before.digest if made is None else made.base}"
+        return f"{home.origin}:{before.digest if made is None else made.base}"
 
-    async def carry_out(self, ctx: RunContext, request: Request, call: str, *, shared: bool) -> Done:
-        """Make the change, once. Raises BadChange."""
-        home = self._homes.home(ctx, shared)
+    async def carry_out(self, ctx: RunContext, request: Request, call: str, *, shared: bool) -> Written:
+        """Make the change, once per call. Raises BadChange."""
+        home = self._editing.home(ctx, shared)
         made = await asyncio.to_thread(_made_by, home, request.name, call)
         if made is not None and (await self._standing(home, request.name)).digest == made.digest:
-            return Done(made, await asyncio.to_thread(_number, home, request.name, made.base), made.level != "allow")
+            versions = await asyncio.to_thread(home.versions.versions, request.name)
+            return Written(made, newest_with(versions, made.base), made.level != "allow")
         plan = await self.plan(ctx, request, shared=shared, tell=None)
         at = self._clock.now().isoformat(timespec="seconds")
         reason = " ".join(request.reason.split())[:LONGEST_REASON]
-        stamp = Stamp(at=at, action=request.action, author=ctx.speaker.id, reason=reason, call=call)
+        change = Version(at=at, action=request.action, author=ctx.speaker.id, reason=reason, call=call)
         try:
-            return await asyncio.to_thread(_make, plan, stamp)
+            return await asyncio.to_thread(_make, plan, change)
         except Changed as error:
             raise BadChange(f"Nothing was changed: {error}. Look at it again.") from error
         except (SkillError, OSError) as error:
@@ -138,8 +219,8 @@ class SkillManager:
             raise BadChange(f"Nothing was changed: {detail}.") from error
 
     async def versions(self, ctx: RunContext, name: str, *, shared: bool) -> list[Version]:
-        """Oldest first. Raises BadChange."""
-        home = self._homes.home(ctx, shared)
+        """Versions of a skill, the oldest first. Raises BadChange."""
+        home = self._editing.home(ctx, shared)
         await self._standing(home, name)
         try:
             return await asyncio.to_thread(home.versions.versions, name)
@@ -147,8 +228,8 @@ class SkillManager:
             raise BadChange(f"{error}.") from error
 
     async def compared(self, ctx: RunContext, name: str, number: int, *, shared: bool) -> str:
-        """From a version to how it is now. Raises BadChange."""
-        home = self._homes.home(ctx, shared)
+        """Difference between a version and the skill as it is now. Raises BadChange."""
+        home = self._editing.home(ctx, shared)
         now = await self._standing(home, name)
         request = Request(action="rollback", name=name, version=number)
         return diff(await asyncio.to_thread(_version, home, request), now.files or {})
@@ -161,13 +242,13 @@ class SkillManager:
 
 
 def _after(home: SkillHome, request: Request, before: Standing) -> Files | None:
-    """Raises BadChange."""
+    """Files after the change, None when it deletes the skill. Raises BadChange."""
     if request.action == "delete":
         if not before.digest:
             raise BadChange(f"There is no skill {request.name} here.")
         return None
     if request.action != "rollback":
-        return changed(request, before.files)
+        return content_after(request, before.files)
     after = _version(home, request)
     if after == before.files:
         raise BadChange(f"{request.name} is as it was in version {request.version}.")
@@ -192,7 +273,7 @@ def _version(home: SkillHome, request: Request) -> Files:
 
 
 def _as_before(verdict: Verdict, version: Version) -> Verdict:
-    """Of a former version: the rules of today, but what an administrator agreed to, they agreed to."""
+    """Verdict of a former version: today's rules, but an administrator's approval still holds."""
     if verdict.level is Level.BLOCK:
         return verdict
     if version.approved_by:
@@ -200,27 +281,20 @@ def _as_before(verdict: Verdict, version: Version) -> Verdict:
     return replace(verdict, level=max(verdict.level, Level.WARN if version.level == str(Level.WARN) else Level.ALLOW))
 
 
-def _make(plan: Plan, stamp: Stamp) -> Done:
+def _make(plan: Plan, change: Version) -> Written:
     home, name, base = plan.home, plan.request.name, plan.before.digest
     if plan.after is None or plan.verdict is None:
-        written = remove(home, name, base=base, stamp=stamp)
-    else:
-        written = write(home, name, plan.after, base=base, stamp=stamp, verdict=plan.verdict)
-    return Done(written.version, written.before, written.pending)
+        return remove(home, name, base=base, change=change)
+    return write(home, name, plan.after, base=base, change=change, verdict=plan.verdict)
 
 
 def _made_by(home: SkillHome, name: str, call: str) -> Version | None:
-    """The newest version, if this call made it."""
+    """The newest version if this call made it."""
     try:
         versions = home.versions.versions(name)
     except SkillError:
         return None
     return versions[-1] if versions and versions[-1].call == call else None
-
-
-def _number(home: SkillHome, name: str, digest: str) -> int | None:
-    versions = home.versions.versions(name) if digest else []
-    return next((each.number for each in reversed(versions) if each.digest == digest), None)
 
 
 def _refusal(verdict: Verdict) -> str:

@@ -1,8 +1,7 @@
-"""What of a skill was agreed to: the digests of its whole content, beside the skills in one file; for shelf.py and
-editing.py.
+"""Approvals of skills: digests of their whole content, in one file next to the skills.
 
-A skill without a record was put there by whoever owns the machine. One that has a record and another content is off
-until an administrator turns it on again.
+A skill without a record was put there by the operator. A skill with a record and other content is off until an
+administrator turns it on again.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import TypeAdapter, ValidationError
 
-from harness.skills.errors import Problem, SkillError
+from harness.skills.document import Problem, SkillError
 from harness.skills.files import digest_on_disk, write_atomically
 
 if TYPE_CHECKING:
@@ -24,34 +23,34 @@ if TYPE_CHECKING:
 PINS = ".antler-skills.json"
 MOST_REASONS = 5
 KEPT = 3
-"""Digests that were agreed to last; a crash in mid-change leaves one of them."""
+"""Newest approved digests of a skill; a crash in mid-change leaves one of them."""
 CHANGED = "it is not what was agreed to any more"
 UNREADABLE = f"{PINS} cannot be read"
 
 
 @dataclass(frozen=True, slots=True)
 class Pin:
-    """on: digests that may be used, the newest last. pending: one that waits for an administrator, "" for none, and the
-    reasons why."""
+    """Approvals of one skill. on: digests that may be used, the newest last. pending: a digest that waits for an
+    administrator, "" for none. reasons: why it waits."""
 
     on: tuple[str, ...] = ()
     pending: str = ""
     reasons: tuple[str, ...] = ()
 
     def allowing(self, digest: str) -> Pin:
-        """With one more that may be used."""
+        """The pin with one more digest that may be used."""
         others = tuple(known for known in self.on if known != digest)
         pending, reasons = ("", ()) if self.pending == digest else (self.pending, self.reasons)
         return Pin((*others, digest)[-KEPT:], pending, reasons)
 
     def holding(self, digest: str, reasons: tuple[str, ...]) -> Pin:
-        """With another one that waits."""
+        """The pin with another digest that waits."""
         return replace(self, pending=digest, reasons=reasons[:MOST_REASONS])
 
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """Why a skill is off until an administrator turns it on. digest: of its content, which that would be about."""
+    """Why a skill is off until an administrator turns it on. digest: of the content to approve."""
 
     digest: str
     reasons: tuple[str, ...]
@@ -61,7 +60,7 @@ _PINS: TypeAdapter[dict[str, Pin]] = TypeAdapter(dict[str, Pin])
 
 
 def load_pins(home: Path) -> dict[str, Pin]:
-    """By name. Raises SkillError where the file is there and is not one of ours."""
+    """Pins by name. Raises SkillError for a file that cannot be read."""
     try:
         return _PINS.validate_json((home / PINS).read_bytes())
     except FileNotFoundError:
@@ -71,12 +70,12 @@ def load_pins(home: Path) -> dict[str, Pin]:
 
 
 def save_pins(home: Path, pins: Mapping[str, Pin]) -> None:
-    """Whoever calls holds the home's lock."""
+    """Write the pins. The caller holds the home's lock."""
     write_atomically(home / PINS, _PINS.dump_json(dict(pins), indent=1), mode=0o644)
 
 
 class PinWatch:
-    """The records of one folder, looked at anew only when something changed on disk."""
+    """Pins of one folder, read again only when something changed on disk."""
 
     def __init__(self, home: Path) -> None:
         self._home = home
@@ -85,8 +84,8 @@ class PinWatch:
         self._digests: dict[str, tuple[object, str]] = {}
 
     def refresh(self) -> None:
-        """Read the file again if it is another one."""
-        seen = _stamp(self._home / PINS)
+        """Read the file again if it has changed."""
+        seen = signature(self._home / PINS)
         if seen == self._seen:
             return
         self._seen = seen
@@ -96,7 +95,7 @@ class PinWatch:
             self._pins = None
 
     def waiting(self, name: str) -> Waiting | None:
-        """Why a skill must not be used now; None: it may. Looks at the files of those that have a record."""
+        """Why a skill must not be used now; None: it may. Reads the files of skills that have a record."""
         if self._pins is None:
             return Waiting("", (UNREADABLE,))
         pin = self._pins.get(name)
@@ -116,16 +115,17 @@ class PinWatch:
 
 
 def _state(folder: Path) -> tuple[object, ...]:
-    """What changes whenever a file below does."""
+    """Values that change with every file below."""
     found: list[object] = []
     for below, folders, files in os.walk(folder):
         folders.sort()
-        found += [(below, name, *_stamp(os.path.join(below, name))) for name in sorted(files)]
+        found += [(below, name, *signature(os.path.join(below, name))) for name in sorted(files)]
         found += [(below, name) for name in folders]
     return tuple(found)
 
 
-def _stamp(path: Path | str) -> tuple[int, ...]:
+def signature(path: Path | str) -> tuple[int, ...]:
+    """Values that change with a file: a change that keeps time and size still changes the inode's own time."""
     try:
         seen = os.stat(path, follow_symlinks=False)
     except OSError:

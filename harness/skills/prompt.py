@@ -11,26 +11,25 @@ from typing import TYPE_CHECKING
 
 from harness.cleaned import clean_text
 from harness.frames import SKILL, framed, neutral
-from harness.skills.errors import SkillError
+from harness.skills.document import SkillError
 from sandbox.base import SKILLS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from harness.skills.document import SkillDocument
-    from harness.skills.library import SkillView
-    from harness.skills.shelf import Skill
+    from harness.skills.library import Skill, SkillView
 
 SLOT = "<skills/>\n"
-"""Where the list comes to stand in a system prompt."""
+"""Placeholder of the list in a system prompt."""
 MOST_TOKENS_EACH = 60
 CHARACTERS_PER_TOKEN = 4
 PATH_CHARACTERS_PER_TOKEN = 3
-"""Of English; paths are made of rarer pieces. Of other scripts each character counts as a token."""
+"""Estimates for English; paths are made of rarer pieces. Each character of other scripts counts as a token."""
 ORDER = ("mine", "custom", "public")
-"""Whose come first where there is no room for all: a person's own, then this installation's."""
+"""Order in the list when there is no room for all: a person's own first, then this installation's."""
 LONGEST_WORKFLOW = 50_000
-"""Characters in a message; the rest is read."""
+"""Characters of a workflow that a message carries; the agent reads the rest."""
 
 SECTION = f"""\
 <skills>
@@ -49,8 +48,8 @@ GONE = "It was chosen for this request, but it is not there any more: tell the p
 
 
 def skills_section(skills: Iterable[Skill], budget: int) -> str:
-    """The section of the system prompt; "" without skills. budget: tokens of the list, about."""
-    ranked = sorted(skills, key=lambda skill: (ORDER.index(skill.place), skill.name))
+    """Section of the system prompt; "" without skills. budget: approximate tokens of the list."""
+    ranked = sorted(skills, key=lambda skill: (ORDER.index(skill.origin), skill.name))
     return _section(tuple((skill.name, skill.document.description, skill.path) for skill in ranked), budget)
 
 
@@ -73,20 +72,20 @@ def _section(ranked: tuple[tuple[str, str, str], ...], budget: int) -> str:
 def _line(name: str, description: str, path: str) -> str:
     frame = f"- {name}:  ({path})\n"
     room = MOST_TOKENS_EACH - len(frame) / PATH_CHARACTERS_PER_TOKEN
-    # Nothing that a person does not see, and no tags.
+    # The model gets nothing that a person cannot see, and no tags.
     seen = "".join(character for character in clean_text(description) if character.isprintable())
     told = seen.replace("<", "‹").replace(">", "›")
     return f"- {name}: {_fitting(told, room)} ({path})\n"
 
 
 def tokens(text: str) -> float:
-    """About how many a text is, a little on the high side."""
+    """Estimated number of tokens, rather too high than too low."""
     plain = sum(character.isascii() for character in text)
     return len(text) - plain + plain / CHARACTERS_PER_TOKEN
 
 
 def _fitting(text: str, room: float) -> str:
-    """The text, cut at a word where there is no room for all of it."""
+    """The text, cut at a word if it is too long."""
     if tokens(text) <= room:
         return text
     used, end = 1.0, 0
@@ -100,7 +99,7 @@ def _fitting(text: str, room: float) -> str:
 
 
 def chosen_block(document: SkillDocument, path: str) -> str:
-    """The skill that a person chose for a request, to stand behind their text."""
+    """Block with the workflow of the skill that a person chose; it follows their text."""
     body, rest = document.body, ""
     if len(body) > LONGEST_WORKFLOW:
         body = body[:LONGEST_WORKFLOW]
@@ -111,7 +110,7 @@ def chosen_block(document: SkillDocument, path: str) -> str:
 
 
 def chosen_skill(name: str, view: SkillView) -> str:
-    """The block for a skill by its name, as its file is now; says so where it cannot be had any more. Blocking."""
+    """Block for a skill by its name, as its file is now; it says so when the skill is gone. Blocking."""
     skill = view.get(name)
     if skill is not None:
         with suppress(SkillError):

@@ -1,4 +1,4 @@
-"""scan: what the static rules say of a skill's folder. For installing, changing and validating skills; blocking.
+"""The static check of a skill's files, for installing, changing and validating skills. Blocking.
 
 Defence in depth: what a skill makes the agent do still passes the guardrails and runs in the sandbox. No model is asked
 here, nothing is executed, no link is followed, and what cannot be read counts against the skill.
@@ -10,18 +10,13 @@ import re
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from harness.skills.scanning.blobs import blobs, speech
-from harness.skills.scanning.commands import DESTRUCTIVE, REMOTE
-from harness.skills.scanning.disguises import DISGUISES
-from harness.skills.scanning.hidden import hidden_findings
-from harness.skills.scanning.imports import is_python, modules_beside, unknown_imports
+from harness.skills.files import read_tree, tree_of
+from harness.skills.scanning.code import DESTRUCTIVE, DISGUISES, REMOTE, SENDING
+from harness.skills.scanning.imports import is_python, modules_near, unknown_imports
 from harness.skills.scanning.kinds import DATA, MACROS, PROSE, Form, extension, is_script, kind_of, program
 from harness.skills.scanning.rules import compiled
-from harness.skills.scanning.secrets import SECRETS
-from harness.skills.scanning.sending import SENDING
-from harness.skills.scanning.texts import Place, decode, text_of
-from harness.skills.scanning.tree import read_tree, tree_of
-from harness.skills.scanning.words import WORDS
+from harness.skills.scanning.texts import Place, blobs, decode, hidden_findings, speech, text_of
+from harness.skills.scanning.words import SECRETS, WORDS
 from harness.skills.verdict import Finding, Level, Verdict, verdict_of
 from harness.tools.lines import one_line
 from sandbox.audit import Verdict as Assessed
@@ -31,36 +26,36 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
     from pathlib import Path
 
+    from harness.skills.files import Tree
     from harness.skills.scanning.rules import Rule
     from harness.skills.scanning.texts import Text
-    from harness.skills.scanning.tree import Tree
 
 RULES = (*WORDS, *SECRETS, *DESTRUCTIVE, *REMOTE, *SENDING, *DISGUISES)
 LARGEST_TEXT = 1_000_000
-"""Bytes of a text that people can be asked to look at."""
+"""Bytes of the longest text that people can be asked to look at."""
 MOST_OF_A_RULE = 3
 """Findings of one rule in one file."""
 MOST_COMMANDS = 3000
 """Lines of shell that are read as the shell would; a skill with more is warned of."""
 LONGEST_EXCERPT = 120
 DEEPEST = 2
-"""Of what is encoded within what is encoded."""
+"""Levels of encoding within encoding that are decoded."""
 
 _PROMPT = re.compile(r"^\s*(?:[$#>]\s+)?")
 _SPAN = re.compile(r"`([^`\n]{4,300})`")
 _PLAIN = frozenset({"delete-root", "format-disk", "fill-disk", "download-and-run", "reverse-shell", "fork-bomb"})
-"""What the audit says that counts in a sentence, which may name a command without wanting it run."""
+"""Findings of the audit that count in a sentence too, which may name a command without wanting it run."""
 _IGNORED = frozenset({"unreadable", "package", "upload", "privilege", "empty-folder", "wide-rights"})
-"""What the audit of commands says of them: that they cannot be read line by line, or what the rules here say better."""
+"""Findings of the audit that are left out: that a line cannot be parsed, or what the rules here say better."""
 
 
 def scan(folder: Path) -> Verdict:
-    """Everything in the folder. Takes milliseconds for an ordinary skill, a few seconds for the largest."""
+    """Check everything in a folder. Takes milliseconds for an ordinary skill, a few seconds for the largest."""
     return _verdict(read_tree(folder))
 
 
 def scan_files(files: Mapping[str, bytes]) -> Verdict:
-    """As `scan`, of a folder that would hold these files."""
+    """Check a folder that would hold these files, as `scan` does."""
     return _verdict(tree_of(files))
 
 
@@ -79,7 +74,7 @@ def _verdict(tree: Tree) -> Verdict:
 
 
 def _file_findings(path: str, data: bytes, most_commands: int, files: Collection[str]) -> tuple[list[Finding], int]:
-    """And how many lines of shell were read for them. files: the paths of all."""
+    """Findings of one file, and how many lines of shell were read for them. files: paths of all files."""
     kind = kind_of(path, data)
     match kind.form:
         case Form.PROGRAM:
@@ -113,12 +108,12 @@ def _file_findings(path: str, data: bytes, most_commands: int, files: Collection
 
 def _import_findings(text: Text, files: Collection[str]) -> Iterator[Finding]:
     if is_python(text.path, text):
-        for number, module in unknown_imports(text, modules_beside(text.path, files)):
+        for number, module in unknown_imports(text, modules_near(text.path, files)):
             yield Finding(Level.WARN, "unknown-import", text.path, number + 1, one_line(module, LONGEST_EXCERPT))
 
 
 def _asset_findings(path: str, data: bytes) -> Iterator[Finding]:
-    """A picture may have a script behind it: its bytes are read as if they were one."""
+    """Findings of a picture or document, whose bytes are read as a script: one may be hidden behind them."""
     text = text_of(path, data, data.decode("latin-1"), as_script=True)
     yield from (found for found in _text_findings(text) if found.level is Level.BLOCK and found.rule != "secret")
     if path.lower().endswith(".pdf") and re.search(rb"/(?:JavaScript|JS|Launch|OpenAction|EmbeddedFile)\b", data):
@@ -158,7 +153,7 @@ def _judged(rule: Rule, text: Text, number: int, found: str) -> Finding | None:
 
 
 def _line_of(text: Text, number: int, found: str) -> str:
-    """What is shown: the line, from the place on where it is a long one."""
+    """The line as it is shown; a long one from the match on."""
     line = text.lines[number].strip()
     if len(line) <= LONGEST_EXCERPT:
         return line
@@ -167,7 +162,7 @@ def _line_of(text: Text, number: int, found: str) -> str:
 
 
 def _blob_findings(text: Text, depth: int) -> Iterator[Finding]:
-    """What is encoded is looked at as what it is."""
+    """Findings in encoded data, which is decoded and checked like any text."""
     joined, starts = text.joined, text.starts
     for blob in blobs(joined):
         number = text.line_at(starts, blob.offset)
@@ -186,7 +181,7 @@ def _blob_findings(text: Text, depth: int) -> Iterator[Finding]:
 
 
 def _command_findings(text: Text, most: int) -> tuple[list[Finding], int]:
-    """What the audit of commands says of each line of shell, and of commands within sentences."""
+    """Findings of the command audit in lines of shell, and in commands within sentences."""
     findings, count = [], 0
     for number, command in _commands(text):
         place, line = text.places[number], text.lines[number]

@@ -1,4 +1,4 @@
-"""What a check of a skill's content found: allow, warn or block, and why; made by scan.py and judge.py. Light."""
+"""Verdict of a check of a skill's content: allow, warn or block, and why."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ if TYPE_CHECKING:
 
 
 class Level(IntEnum):
-    """The severest finding makes the verdict."""
+    """Severity of a finding; the severest one makes the verdict."""
 
     ALLOW = 0
     WARN = 1
-    """It may be kept, and stays off until an administrator turns it on."""
+    """The skill may be kept, but stays off until an administrator turns it on."""
     BLOCK = 2
-    """It is not kept at all."""
+    """The skill is not kept at all."""
 
     def __str__(self) -> str:
         return self.name.lower()
@@ -25,8 +25,13 @@ class Level(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """rule: its name. file: relative to the skill's folder. line: from 1, 0 for the whole file. excerpt: on one line,
-    without secrets and without signs that cannot be seen."""
+    """One thing that a check found.
+
+    rule: its name.
+    file: relative to the skill's folder.
+    line: from 1, 0 for the whole file.
+    excerpt: on one line, without secrets and invisible characters.
+    """
 
     level: Level
     rule: str
@@ -41,7 +46,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """findings: the severest first. scripts: files that can be run."""
+    """Result of a check. findings: the severest first. scripts: files that can be run."""
 
     level: Level
     findings: tuple[Finding, ...] = ()
@@ -49,12 +54,12 @@ class Verdict:
 
     @property
     def reasons(self) -> list[str]:
-        """What made the level."""
+        """Findings that made the level, as text."""
         return [str(finding) for finding in self.findings if finding.level == self.level]
 
 
 def verdict_of(findings: Iterable[Finding], scripts: Iterable[str] = ()) -> Verdict:
-    """What these findings add up to."""
+    """The verdict that these findings add up to."""
     by_level = sorted(findings, key=lambda finding: (-finding.level, finding.file, finding.line, finding.rule))
     level = by_level[0].level if by_level else Level.ALLOW
     return Verdict(level, tuple(by_level), tuple(scripts))

@@ -11,7 +11,7 @@ from langchain_core.tools import tool
 from harness.events import SubagentState as State
 from harness.middleware.effects import asking_message
 from harness.signals import scope_of, tell
-from harness.skills.allowed import limits_of
+from harness.skills.followed import limits_of
 from harness.state import PROMOTED
 from harness.subagents.crew import Order
 from harness.subagents.kinds import TASK

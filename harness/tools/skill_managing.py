@@ -1,4 +1,4 @@
-"""skill_manage: the agent keeps a workflow as a skill, changes it, goes back; a person is shown each change first."""
+"""skill_manage: the agent creates, changes and restores skills; a person is shown each change first."""
 
 from __future__ import annotations
 
@@ -17,10 +17,8 @@ from harness.middleware.effects import IDEMPOTENT, asking_message
 from harness.middleware.report import usage_event
 from harness.models import DEMO
 from harness.signals import Told, scope_of, tell
-from harness.skills.checking import Checker
 from harness.skills.judge import Judge
-from harness.skills.managing import SkillManager
-from harness.skills.proposed import BadChange, Request
+from harness.skills.managing import BadChange, Request, SkillManager
 from harness.tools.results import Answer, Runtime, done, failed
 from sandbox.base import SKILLS
 
@@ -35,10 +33,10 @@ if TYPE_CHECKING:
     from harness.model_pool import ModelPool
     from harness.ports import Clock
     from harness.signals import HasWriter
+    from harness.skills.editing import Written
     from harness.skills.history import Version
     from harness.skills.judge import TellUsage
-    from harness.skills.managing import Done
-    from harness.skills.source import SkillEditing
+    from harness.skills.library import SkillEditing
 
 log = logging.getLogger(__name__)
 
@@ -69,22 +67,22 @@ READING = frozenset({"history", "diff"})
 
 @dataclass(frozen=True, slots=True)
 class SkillManaging:
-    """The tool, and what the guardrail asks of its calls."""
+    """The tool, and the proposals that the guardrail shows for its calls."""
 
     tool: BaseTool
     proposing: Proposing
 
 
 def skill_managing(editing: SkillEditing, models: ModelPool, clock: Clock, health: ModelHealth) -> SkillManaging:
-    """For agent_maker.py. `demo` judges nothing."""
+    """The tool with its judging model; the demo model judges nothing."""
     name = editing.model or models.default
     judge = None if models.settings(name).use == DEMO else Judge(lambda: models.built(name), name, clock, health)
-    manager = SkillManager(editing.homes, Checker(judge), clock)
+    manager = SkillManager(editing, judge, clock)
     return SkillManaging(skill_manage_tool(manager), SkillProposals(manager))
 
 
 def skill_manage_tool(manager: SkillManager) -> BaseTool:
-    """The same call is made once only, whatever happens, so that it may be repeated."""
+    """The tool. A call makes its change once only, so it may be repeated."""
 
     @tool(SKILL_MANAGE, description=DESCRIPTION)
     async def skill_manage(
@@ -120,7 +118,7 @@ def skill_manage_tool(manager: SkillManager) -> BaseTool:
 
 
 class SkillProposals:
-    """harness.guardrails.proposals.Proposing for skill_manage."""
+    """Proposals of skill_manage's calls (harness.guardrails.proposals.Proposing)."""
 
     def __init__(self, manager: SkillManager) -> None:
         self._manager = manager
@@ -152,7 +150,7 @@ class SkillProposals:
 
 
 def _request(args: Mapping[str, Any]) -> tuple[Request, bool]:
-    """From the arguments as the model wrote them. Raises BadChange."""
+    """The change, and whether it is of a shared skill, from the model's arguments. Raises BadChange."""
     known = {name: value for name, value in args.items() if name in Request.__dataclass_fields__}
     try:
         request = _REQUEST.validate_python(known)
@@ -176,12 +174,12 @@ def _teller(runtime: HasWriter) -> TellUsage:
 
 
 def _call(runtime: Runtime) -> str:
-    """The call's name within its run, as the guardrail has it."""
+    """Name of the call within its run, the same that the guardrail uses."""
     call_id = runtime.tool_call_id or ""
     return f"{scope_of(runtime).key(asking_message(runtime.state['messages'], call_id))}/{call_id}"
 
 
-def _told(request: Request, made: Done, *, shared: bool) -> str:
+def _told(request: Request, made: Written, *, shared: bool) -> str:
     whose = "shared" if shared else "own"
     what = {"create": "is kept", "delete": "is deleted", "rollback": f"is as it was in version {request.version}"}
     lines = [f"The {whose} skill {request.name} {what.get(request.action, 'is changed')}."]

@@ -42,6 +42,10 @@ from bot.schedule.book import ScheduleBook
 from bot.schedule.timer import Timer
 from bot.settings.sections import BudgetsSettings, LimitSettings, ScheduleSettings
 from bot.skills import SkillDesk
+from bot.skills.service import SkillService
+from bot.souls import AgentChoices, ModelChoice
+from bot.spending import make_spending
+from bot.status import StatusPage
 from bot.store import access, decisions
 from bot.store.errors import StoreUnavailable
 from bot.store.identity import thread_folder
@@ -282,7 +286,7 @@ class Core:
     numbers: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
     sandbox: SandboxFacts = SANDBOX
     agents: AgentChoices = field(default_factory=AgentChoices)
-    skills: SkillDesk = field(default_factory=SkillDesk)
+    skills: SkillService = field(default_factory=SkillService)
     hearing: Hearing = field(default_factory=Deaf)
     budgets: BudgetsSettings = field(default_factory=BudgetsSettings)
     prices: Mapping[str, PriceSettings] = field(default_factory=dict)
@@ -634,7 +638,7 @@ async def core(
     agents: AgentChoices | None = None,
     harness: ScriptedHarness | None = None,
     memory: MemorySettings | None = None,
-    skills: SkillDesk | None = None,
+    skills: SkillService | None = None,
     **policy: Any,
 ) -> AsyncIterator[Core]:
     made = Core(
@@ -653,7 +657,7 @@ async def core(
         timezone=timezone,
         hearing=hearing or Deaf(),
         agents=agents or AgentChoices(),
-        skills=skills or SkillDesk(),
+        skills=skills or SkillService(),
         memory_settings=memory or MemorySettings(enabled=False),
     )
     await made.start()

@@ -8,6 +8,10 @@ from bot.files.owners import KEPT, ThreadOwners
 from bot.files.sandboxes import Sandboxes
 from bot.skills import SkillDesk
 from bot.store.identity import folder_name, users_folder
+from bot.identity import folder_name, users_folder
+from bot.owners import KEPT, ThreadOwners
+from bot.sandboxes import Sandboxes
+from bot.skills.service import SkillService
 from harness.skills.library import SkillLibrary
 from sandbox.base import FileText
 from sandbox.config import SandboxSettings
@@ -34,7 +38,7 @@ async def test_a_thread_has_the_skills_of_its_owner_only(tmp_path: Path) -> None
         folder.mkdir(parents=True)
         (folder / "SKILL.md").write_text(owner)
     owners = ThreadOwners()
-    desk = SkillDesk(library=SkillLibrary(None, None, users_folder(tmp_path)), owner_of=owners.of)
+    desk = SkillService(library=SkillLibrary(None, None, users_folder(tmp_path)), owner_of=owners.of)
     sandboxes = Sandboxes(SandboxSettings(use="memory"), tmp_path, skills=desk.folders)
     await sandboxes.start()
     owners.learn("one", "tg:1")

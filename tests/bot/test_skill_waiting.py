@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from bot.settings import Settings
-from bot.skill_folders import home_of
-from bot.skill_waiting import agree, list_waiting
-from harness.skills.editing import Stamp, standing, write
+from bot.skills.folders import home_of
+from bot.skills.tool import agree, list_waiting
+from harness.skills.editing import standing, write
+from harness.skills.history import Version
 from harness.skills.library import SkillLibrary
 from harness.skills.verdict import Finding, Level, Verdict
 from tests.harness.skills.packing import GOOD
@@ -17,7 +18,7 @@ from tests.harness.skills.packing import GOOD
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from harness.skills.shelf import Place
+    from harness.skills.library import Origin
 
 DOUBT = Verdict(Level.WARN, (Finding(Level.WARN, "network", "scripts/a.py", 3, "requests.get"),))
 
@@ -27,10 +28,10 @@ def settings(tmp_path: Path) -> Settings:
     return Settings.model_validate({"channels": {"console": {}}, "data_dir": tmp_path / "data"})
 
 
-def put(settings: Settings, place: Place, owner: str = "") -> str:
+def put(settings: Settings, origin: Origin, owner: str = "") -> str:
     """A skill that waits; its digest."""
-    home, stamp = home_of(settings, place, owner), Stamp(at="2026-01-01T00:00:00+00:00", action="create")
-    write(home, "tried", {"SKILL.md": f"{GOOD}\n{owner}\n".encode()}, base="", stamp=stamp, verdict=DOUBT)
+    home, stamp = home_of(settings, origin, owner), Version(at="2026-01-01T00:00:00+00:00", action="create")
+    write(home, "tried", {"SKILL.md": f"{GOOD}\n{owner}\n".encode()}, base="", change=stamp, verdict=DOUBT)
     return standing(home, "tried").digest
 
 

@@ -13,9 +13,13 @@ from bot.settings import Settings
 from bot.skill_folders import home_of, move_owner
 from bot.skills import SkillDesk
 from bot.store.identity import folder_name
+from bot.skills.folders import home_of, move_owner
+from bot.skills.service import SkillService
+from bot.souls import AgentChoices
 from channels.message import ChatMigrated
 from harness.skills.config import SkillsSettings
-from harness.skills.editing import Stamp, write
+from harness.skills.editing import write
+from harness.skills.history import Version
 from harness.skills.library import SkillLibrary
 from harness.skills.verdict import Finding, Level, Verdict
 from harness.souls import AgentDefinition, AgentSettings, Features
@@ -40,9 +44,9 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def desk(folder: Path, *, agents: AgentChoices | None = None, **settings: Any) -> SkillDesk:
+def desk(folder: Path, *, agents: AgentChoices | None = None, **settings: Any) -> SkillService:
     library = SkillLibrary(folder / "public", folder / "custom", folder / "users", tell=lambda text: None)
-    return SkillDesk(SkillsSettings(**settings), library, agents)
+    return SkillService(SkillsSettings(**settings), library, agents)
 
 
 async def reply(c: Core, text: str, person: str = ANN, chat: str | None = None, **more: Any) -> str:
@@ -168,12 +172,12 @@ async def test_administrators_hear_what_is_broken(folder: Path) -> None:
 
 async def test_where_there_are_none(folder: Path) -> None:
     library = SkillLibrary(folder / "public", None)
-    async with core(folder / "data", skills=SkillDesk(library=library, works=lambda: False)) as c:
+    async with core(folder / "data", skills=SkillService(library=library, works=lambda: False)) as c:
         assert "I do not know the command" in await reply(c, "/tidy-notes x")
         assert "I read them in my sandbox, and there is none" in await reply(c, "/skills")
-    async with core(folder / "off", skills=SkillDesk(SkillsSettings(enabled=False))) as c:
+    async with core(folder / "off", skills=SkillService(SkillsSettings(enabled=False))) as c:
         assert await reply(c, "/skills") == "Skills are turned off in the config."
-    async with core(folder / "empty", skills=SkillDesk()) as c:
+    async with core(folder / "empty", skills=SkillService()) as c:
         assert await reply(c, "/skills") == "There are no skills here."
 
 
@@ -197,7 +201,7 @@ async def test_an_edit_goes_on_calling_it(folder: Path) -> None:
         assert (newest(c)[1].skill, newest(c)[1].text) == ("audit", "the books")
 
 
-class ToldDesk(SkillDesk):
+class ToldDesk(SkillService):
     """Tells the test that something was turned on, or not; that happens in a thread, which no clock of a test turns."""
 
     def __init__(self, *parts: Any) -> None:
@@ -214,9 +218,9 @@ class ToldDesk(SkillDesk):
 def waiting_desk(folder: Path) -> ToldDesk:
     settings = Settings.model_validate({"channels": {"console": {}}, "data_dir": folder, "skills": {"public": False}})
     home, files = home_of(settings, "custom", ""), {"SKILL.md": (front("sly") + "1. Go.").encode()}
-    stamp = Stamp(at="2025-01-01T00:00:00+00:00", action="install")
+    stamp = Version(at="2025-01-01T00:00:00+00:00", action="install")
     verdict = Verdict(Level.WARN, (Finding(Level.WARN, "some-rule", "SKILL.md", 1, "odd words"),))
-    write(home, "sly", files, base="", stamp=stamp, verdict=verdict)
+    write(home, "sly", files, base="", change=stamp, verdict=verdict)
     return ToldDesk.of(settings, AgentChoices(), lambda thread: None)
 
 
@@ -250,7 +254,7 @@ async def test_a_groups_own_go_with_it_to_its_new_id(folder: Path) -> None:
     users = folder / "data" / "users"
     put_skill(users / folder_name("memory:g") / "skills", "ours", "Ours.")
     library = SkillLibrary(None, None, users, tell=lambda text: None)
-    async with core(folder / "data", skills=SkillDesk(library=library)) as c:
+    async with core(folder / "data", skills=SkillService(library=library)) as c:
         said = await c.say("/skills", ANN, "g")
         moved = ChatMigrated(
             account="memory",
@@ -286,7 +290,7 @@ def test_folders_of_a_thread(folder: Path) -> None:
     )
     mine = folder / "users" / folder_name("memory:1") / "skills"
     put_skill(mine, "private")
-    made = SkillDesk.of(settings, AgentChoices(), {"t1": "memory:1"}.get)
+    made = SkillService.of(settings, AgentChoices(), {"t1": "memory:1"}.get)
     assert made.folders("t1") == {"custom": folder / "custom", "mine": mine}
     assert made.folders("unknown") == {"custom": folder / "custom"}
     made.adopt(settings.model_copy(update={"skills": SkillsSettings(enabled=False)}))

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from harness.memory.port import Remembering
     from harness.ports import AnyRunEvent, AuditLog, Budget, EffectLog, Steering
     from harness.schedules import Scheduling
-    from harness.skills.source import SkillSource
+    from harness.skills.library import SkillSource
     from harness.souls import AgentDefinition
     from harness.subagents.config import SubagentsSettings
 

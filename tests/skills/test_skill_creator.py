@@ -13,8 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from harness.skills.archive import unpack
-from harness.skills.document import parse_bytes
-from harness.skills.errors import SkillError
+from harness.skills.document import SkillError, parse_bytes
 from harness.skills.scan import scan_files
 from harness.skills.verdict import Level
 from tests.skills.running import LIBRARY

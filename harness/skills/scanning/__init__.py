@@ -1,1 +1,1 @@
-"""The parts of the static scanner (harness/skills/scan.py): which files there are, what they are, what is in them."""
+"""Parts of the static scanner: kinds of files, texts as the rules read them, and the rules."""

@@ -1,4 +1,4 @@
-"""Which modules a skill's Python asks for, and which of them are known to be harmless; used by scan.py. Pure."""
+"""Modules that a skill's Python imports, and which of them are known to be harmless. Pure."""
 
 from __future__ import annotations
 
@@ -22,58 +22,32 @@ DOUBTFUL = names(
     "select selectors site smtpd smtplib socket socketserver ssl sysconfig telnetlib test turtledemo venv webbrowser "
     "wsgiref xmlrpc zipapp zipimport"
 )
-"""Of the standard library: what reaches the network, runs code that is not seen, or works below the interpreter."""
-RUNTIME = {
+"""Standard modules that reach the network, run code that is not seen, or work below the interpreter."""
+RUNTIME = names(
+    "beautifulsoup4 certifi charset-normalizer click cobble contourpy cryptography cycler defusedxml et_xmlfile "
+    "flatbuffers fonttools idna kiwisolver lxml magika mammoth markdownify markitdown matplotlib "
+    "numpy olefile onnxruntime openpyxl packaging pandas pdfminer.six pdfplumber pillow protobuf pycparser pyparsing "
+    "pypdf pypdfium2 python-dateutil python-docx python-dotenv python-pptx six soupsieve tabulate typing_extensions "
+    "tzdata xlrd xlsxwriter"
+)
+"""Packages of the sandbox's runtime (constraints-sandbox.txt) that are harmless."""
+_IMPORTED_AS = {
     "beautifulsoup4": "bs4",
-    "certifi": "certifi",
-    "charset-normalizer": "charset_normalizer",
-    "click": "click",
-    "cobble": "cobble",
-    "contourpy": "contourpy",
-    "cryptography": "cryptography",
-    "cycler": "cycler",
-    "defusedxml": "defusedxml",
-    "et_xmlfile": "et_xmlfile",
-    "flatbuffers": "flatbuffers",
     "fonttools": "fontTools",
-    "idna": "idna",
-    "kiwisolver": "kiwisolver",
-    "lxml": "lxml",
-    "magika": "magika",
-    "mammoth": "mammoth",
-    "markdownify": "markdownify",
-    "markitdown": "markitdown",
     "matplotlib": "matplotlib mpl_toolkits pylab",
-    "numpy": "numpy",
-    "olefile": "olefile",
-    "onnxruntime": "onnxruntime",
-    "openpyxl": "openpyxl",
-    "packaging": "packaging",
-    "pandas": "pandas",
     "pdfminer.six": "pdfminer",
-    "pdfplumber": "pdfplumber",
     "pillow": "PIL",
     "protobuf": "google",
-    "pycparser": "pycparser",
-    "pyparsing": "pyparsing",
-    "pypdf": "pypdf",
     "pypdfium2": "pypdfium2 pypdfium2_raw",
     "python-dateutil": "dateutil",
     "python-docx": "docx",
     "python-dotenv": "dotenv",
     "python-pptx": "pptx",
-    "six": "six",
-    "soupsieve": "soupsieve",
-    "tabulate": "tabulate",
-    "typing_extensions": "typing_extensions",
-    "tzdata": "tzdata",
-    "xlrd": "xlrd",
-    "xlsxwriter": "xlsxwriter",
 }
-"""The packages of the sandbox's runtime (constraints-sandbox.txt), and what they are imported as."""
+"""Modules of packages that are not called like them."""
 UNTRUSTED = frozenset({"cffi", "pip", "requests", "urllib3"})
-"""Of that runtime too, and as doubtful as the above."""
-_RUNTIME = names(" ".join(RUNTIME.values()))
+"""Packages of the runtime that are as doubtful as the modules above."""
+_RUNTIME = names(" ".join(_IMPORTED_AS.get(package, package.replace("-", "_")) for package in RUNTIME))
 _STANDARD = frozenset(sys.stdlib_module_names) | {"__future__", "__main__"}
 _KNOWN = (_STANDARD - DOUBTFUL) | _RUNTIME
 _WITHIN = {"urllib": frozenset({"parse"})}
@@ -90,8 +64,8 @@ def is_python(path: str, text: Text) -> bool:
 
 
 def unknown_imports(text: Text, own: frozenset[str]) -> Iterator[tuple[int, str]]:
-    """The number of the line, from 0, and the name of each module that is not known to be harmless. own: modules of the
-    skill that stand beside it."""
+    """Line number, from 0, and name of each module that is not known to be harmless. own: the skill's modules next to
+    the script."""
     joined, starts = text.joined, text.starts
     for offset, module in _modules(joined):
         first, _, rest = module.partition(".")
@@ -113,8 +87,8 @@ def _modules(source: str) -> Iterator[tuple[int, str]]:
     yield from ((found.start(1), found[1]) for found in _CALLED.finditer(source))
 
 
-def modules_beside(path: str, paths: Iterable[str]) -> frozenset[str]:
-    """The names by which a script can import the skill's other files."""
+def modules_near(path: str, paths: Iterable[str]) -> frozenset[str]:
+    """Names by which a script can import the skill's other files."""
     folder = posixpath.dirname(path)
     inner = (other[len(folder) :].lstrip("/") for other in paths if not folder or other.startswith(f"{folder}/"))
     return frozenset(name.partition("/")[0].removesuffix(".py") for name in inner if name.endswith(".py"))

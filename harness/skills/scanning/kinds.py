@@ -1,4 +1,4 @@
-"""What a file is, by its first bytes and not by what its name says. Pure."""
+"""Kinds of files, told by their first bytes and not by their names. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SCRIPTS = names(
     "py pyw sh bash zsh ksh fish ps1 psm1 bat cmd vbs js mjs cjs ts tsx jsx rb pl pm php lua r jl go rs c cc cpp h "
     "java kt swift scala groovy awk sed tcl applescript scpt sql ipynb mk dockerfile"
 )
-"""Extensions of what can be run, or is compiled and then run."""
+"""Extensions of files that can be run, or are compiled and then run."""
 PROSE = names("md markdown mdx rst txt adoc")
 DATA = names("json jsonl yaml yml toml csv tsv xml xsd html css svg ini cfg")
 SCRIPT_NAMES = frozenset({"makefile", "dockerfile", "justfile", "rakefile", "package.json", "setup.py", "setup.cfg"})
@@ -90,7 +90,7 @@ class Form(Enum):
     PROGRAM = "program"
     ARCHIVE = "archive"
     ASSET = "asset"
-    """A picture, a font, a document: bytes that are what their name says."""
+    """A picture, font or document whose bytes are what its name says."""
     ACTIVE = "active"
     """A document that can do something by itself."""
     MISNAMED = "misnamed"
@@ -99,25 +99,25 @@ class Form(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """detail: what it is in particular, "" where the form says it."""
+    """Form of a file. detail: what it is in particular, "" where the form says it."""
 
     form: Form
     detail: str = ""
 
 
 def extension(path: str) -> str:
-    """Lower case, without the dot."""
+    """A path's extension in lower case, without the dot."""
     return posixpath.splitext(path)[1][1:].lower()
 
 
 def is_script(path: str, data: bytes) -> bool:
-    """Whether it is meant to be run."""
+    """Whether a file is meant to be run."""
     name = posixpath.basename(path).lower()
     return extension(path) in SCRIPTS or name in SCRIPT_NAMES or data.lstrip(b"\xef\xbb\xbf").startswith(b"#!")
 
 
 def program(data: bytes) -> str:
-    """What kind of program these bytes begin, "" for none."""
+    """Kind of program that these bytes are, "" for none."""
     known = next((name for magic, name in _PROGRAMS if data.startswith(magic)), "")
     if known == "PE" and (len(data) < 64 or not _has_pe_header(data)):
         return ""
@@ -129,13 +129,13 @@ def program(data: bytes) -> str:
 
 
 def _has_pe_header(data: bytes) -> bool:
-    """Old ones without it are programs too, but `MZ` alone may begin a text."""
+    """Whether bytes that begin with `MZ` are a program: old ones have no PE header, and a text may begin so too."""
     offset = int.from_bytes(data[60:64], "little")
     return data[offset : offset + 2] in (b"PE", b"NE", b"LE") or b"\0" in data[:64]
 
 
 def kind_of(path: str, data: bytes) -> Kind:
-    """By content; the extension only has to agree."""
+    """The kind of a file, by content; its extension only has to agree."""
     found = program(data)
     if found:
         return Kind(Form.PROGRAM, found)
@@ -159,7 +159,7 @@ def _is_text(data: bytes) -> bool:
 
 
 def _office(data: bytes) -> Kind:
-    """A document may have parts, but none that runs."""
+    """The kind of a zip that is called a document: it may have parts, but none that runs."""
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as document:
             names = [name.lower() for name in document.namelist()]

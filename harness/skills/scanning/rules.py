@@ -1,4 +1,4 @@
-"""A rule of the scanner: an expression, where it counts, and how much. RE2, so that no text makes one slow."""
+"""Rules of the scanner: an expression, where it counts, and how much. RE2, so that no text makes one slow."""
 
 from __future__ import annotations
 
@@ -19,9 +19,15 @@ BLOCK, WARN, ALLOW = Level.BLOCK, Level.WARN, Level.ALLOW
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """level: in what runs, and in data. prose: in prose, None: the same. also: has to be found in the same text too.
-    keep: whether what was found counts. words: it is about what is said, so that a program which only speaks of it is
-    believed as prose is. secret: what is found is shown masked."""
+    """An expression to look for in undisguised text, over line breaks.
+
+    level: in what runs, and in data.
+    prose: level in prose, None: the same.
+    also: expression that has to be found in the same text too.
+    keep: whether a match counts.
+    words: the rule is about what is said, so a program that only mentions it is treated like prose.
+    secret: matches are shown masked.
+    """
 
     name: str
     level: Level
@@ -34,7 +40,7 @@ class Rule:
     secret: bool = False
 
     def level_in(self, place: Place) -> Level:
-        """ALLOW where it does not count."""
+        """The rule's level in a kind of text; ALLOW where it does not count."""
         if not self.places & place:
             return ALLOW
         return self.level if self.prose is None or not place & Place.PROSE else self.prose
@@ -42,7 +48,7 @@ class Rule:
 
 @functools.lru_cache(maxsize=256)
 def compiled(pattern: str) -> Any:
-    """The expression; a dot is no line break, unless it says otherwise."""
+    """The compiled expression; a dot matches no line break unless the pattern says otherwise."""
     import re2  # type: ignore[import-untyped]  # 1.5 MB, which a gateway that checks no skills does not need
 
     options = re2.Options()

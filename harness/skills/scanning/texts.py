@@ -1,14 +1,21 @@
-"""Texts as the rules read them: decoded, without disguise, each line known as prose or code; used by scan.py. Pure."""
+"""Texts as the rules read them: decoded, undisguised, each line known as prose or code. Pure."""
 
 from __future__ import annotations
 
+import base64
+import binascii
 import re
 import unicodedata
 from bisect import bisect_right
 from dataclasses import dataclass
 from enum import Flag, auto
+from typing import TYPE_CHECKING
 
 from harness.skills.scanning.kinds import PROSE, SHELL, extension, is_script
+from harness.skills.verdict import Finding, Level
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 _UNSEEN = re.compile(
     "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180e\u200b-\u200f\u2060-\u206f\u3164\ufeff\uffa0]"
@@ -27,10 +34,10 @@ MENTION = re.compile(
     r"|wrong|vulnerab\w*|unsafe|insecure|warn\w*|red flags?|anti-?patterns?|threat\w*|audit\w*|harmful|destructive"
     r"|blocked|phishing|checks? for|search(?:es)? for|grep)\b|危险|不要|禁止|切勿|例如|攻击|检测|避免|恶意|警告"
 )
-"""What a text says that speaks about something instead of asking for it."""
+"""Words of a text that speaks about something instead of asking for it."""
 _ADDRESS = re.compile(r"(?<!\w)\w+://\S+")
 BEFORE = 3
-"""Lines in front of one, blank ones left out, that may say so."""
+"""Lines in front of a line, without blank ones, that can turn it into a mention."""
 
 
 class Place(Flag):
@@ -38,11 +45,11 @@ class Place(Flag):
 
     PROSE = auto()
     SHELL = auto()
-    """Of a script, or of a block in prose that is for a shell."""
+    """A shell script, or a block of shell within prose."""
     CODE = auto()
-    """Of any other program, likewise."""
+    """Another program, or a block of one within prose."""
     DATA = auto()
-    """Of neither."""
+    """Anything else, such as JSON."""
     FENCED = auto()
     """Besides: it is a block in prose."""
     RUN = SHELL | CODE
@@ -51,7 +58,7 @@ class Place(Flag):
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """One text. lines: without disguise, places: one for each of them. raw: as it was written."""
+    """A file's text. raw: as it was written. lines: undisguised. places: one for each line."""
 
     path: str
     raw: str
@@ -60,16 +67,16 @@ class Text:
 
     @property
     def joined(self) -> str:
-        """In one piece, a shell's continued lines with blanks in between; as many characters as the lines have."""
+        """The lines as one string, shell continuations as blanks; it has as many characters as the lines."""
         return "\n".join(self.lines).replace("\\\n", "  ")
 
     def line_at(self, starts: list[int], offset: int) -> int:
-        """The number, from 0, of the line in which an offset of `joined` lies."""
+        """Number, from 0, of the line that holds an offset of `joined`."""
         return bisect_right(starts, offset) - 1
 
     @property
     def starts(self) -> list[int]:
-        """Where in `joined` each line begins."""
+        """Offset in `joined` at which each line begins."""
         found, offset = [], 0
         for line in self.lines:
             found.append(offset)
@@ -77,8 +84,7 @@ class Text:
         return found
 
     def is_mention(self, number: int) -> bool:
-        """Whether the text rather speaks about what stands in that line: it says so there, just before, or in the
-        heading above."""
+        """Whether the text only speaks about what a line holds: there, just before, or in the heading above."""
         if _says_so(self.lines[number]):
             return True
         seen = 0
@@ -101,7 +107,7 @@ def _says_so(line: str) -> bool:
 
 
 def text_of(path: str, data: bytes, decoded: str, *, as_script: bool = False) -> Text:
-    """as_script: whatever its name says."""
+    """A decoded file, line by line. as_script: treat it as a script although its name says otherwise."""
     lines = tuple(_undisguised(line) for line in decoded.replace("\r\n", "\n").replace("\r", "\n").split("\n"))
     ending = extension(path)
     if as_script or is_script(path, data):
@@ -115,7 +121,7 @@ def text_of(path: str, data: bytes, decoded: str, *, as_script: bool = False) ->
 
 
 def decode(data: bytes) -> tuple[str, bool]:
-    """The text, and whether it is UTF-8."""
+    """The decoded text, and whether it was UTF-8."""
     try:
         return data.decode("utf-8-sig"), True
     except UnicodeDecodeError:
@@ -126,7 +132,7 @@ def decode(data: bytes) -> tuple[str, bool]:
 
 
 def _undisguised(line: str) -> str:
-    """As it would be read: no signs that cannot be seen, no letters that only look like others."""
+    """A line as a reader takes it: without invisible characters and lookalike letters."""
     if line.isascii():
         return line
     plain = unicodedata.normalize("NFKC", _UNSEEN.sub("", line)).replace("\n", " ").replace("\r", " ")
@@ -134,7 +140,7 @@ def _undisguised(line: str) -> str:
 
 
 def _prose(lines: tuple[str, ...]) -> tuple[Place, ...]:
-    """Which lines are prose and which belong to a fenced block, by CommonMark's rules for fences."""
+    """Tell prose from fenced blocks, by CommonMark's rules for fences."""
     places: list[Place] = []
     fence, inside = "", Place.PROSE
     for line in lines:
@@ -151,3 +157,164 @@ def _prose(lines: tuple[str, ...]) -> tuple[Place, ...]:
         else:
             places.append(inside)
     return tuple(places)
+
+
+_TAGS = re.compile("[\U000e0001-\U000e007f]")
+_FLAG = re.compile("\U0001f3f4[\U000e0020-\U000e007e]+\U000e007f")
+"""Flags of England, Scotland and Wales: the one place where tag signs belong."""
+_TURNED = re.compile("[\u202a-\u202e\u2066-\u2069]")
+_SELECTORS = re.compile("[\U000e0100-\U000e01ef]|[\ufe00-\ufe0f]{2}")
+_INVISIBLE = re.compile(
+    "[\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180e\u200b\u2060-\u2064\u206a-\u206f\u3164\uffa0]|(?<!^)\ufeff"
+)
+_JOINER = re.compile("[\u200c\u200d]")
+_PRIVATE = re.compile("[\ue000-\uf8ff\U000f0000-\U0010fffd]")
+_CONTROL = re.compile("[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f\x7f]")
+_TERMINAL = re.compile("\x1b|[\x80-\x9f]")
+_COMMENT = re.compile(r"<!--(.*?)(?:-->|\Z)", re.DOTALL)
+_DEMANDING = re.compile(
+    r"(?i)\b(?:you (?:must|should|will|are|have to)|ignore|disregard|system|assistant|agent|model|claude|gpt|llm|ai"
+    r"|instructions?"
+    r"|always|never|run|execute|send|read|fetch|curl|download|upload|secret\w*|password|token|user|prompt|do not"
+    r"|don't)\b|必须|忽略|执行|发送|读取"
+)
+_HIDING_STYLE = re.compile(
+    r"(?i)<[^<>]{0,200}(?:display\s*:\s*none|visibility\s*:\s*hidden|font-size\s*:\s*0|opacity\s*:\s*0[;\"'. ]"
+    r"|\shidden[\s>]"
+    r"|color\s*:\s*(?:#fff\b|#ffffff|white|transparent))"
+)
+_FAR_RIGHT = re.compile(r"\S[ \t\u00a0\u3000]{100,}\S")
+_LETTERS = re.compile(r"[^\W\d_]")
+_COMMENTS_SHOWN = 20
+
+
+def hidden_findings(path: str, raw: str) -> Iterator[Finding]:
+    """Findings of hidden text, at most a few of each kind."""
+    yield from _signs(path, raw)
+    for found in _first(_FAR_RIGHT, raw):
+        yield _finding(Level.WARN, "far-right", path, raw, found.start(), raw[found.end() - 1 : found.end() + 80])
+    if extension(path) in PROSE:
+        yield from _comments(path, raw)
+        for found in _first(_HIDING_STYLE, raw):
+            yield _finding(Level.WARN, "hidden-style", path, raw, found.start(), found.group()[:80])
+
+
+def _signs(path: str, raw: str) -> Iterator[Finding]:
+    if raw.isascii():
+        for found in (*_first(_CONTROL, raw), *_first(_TERMINAL, raw)):
+            yield _finding(Level.WARN, "control-signs", path, raw, found.start(), _shown(found.group()))
+        return
+    raw = _FLAG.sub(lambda found: "x" * len(found.group()), raw)
+    for rule, pattern in (("tag-signs", _TAGS), ("turned-text", _TURNED), ("tag-signs", _SELECTORS)):
+        for found in _first(pattern, raw):
+            yield _finding(Level.BLOCK, rule, path, raw, found.start(), _around(raw, found.start()))
+    for pattern, rule in ((_INVISIBLE, "unseen-signs"), (_PRIVATE, "unseen-signs"), (_CONTROL, "control-signs")):
+        for found in _first(pattern, raw):
+            yield _finding(Level.WARN, rule, path, raw, found.start(), _around(raw, found.start()))
+    for found in _TERMINAL.finditer(raw):
+        yield _finding(Level.WARN, "control-signs", path, raw, found.start(), _shown(found.group()))
+        break
+    for found in _JOINER.finditer(raw):
+        if _parts_latin(raw, found.start()):
+            yield _finding(Level.WARN, "unseen-signs", path, raw, found.start(), _around(raw, found.start()))
+            break
+
+
+def _parts_latin(raw: str, place: int) -> bool:
+    """A joiner belongs between signs of some scripts and between emoji, never between Latin letters."""
+    around = raw[max(place - 1, 0) : place] + raw[place + 1 : place + 2]
+    return any(sign.isascii() and sign.isalnum() for sign in around)
+
+
+def _comments(path: str, raw: str) -> Iterator[Finding]:
+    shown = 0
+    for found in _COMMENT.finditer(raw):
+        body = found[1].strip()
+        if _DEMANDING.search(body) and len(_LETTERS.findall(body[:400])) > 12:
+            yield _finding(Level.WARN, "hidden-comment", path, raw, found.start(), body[:120])
+            shown += 1
+        if shown >= _COMMENTS_SHOWN:
+            return
+
+
+def _first(pattern: re.Pattern[str], raw: str) -> Iterator[re.Match[str]]:
+    """The first match only: where there is one there are mostly many."""
+    found = pattern.search(raw)
+    if found:
+        yield found
+
+
+def _finding(level: Level, rule: str, path: str, raw: str, place: int, excerpt: str) -> Finding:
+    return Finding(level, rule, path, raw.count("\n", 0, place) + 1, " ".join(excerpt.split()))
+
+
+def _around(raw: str, place: int) -> str:
+    return _shown(raw[max(0, raw.rfind("\n", 0, place) + 1, place - 30) : place + 30].split("\n")[0])
+
+
+def _shown(text: str) -> str:
+    """The text with invisible characters written as escapes."""
+    return "".join(
+        f"\\u{{{ord(sign):04X}}}" if unicodedata.category(sign) in ("Cc", "Cf", "Co", "Cn", "Mn") else sign
+        for sign in text
+    )
+
+
+MOST_BLOBS = 200
+"""Blobs of each kind that are read in one text."""
+LONG_BLOB = 1500
+"""Characters of a blob whose length alone asks for a look."""
+_BASE64 = re.compile(r"[A-Za-z0-9+/_-]{24,}={0,2}")
+_HEX = re.compile(r"(?:[0-9a-fA-F]{2}){16,}|(?:\\x[0-9a-fA-F]{2}){8,}|(?:0x[0-9a-fA-F]{2},?\s?){8,}")
+_FOLDED = re.compile(
+    r"(?m)^[\s\"'+(]{0,40}(?:[A-Za-z0-9/_-]{20,100}[\"',\\ +]{0,8}\n[\"' +]{0,40})+[A-Za-z0-9/_-]{1,100}={0,2}"
+)
+"""Base64 over several lines, as in a program or a mail; a plus sign may end a line of either."""
+_NOT_BASE64 = re.compile(r"[^A-Za-z0-9+/_-]")
+_NOT_HEX = re.compile(r"\\x|0x|[,\s]")
+_PICTURE = re.compile(r"data:(?:image|font|audio|video|application/(?:font|x-font|pdf))[\w/+.;-]*,?\s*\Z")
+_PRINTABLE = 0.9
+
+
+@dataclass(frozen=True, slots=True)
+class Blob:
+    """Encoded data within a text. offset: where it begins. long: its length alone asks for a look. data: decoded."""
+
+    offset: int
+    long: bool
+    data: bytes
+
+
+def blobs(text: str) -> Iterator[Blob]:
+    """Base64 and hex within a text, decoded; pictures are left out."""
+    for pattern, decoded in ((_BASE64, _from_base64), (_FOLDED, _from_base64), (_HEX, _from_hex)):
+        for number, found in enumerate(pattern.finditer(text)):
+            if number >= MOST_BLOBS:
+                return
+            if _PICTURE.search(text, max(found.start() - 60, 0), found.start()):
+                continue
+            yield Blob(found.start(), len(found.group()) >= LONG_BLOB, decoded(found.group()))
+
+
+def speech(data: bytes) -> str:
+    """Decode bytes that are readable text; "" for others."""
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError:
+        return ""
+    shown = sum(sign.isprintable() or sign in "\n\t\r" for sign in text)
+    return text if text and shown / len(text) >= _PRINTABLE else ""
+
+
+def _from_base64(text: str) -> bytes:
+    plain = _NOT_BASE64.sub("", text).translate(str.maketrans("-_", "+/"))
+    plain = plain[: len(plain) - (len(plain) % 4 == 1)]
+    try:
+        return base64.b64decode(plain + "=" * (-len(plain) % 4))
+    except binascii.Error:
+        return b""
+
+
+def _from_hex(text: str) -> bytes:
+    plain = _NOT_HEX.sub("", text)
+    return bytes.fromhex(plain[: len(plain) - len(plain) % 2])

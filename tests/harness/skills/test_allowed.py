@@ -9,9 +9,8 @@ from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
 from harness.messages import CHOSEN_SKILL
 from harness.middleware.summarization import cut_history
-from harness.skills.allowed import forbidden, limits_of
+from harness.skills.followed import forbidden, limits_of, skill_reads
 from harness.skills.library import SkillLibrary
-from harness.skills.reads import skill_reads
 from harness.state import STEERED
 from harness.tools.results import VERSIONS
 from tests.harness.skills.writing import put_skill

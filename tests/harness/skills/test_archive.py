@@ -13,8 +13,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from harness.skills.archive import LARGEST_ARCHIVE, MOST_ENTRIES, ArchiveRefused, unpack
-from harness.skills.errors import SkillError
-from harness.skills.scanning.tree import LARGEST_FILE, MOST_BYTES, MOST_FILES
+from harness.skills.document import SkillError
+from harness.skills.files import LARGEST_FILE, MOST_BYTES, MOST_FILES
 from tests.harness.skills.packing import GOOD, entry, pack
 from tests.harness.skills.writing import front
 from tests.tables import table

@@ -11,11 +11,11 @@ from harness.skills.document import (
     LARGEST_FRONT_MATTER,
     MOST_LINES,
     SkillDocument,
+    SkillError,
     parse,
     parse_bytes,
     valid_name,
 )
-from harness.skills.errors import SkillError
 from tests.tables import table
 
 WHOLE = """\

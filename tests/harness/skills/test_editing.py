@@ -7,15 +7,16 @@ import stat
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from harness.skills import editing
-from harness.skills.editing import Changed, SkillHome, Stamp, remove, standing, turn_on, write
-from harness.skills.errors import SkillError
+from harness.skills.archive import install
+from harness.skills.document import SkillError
+from harness.skills.editing import Changed, SkillHome, remove, standing, turn_on, write
 from harness.skills.files import BROKEN, put
-from harness.skills.installing import install
+from harness.skills.history import Version
 from harness.skills.library import SkillLibrary
 from harness.skills.pins import PINS, load_pins
 from harness.skills.verdict import Finding, Level, Verdict
@@ -42,13 +43,13 @@ def text(body: str) -> dict[str, bytes]:
     return {"SKILL.md": GOOD.replace("Do it.", body).encode()}
 
 
-def stamp(action: Action = "edit", **more: str) -> Stamp:
-    return Stamp(at=NOW, action=action, author="telegram:1", **more)
+def stamp(action: Action = "edit", **more: Any) -> Version:
+    return Version(at=NOW, action=action, author="telegram:1", **more)
 
 
 def change(home: SkillHome, files: Mapping[str, bytes], verdict: Verdict = FINE, **more: str) -> Written:
     base = standing(home, "tried").digest
-    return write(home, "tried", files, base=base, stamp=stamp(**more), verdict=verdict)  # type: ignore[arg-type]
+    return write(home, "tried", files, base=base, change=stamp(**more), verdict=verdict)  # type: ignore[arg-type]
 
 
 def offered(home: SkillHome) -> list[str]:
@@ -76,7 +77,7 @@ def test_a_new_skill_is_readable_for_whoever_runs_commands(home: SkillHome) -> N
 def test_each_version_can_be_had_again(home: SkillHome) -> None:
     change(home, text("One."), action="create")
     change(home, text("Two."))
-    gone = remove(home, "tried", base=standing(home, "tried").digest, stamp=stamp("delete"))
+    gone = remove(home, "tried", base=standing(home, "tried").digest, change=stamp("delete"))
     assert offered(home) == []
     history = home.versions
     assert [each.action for each in history.versions("tried")] == ["create", "edit", "delete"]
@@ -123,9 +124,9 @@ def test_a_change_of_what_changed_meanwhile_is_not_made(home: SkillHome) -> None
     base = standing(home, "tried").digest
     change(home, text("Two."))
     with pytest.raises(Changed):
-        write(home, "tried", text("Three."), base=base, stamp=stamp(), verdict=FINE)
+        write(home, "tried", text("Three."), base=base, change=stamp(), verdict=FINE)
     with pytest.raises(Changed):
-        remove(home, "tried", base=base, stamp=stamp("delete"))
+        remove(home, "tried", base=base, change=stamp("delete"))
     assert standing(home, "tried").files == text("Two.")
 
 
@@ -208,7 +209,7 @@ def killed_at(home: SkillHome, step: int) -> int:
     try:
         base = standing(home, "tried").digest
         sys.addaudithook(counting)
-        write(home, "tried", text("Two."), base=base, stamp=stamp(), verdict=FINE)
+        write(home, "tried", text("Two."), base=base, change=stamp(), verdict=FINE)
         code = 0
     finally:
         os._exit(code)
@@ -249,7 +250,7 @@ def test_what_was_set_aside_comes_back(home: SkillHome) -> None:
 def test_several_at_once(home: SkillHome) -> None:
     def one(number: int) -> None:
         files = {"SKILL.md": GOOD.replace("tried", f"skill-{number}").encode()}
-        write(home, f"skill-{number}", files, base="", stamp=stamp("create"), verdict=FINE)
+        write(home, f"skill-{number}", files, base="", change=stamp("create"), verdict=FINE)
 
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(one, range(8)))
@@ -261,7 +262,7 @@ def test_only_so_many(home: SkillHome) -> None:
     home = replace(home, most_skills=1)
     change(home, text("One."))
     with pytest.raises(SkillError, match="1 skills already"):
-        write(home, "other", text("One."), base="", stamp=stamp("create"), verdict=FINE)
+        write(home, "other", text("One."), base="", change=stamp("create"), verdict=FINE)
 
 
 def test_installing(home: SkillHome, tmp_path: Path) -> None:

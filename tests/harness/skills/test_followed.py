@@ -12,8 +12,7 @@ from harness.config import SummarizationSettings
 from harness.context import RunInput
 from harness.guardrails.make import load_guardrails
 from harness.middleware import SkillChain
-from harness.skills.library import SkillLibrary
-from harness.skills.source import SkillSource
+from harness.skills.library import SkillLibrary, SkillSource
 from harness.souls import AgentDefinition, AgentSettings
 from harness.subagents.config import SubagentSettings, SubagentsSettings
 from harness.tools.asking import ASK

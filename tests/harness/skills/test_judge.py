@@ -10,8 +10,7 @@ from harness.events import FailureKind
 from harness.frames import QUOTED
 from harness.model_health import ModelHealth
 from harness.models import build_model
-from harness.skills.checking import Checker
-from harness.skills.judge import MOST_CHARACTERS, Judge, Opinion, read_opinion
+from harness.skills.judge import MOST_CHARACTERS, Judge, Opinion, checked, read_opinion
 from harness.skills.verdict import Level, Verdict
 from tests.harness.skills.packing import GOOD
 from tests.harness.support import Bench, Script, scripted_settings
@@ -36,7 +35,6 @@ class Asked:
     def __init__(self, model: BuiltModel, bench: Bench, folder: Path) -> None:
         self.health = ModelHealth(bench.clock.monotonic)
         self.judge = Judge(lambda: model, "main", bench.clock, self.health)
-        self.checker = Checker(self.judge)
         self.folder = folder
         self.told: list[tuple[str, int]] = []
 
@@ -44,7 +42,7 @@ class Asked:
         self.told.append((model, usage["input_tokens"]))
 
     async def check(self, files: dict[str, bytes], *, ask: bool = True) -> Verdict:
-        return await self.checker.check("tried", files, self.folder, self.tell if ask else None)
+        return await checked(self.judge, "tried", files, self.folder, self.tell if ask else None)
 
 
 @pytest.fixture
@@ -140,9 +138,8 @@ async def test_an_opinion_is_kept_for_exactly_that_content(asked: Asked, script:
 
 
 async def test_without_a_model(tmp_path: Path) -> None:
-    checker = Checker(None)
-    assert (await checker.check("tried", SCRIPT, tmp_path, lambda model, usage: None)).level is Level.BLOCK
-    assert (await checker.check("tried", TEXT, tmp_path, lambda model, usage: None)).level is Level.WARN
+    for files, level in ((SCRIPT, Level.BLOCK), (TEXT, Level.WARN)):
+        assert (await checked(None, "tried", files, tmp_path, lambda model, usage: None)).level is level
 
 
 def test_an_opinion_is_a_line() -> None:

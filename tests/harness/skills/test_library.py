@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from harness.skills.editing import SkillHome, Stamp, turn_on, write
-from harness.skills.library import SkillLibrary, SkillView
-from harness.skills.shelf import MOST_SKILLS
+from harness.skills.editing import SkillHome, turn_on, write
+from harness.skills.history import Version
+from harness.skills.library import MOST_SKILLS, SkillLibrary, SkillView
 from harness.skills.verdict import Finding, Level, Verdict
 from tests.harness.skills.writing import front, put_skill
 
@@ -39,7 +39,7 @@ def world(tmp_path: Path) -> World:
 
 
 def names(view: SkillView) -> list[str]:
-    return [f"{skill.place}/{skill.name}" for skill in view.skills]
+    return [f"{skill.origin}/{skill.name}" for skill in view.skills]
 
 
 def test_folders_may_be_missing_and_come_later(world: World) -> None:
@@ -196,8 +196,8 @@ def test_what_waits_for_an_administrator_is_not_there(world: World) -> None:
     put_skill(world.custom, "by-hand")
     home = SkillHome("custom", world.custom, world.users / "history")
     verdict = Verdict(Level.WARN, (Finding(Level.WARN, "odd", "SKILL.md", 5, "what it says"),))
-    stamp = Stamp(at="2025-01-01T00:00:00+00:00", action="install")
-    write(home, "sly", {"SKILL.md": (front("sly") + "1. Go.").encode()}, base="", stamp=stamp, verdict=verdict)
+    stamp = Version(at="2025-01-01T00:00:00+00:00", action="install")
+    write(home, "sly", {"SKILL.md": (front("sly") + "1. Go.").encode()}, base="", change=stamp, verdict=verdict)
     view = world.of()
     assert names(view) == ["custom/by-hand"]
     assert world.told == ["custom/sly: waits for an administrator: odd in SKILL.md:5: what it says"]

@@ -5,15 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 from harness.skills.document import SkillDocument
-from harness.skills.library import NO_SKILLS, SkillView
+from harness.skills.library import NO_SKILLS, Origin, Skill, SkillView
 from harness.skills.prompt import LONGEST_WORKFLOW, chosen_block, chosen_skill, skills_section, tokens
-from harness.skills.shelf import Place, Skill
 
 
-def skill(name: str, description: str = "Use it for tests.", place: Place = "public") -> Skill:
+def skill(name: str, description: str = "Use it for tests.", origin: Origin = "public") -> Skill:
     document = SkillDocument(name=name, description=description)
-    path = f"/mnt/skills/{place}/{name}/SKILL.md"
-    return Skill(document=document, place=place, folder=Path("/nowhere"), path=path, digest="")
+    path = f"/mnt/skills/{origin}/{name}/SKILL.md"
+    return Skill(document=document, origin=origin, folder=Path("/nowhere"), path=path, digest="")
 
 
 def lines(section: str) -> list[str]:
@@ -42,7 +41,7 @@ def test_no_entry_is_longer_than_sixty_tokens() -> None:
 
 def test_its_own_skills_come_first_where_there_is_no_room_for_all() -> None:
     many = [skill(f"public-{n:02}", "word " * 40) for n in range(60)]
-    section = skills_section([*many, skill("of-ours", place="custom"), skill("of-hers", place="mine")], 500)
+    section = skills_section([*many, skill("of-ours", origin="custom"), skill("of-hers", origin="mine")], 500)
     listed = lines(section)
     assert listed[0].startswith("- of-hers:")
     assert listed[1].startswith("- of-ours:")

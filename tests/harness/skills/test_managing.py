@@ -11,10 +11,9 @@ from harness.context import Speaker
 from harness.events import ApprovalRequested, Usage
 from harness.guardrails.approvals import Approval
 from harness.guardrails.config import GuardrailSettings, RuleSettings
-from harness.skills.editing import SkillHome, Stamp, standing, write
-from harness.skills.library import NO_SKILLS
-from harness.skills.managing import SkillHomes
-from harness.skills.source import SkillEditing, SkillSource
+from harness.skills.editing import SkillHome, standing, write
+from harness.skills.history import Version
+from harness.skills.library import NO_SKILLS, SkillEditing, SkillSource
 from harness.skills.verdict import Level, Verdict
 from harness.subagents.kinds import NEVER
 from harness.tools.skill_managing import NOT_A_PERSON, ONLY_ADMINS, SKILL_MANAGE
@@ -44,10 +43,10 @@ class Desk:
         self.bench, self.script = bench, script
         self.own = SkillHome("mine", folder / "own", folder / "own-history")
         self.shared = SkillHome("custom", folder / "shared", folder / "shared-history")
-        homes = SkillHomes(
+        editing = SkillEditing(
             lambda ctx, shared: self.shared if shared else self.own, lambda ctx, shared: frozenset({"taken"})
         )
-        bench.skills = SkillSource(lambda ctx: NO_SKILLS, lambda: 2000, SkillEditing(homes, ""))
+        bench.skills = SkillSource(lambda ctx: NO_SKILLS, lambda: 2000, editing)
         self.runs = 0
 
     def context(self, **changes: Any) -> RunContext:
@@ -203,17 +202,17 @@ async def test_a_decision_is_void_when_the_skill_changed_meanwhile(desk: Desk) -
     patch = {"action": "patch", "name": "tried", "old": "Do", "new": "Try"}
     request = await desk.proposed(desk.context(), **patch)
     base, other = standing(desk.own, "tried").digest, {"SKILL.md": GOOD.replace("Do", "Do not do").encode()}
-    stamp = Stamp(at="2026-01-01T00:00:00+00:00", action="edit")
-    write(desk.own, "tried", other, base=base, stamp=stamp, verdict=Verdict(Level.ALLOW))
+    stamp = Version(at="2026-01-01T00:00:00+00:00", action="edit")
+    write(desk.own, "tried", other, base=base, change=stamp, verdict=Verdict(Level.ALLOW))
     assert "has changed since a person decided on it" in await request.decided()
     assert standing(desk.own, "tried").files == other
 
 
 async def test_a_change_that_was_made_before_a_crash_is_not_made_twice(desk: Desk) -> None:
     request = await desk.proposed(desk.context(), **CREATE)
-    stamp = Stamp(at="2026-01-01T00:00:00+00:00", action="create", call=request.event.call_id)
+    stamp = Version(at="2026-01-01T00:00:00+00:00", action="create", call=request.event.call_id)
     files = {"SKILL.md": GOOD.encode()}
-    write(desk.own, "tried", files, base="", stamp=stamp, verdict=Verdict(Level.ALLOW))
+    write(desk.own, "tried", files, base="", change=stamp, verdict=Verdict(Level.ALLOW))
     assert "The own skill tried is kept." in await request.decided()
     assert len(desk.own.versions.versions("tried")) == 1
 

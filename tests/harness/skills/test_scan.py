@@ -10,9 +10,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from harness.skills.files import LARGEST_FILE, MOST_FILES
 from harness.skills.scan import scan
 from harness.skills.scanning.imports import RUNTIME, UNTRUSTED
-from harness.skills.scanning.tree import LARGEST_FILE, MOST_FILES
 from harness.skills.verdict import Level
 from tests.harness.skills.harmless_cases import HARMLESS, HARMLESS_BUT_NOTED
 from tests.harness.skills.scan_cases import DOUBTFUL, HEAD, KEY, MALICIOUS, Case

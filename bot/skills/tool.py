@@ -1,26 +1,25 @@
-"""`antler skills`: what there is, whether it is right, installing and taking away. Returns exit codes."""
+"""Command `antler skills`: list, check, install and remove skills, and approve those that wait. Returns exit codes."""
 
 from __future__ import annotations
 
 import asyncio
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import typer
 
 from bot.clock import SystemClock
+from bot.identity import users_folder
 from bot.settings.agent_folders import agents_of
-from bot.skill_folders import home_of, library_of
-from bot.skill_waiting import SHOWN
-from harness.skills.document import SKILL_FILE, parse_bytes
-from harness.skills.editing import Stamp, standing
+from bot.skills.folders import HISTORY, SKILLS, home_of, library_of
+from harness.skills.archive import install as put_in
+from harness.skills.document import SKILL_FILE, Problem, SkillError, parse_bytes
+from harness.skills.editing import SkillHome, standing, turn_on
 from harness.skills.editing import remove as delete
-from harness.skills.errors import Problem, SkillError
-from harness.skills.installing import install as put_in
-from harness.skills.library import SkillLibrary
+from harness.skills.history import Version
+from harness.skills.library import SkillLibrary, read_skill, shipped_folder
 from harness.skills.scan import scan
-from harness.skills.shelf import read_skill
-from harness.skills.shipped import shipped_folder
 from harness.skills.verdict import Level
 
 if TYPE_CHECKING:
@@ -34,21 +33,25 @@ if TYPE_CHECKING:
     from harness.skills.judge import Opinion
     from harness.skills.library import SkillView
     from harness.skills.shelf import SkillProblem
+    from harness.skills.library import SkillProblem, SkillView
+    from harness.skills.pins import Waiting
     from harness.skills.verdict import Verdict
 
 FAILURE = 1
 LONGEST_TOLD = 70
+SHOWN = 12
+"""Characters of a digest, and of an owner's key."""
 
 
 def list_skills(settings: Settings) -> int:
-    """Print those that everybody has, and what is wrong."""
+    """Print the skills that everybody has, and what is wrong with others."""
     if not settings.skills.enabled:
         typer.echo("skills are turned off (skills.enabled)")
         return 0
     view = _shared(settings)
     for skill in view.skills:
         state = "off" if skill.name in settings.skills.disabled else "on"
-        typer.echo(f"{skill.name:<32} {skill.place:<7} {state:<4} {_short(skill.document.description)}")
+        typer.echo(f"{skill.name:<32} {skill.origin:<7} {state:<4} {_short(skill.document.description)}")
     if not view.skills:
         typer.echo(f"no skills; your own belong into {settings.custom_skills}")
     _tell(view.problems)
@@ -56,17 +59,17 @@ def list_skills(settings: Settings) -> int:
 
 
 def summary(settings: Settings) -> str:
-    """One line, for check-config."""
+    """A summary of the skills in one line."""
     if not settings.skills.enabled:
         return "off"
     view = _shared(settings)
-    counts = [sum(skill.place == place for skill in view.skills) for place in ("public", "custom")]
-    wrong = [*(str(problem) for problem in view.problems), *_strange(settings, view)]
+    counts = [sum(skill.origin == origin for skill in view.skills) for origin in ("public", "custom")]
+    wrong = [*(str(problem) for problem in view.problems), *_unknown_names(settings, view)]
     return f"{counts[0]} public, {counts[1]} custom" + "".join(f"; {each}" for each in wrong)
 
 
-def _strange(settings: Settings, view: SkillView) -> Iterator[str]:
-    """Names in the settings that are no skill's. An owner's own may be meant, so this is no fault."""
+def _unknown_names(settings: Settings, view: SkillView) -> Iterator[str]:
+    """Names in the settings that are no skill here. An owner's own may be meant, so this is no fault."""
     types = settings.subagents.types
     named: dict[str, Iterable[str]] = {"skills.disabled": settings.skills.disabled}
     named |= {f"subagents.types.{name}.skills": kind.skills or () for name, kind in types.items()}
@@ -81,7 +84,7 @@ def validate(settings: Settings) -> int:
     """Print what is wrong with the skills that the settings point to."""
     view = _shared(settings)
     _tell(view.problems)
-    for remark in _strange(settings, view):
+    for remark in _unknown_names(settings, view):
         typer.echo(f"remark   {remark}", err=True)
     broken = sum(problem.skipped for problem in view.problems)
     typer.echo(f"{_counted(len(view.skills), 'skill')} can be used; {_counted(broken, 'problem')} with others")
@@ -108,7 +111,7 @@ def _shared(settings: Settings) -> SkillView:
 
 
 def _nothing(problem: str) -> None:
-    """It is printed instead."""
+    """Log nothing: problems are printed."""
 
 
 def _checked(folder: Path) -> Iterator[tuple[Path, tuple[Problem, ...]]]:
@@ -126,10 +129,10 @@ def _checked(folder: Path) -> Iterator[tuple[Path, tuple[Problem, ...]]]:
 
 
 def install(settings: Settings, archive: Path, *, replace: bool) -> int:
-    """Put the skill of an archive among this installation's own, if nothing in it forbids that."""
+    """Install the skill of an archive for everybody, if no check refuses it."""
     built_in = {skill.name for skill in SkillLibrary(shipped_folder(), None, tell=_nothing).of(None).skills}
     try:
-        # As the gateway makes it: what is in there is nobody else's to read.
+        # Private, as the gateway makes it.
         settings.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
         home, judging = home_of(settings, "custom", ""), _judging(settings)
         done = put_in(archive, home, built_in=built_in, at=_now(), replace=replace, judging=judging)
@@ -147,10 +150,10 @@ def install(settings: Settings, archive: Path, *, replace: bool) -> int:
 
 
 def _judging(settings: Settings) -> Callable[[str, Files, Verdict], Verdict]:
-    """Asks the model that judges the agent's own changes. The operator may keep what it could not judge, once an
-    administrator has looked at it."""
+    """A judge of installed skills: the model that judges the agent's own changes. Scripts that it could not judge wait
+    for an administrator instead of being refused."""
     from harness.models import DEMO
-    from harness.skills.checking import with_opinion
+    from harness.skills.judge import with_opinion
 
     model = settings.skill_evolution.model or settings.models[0].name
 
@@ -182,16 +185,16 @@ async def _opinion(settings: Settings, model: str, name: str, files: Files, verd
 
 
 def _untold(model: str, usage: UsageMetadata) -> None:
-    """What the command line asks counts for no chat."""
+    """Count no tokens: the command line works for no chat."""
 
 
 def remove(settings: Settings, name: str) -> int:
-    """Take away one of this installation's own; its former versions are kept."""
+    """Remove one of this installation's own skills; its former versions are kept."""
     home = home_of(settings, "custom", "")
     try:
         known = standing(home, name)
         if known.digest:
-            delete(home, name, base=known.digest, stamp=Stamp(at=_now(), action="delete"))
+            delete(home, name, base=known.digest, change=Version(at=_now(), action="delete"))
             typer.echo(f"removed {home.folder / name}; its versions are kept in {home.history / name}")
             return 0
     except (SkillError, OSError) as error:
@@ -203,6 +206,63 @@ def remove(settings: Settings, name: str) -> int:
     else:
         typer.echo(f"antler: no skill {name} in {settings.custom_skills}", err=True)
     return FAILURE
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingSkill:
+    """A skill that waits. whose: "shared", or the beginning of the name of the owner's folder."""
+
+    home: SkillHome
+    name: str
+    whose: str
+    waiting: Waiting
+
+
+def list_waiting(settings: Settings) -> int:
+    """Print the skills that wait for an administrator, with the reasons and what `on` takes."""
+    found = list(_found(settings))
+    for each in found:
+        typer.echo(f"{each.name} {each.waiting.digest[:SHOWN]}  ({each.whose}, in {each.home.folder / each.name})")
+        for reason in each.waiting.reasons:
+            typer.echo(f"  {reason}")
+    if not found:
+        typer.echo("no skill waits for an administrator")
+    return 0
+
+
+def agree(settings: Settings, name: str, digest: str) -> int:
+    """Approve a skill that holds exactly this content."""
+    wanted = [
+        each for each in _found(settings) if each.name == name and digest and each.waiting.digest.startswith(digest)
+    ]
+    if len(digest) < SHOWN or len(wanted) != 1:
+        typer.echo(f"antler: no skill {name} with this content waits; see antler skills waiting", err=True)
+        return FAILURE
+    (each,) = wanted
+    try:
+        done = turn_on(each.home, name, each.waiting.digest, "")
+    except (SkillError, OSError) as error:
+        typer.echo(f"antler: {name}: {error}", err=True)
+        return FAILURE
+    typer.echo(
+        f"{name} ({each.whose}) is on, as it is now" if done else f"antler: {name} has just changed", err=not done
+    )
+    return 0 if done else FAILURE
+
+
+def _found(settings: Settings) -> Iterator[WaitingSkill]:
+    """Waiting skills of all homes; an owner is known by the folder alone."""
+    users = users_folder(settings.data_dir)
+    library = SkillLibrary(None, settings.custom_skills, users, tell=_nothing)
+    shared = home_of(settings, "custom", "")
+    for name, (_, waiting) in sorted(library.of(None).waiting.items()):
+        yield WaitingSkill(shared, name, "shared", waiting)
+    for folder in sorted(users.glob(f"*/{SKILLS}")):
+        owner = folder.parent.name
+        home = SkillHome("mine", folder, folder.parent / HISTORY)
+        for name, (origin, waiting) in sorted(library.of(owner).waiting.items()):
+            if origin == "mine":
+                yield WaitingSkill(home, name, owner[:SHOWN], waiting)
 
 
 def _now() -> str:

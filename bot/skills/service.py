@@ -1,7 +1,4 @@
-"""Which skills there are for whom: the folders of this installation, what the settings and a conversation turned off.
-
-Asked by the sandboxes, the agent, /skills and whatever begins with /skill-name; made by gateway.py.
-"""
+"""SkillService: which skills an owner has in a conversation, less those that are turned off."""
 
 from __future__ import annotations
 
@@ -10,26 +7,25 @@ from functools import partial
 from typing import TYPE_CHECKING, Self
 
 from bot.agents.profiles import AgentChoices
-from bot.skill_folders import home_of, library_of
 from bot.store.identity import folder_name
 from bot.texts.command_line import parse, skill_name
+from bot.skills.folders import home_of, library_of
 from harness.skills.config import SkillsSettings
 from harness.skills.editing import turn_on
-from harness.skills.library import NO_SKILLS, SkillLibrary
-from harness.skills.source import SkillSource
+from harness.skills.library import NO_SKILLS, SkillLibrary, SkillSource
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
     from pathlib import Path
 
+    from bot.commands.line import CommandLine
     from bot.settings import Settings
     from harness.context import RunContext
     from harness.skills.editing import SkillHome
-    from harness.skills.library import SkillView
-    from harness.skills.shelf import Place
+    from harness.skills.library import Origin, SkillView
 
 
-def _nobody(thread_id: str) -> None:
+def _unknown_owner(thread_id: str) -> None:
     return None
 
 
@@ -37,18 +33,22 @@ def _always() -> bool:
     return True
 
 
-class SkillDesk:
-    """Without arguments: there are none. owner_of: a thread's, None where it is not known now. Its methods may be
-    called in any thread; they look at the disk, mostly for a fraction of a millisecond. home_of: where skills of a
-    place are changed, of an owner; None: nowhere. works: whether the agent has files at all."""
+class SkillService:
+    """The skills of this installation; without arguments there are none.
+
+    Its methods may be called in any thread; they look at the disk, mostly for a fraction of a millisecond.
+    owner_of: a thread's owner, None while it is not known.
+    home_of: the folder where an owner's skills of an origin are changed; None: nothing can be changed.
+    works: whether the agent has files at all.
+    """
 
     def __init__(
         self,
         settings: SkillsSettings | None = None,
         library: SkillLibrary | None = None,
         agents: AgentChoices | None = None,
-        owner_of: Callable[[str], str | None] = _nobody,
-        home_of: Callable[[Place, str], SkillHome] | None = None,
+        owner_of: Callable[[str], str | None] = _unknown_owner,
+        home_of: Callable[[Origin, str], SkillHome] | None = None,
         works: Callable[[], bool] = _always,
     ) -> None:
         self.library = library or SkillLibrary(None, None)
@@ -70,57 +70,55 @@ class SkillDesk:
         return cls(settings.skills, library_of(settings), agents, owner_of, partial(home_of, settings), works)
 
     def adopt(self, settings: Settings) -> None:
-        """Other settings hold from now on."""
+        """Use other settings from now on."""
         self.settings, self.library = settings.skills, library_of(settings)
         self._home_of = partial(home_of, settings)
 
     def source(self) -> SkillSource:
-        """For the agent."""
-        return SkillSource(self.of_run, lambda: self.settings.prompt_tokens)
+        """What the harness is given of skills."""
+        return SkillSource(self._of_run, lambda: self.settings.prompt_tokens)
 
     def keep_free(self, commands: Collection[str]) -> None:
-        """These names are commands; a skill of such a name cannot be called by it."""
+        """Reserve the names of commands; a skill of such a name cannot be called by it."""
         self._commands = frozenset(commands)
 
     def folders(self, thread_id: str) -> Mapping[str, Path]:
-        """For the thread's sandbox: where its skills are on this machine, by place."""
+        """Folders that the thread's sandbox shows, by origin."""
         owner = self._owner_of(thread_id)
         return self.library.folders(folder_name(owner) if owner is not None else None)
 
     def view(self, owner: str, agent: str) -> SkillView:
-        """What there is for an owner with an agent, turned off in the conversation or not; with what is wrong."""
+        """All skills of an owner with an agent, turned off or not, and what is wrong with others."""
         definition = self._agents.definitions.get(agent)
         if definition is not None and not definition.settings.features.sandbox:
             return NO_SKILLS
         return self.library.of(folder_name(owner)).only(definition.settings.skills if definition is not None else None)
 
     def usable(self, owner: str, agent: str, off: Collection[str]) -> SkillView:
-        """Of these, what is on. off: in the conversation."""
+        """The view without skills that are turned off. off: names that the conversation turned off."""
         return self.view(owner, agent).without({*off, *self.settings.disabled})
 
-    def of_run(self, ctx: RunContext) -> SkillView:
-        """For the agent."""
+    def _of_run(self, ctx: RunContext) -> SkillView:
         return self.usable(ctx.owner, ctx.agent, ctx.skills_off)
 
-    async def turn_on(self, place: Place, name: str, digest: str, *, owner: str, admin: str) -> bool:
-        """An administrator agrees to a skill that waits, with exactly this content; False where it is another by now.
+    async def turn_on(self, origin: Origin, name: str, digest: str, *, owner: str, admin: str) -> bool:
+        """Approve a waiting skill for an administrator; False when its content is not what the digest says any more.
         Raises SkillError while another process changes skills."""
         if self._home_of is None:
             return False
-        return await asyncio.to_thread(turn_on, self._home_of(place, owner), name, digest, admin)
+        return await asyncio.to_thread(turn_on, self._home_of(origin, owner), name, digest, admin)
 
     def is_shared(self, command: str) -> bool:
         """Whether a command is the name of a skill that everybody has."""
         name = skill_name(command)
         return self._callable(name) and self.library.of(None).get(name) is not None
 
-    def named(self, text: str, owner: str, agent: str, off: Collection[str]) -> tuple[str, str]:
-        """The skill that a text calls by `/name`, and what it asks for; ("", text) where it calls none."""
-        line = parse(text)
-        if line is None:
-            return "", text
-        name = skill_name(line.name)
-        if not self._callable(name) or self.usable(owner, agent, off).get(name) is None:
+    def called(
+        self, line: CommandLine | None, text: str, owner: str, agent: str, off: Collection[str]
+    ) -> tuple[str, str]:
+        """The skill that a text calls by `/name`, and the request; ("", text) when it calls none. line: parsed text."""
+        name = skill_name(line.name) if line is not None else ""
+        if line is None or not self._callable(name) or self.usable(owner, agent, off).get(name) is None:
             return "", text
         return name, line.arguments or text
 

@@ -1,22 +1,47 @@
-"""SkillTools: while a skill is followed that lists its tools, the agent has no others; one that is off is not read."""
+"""Skills in the agent's loop: their list in the system prompt, and the tools that a followed skill leaves."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 from langchain.agents.middleware import AgentMiddleware
-from langchain_core.messages import ToolMessage
+from langchain_core.messages import SystemMessage, ToolMessage
 
 from harness.signals import scope_of
-from harness.skills.allowed import forbidden, limits_of
-from harness.skills.reads import READ_FILE
+from harness.skills.followed import READ_FILE, forbidden, limits_of
+from harness.skills.prompt import SLOT, skills_section
 from harness.tools.results import canonical
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
-    from langchain.agents.middleware import ToolCallRequest
+    from langchain.agents.middleware import ModelRequest, ModelResponse, ToolCallRequest
     from langgraph.types import Command
+
+
+class SkillList(AgentMiddleware[Any, Any, Any]):
+    """Puts the list of skills into the system prompt, which is otherwise the same for everybody.
+
+    budget: current tokens of the list.
+    only: names of the skills that this agent has, None: all.
+    """
+
+    def __init__(self, budget: Callable[[], int], only: tuple[str, ...] | None = None) -> None:
+        super().__init__()
+        self._budget = budget
+        self._only = only
+
+    async def awrap_model_call(
+        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
+    ) -> ModelResponse[Any]:
+        prompt = request.system_message
+        if prompt is None or not isinstance(prompt.content, str) or SLOT not in prompt.content:
+            return await handler(request)
+        skills = scope_of(request.runtime).skills.only(self._only).skills
+        section = skills_section(skills, self._budget())
+        listed = prompt.content.replace(SLOT, f"{section}\n" if section else "", 1)
+        return await handler(request.override(system_message=SystemMessage(listed)))
+
 
 REFUSED = (
     "{tool} is outside of the allowed-tools of {skills}, so nothing happened. Until this turn ends only these may be "
@@ -31,7 +56,10 @@ MOST_NAMED = 40
 
 
 class SkillTools(AgentMiddleware[Any, Any, Any]):
-    """Reads in the thread what is followed, and in the run's scope what whoever delegated this follows."""
+    """Refuses tools outside of the allowed-tools of followed skills, and reading a skill that is off.
+
+    The thread shows which skills are followed, and the run's scope which ones the delegating agent follows.
+    """
 
     async def awrap_tool_call(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[ToolMessage | Command[Any]]]

@@ -1,0 +1,65 @@
+"""Skill folders on this machine: shipped, shared and per owner, and where changes to them are made."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from bot.identity import folder_name, users_folder
+from harness.skills.document import SKILL_FILE
+from harness.skills.editing import SkillHome
+from harness.skills.library import SkillEditing, SkillLibrary, shipped_folder
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from bot.settings import Settings
+    from harness.context import RunContext
+    from harness.skills.library import Origin
+
+SKILLS, HISTORY = "skills", "skill-history"
+
+
+def library_of(settings: Settings, **options: Any) -> SkillLibrary:
+    """The skill library that the settings describe. options: passed to SkillLibrary."""
+    skills = settings.skills
+    if not skills.enabled:
+        return SkillLibrary(None, None, **options)
+    public = shipped_folder() if skills.public else None
+    return SkillLibrary(public, settings.custom_skills, users_folder(settings.data_dir), **options)
+
+
+def home_of(settings: Settings, origin: Origin, owner: str) -> SkillHome:
+    """A folder of skills that can be changed, and the folder of their former versions. owner: whose, for "mine"."""
+    if origin == "mine":
+        own = users_folder(settings.data_dir) / folder_name(owner)
+        return SkillHome(origin, own / SKILLS, own / HISTORY)
+    return SkillHome("custom", settings.custom_skills, settings.data_dir / "skills" / "history")
+
+
+def editing_of(settings: Settings) -> SkillEditing | None:
+    """What lets the agent propose changes; None where the settings forbid it."""
+    if not (settings.skill_evolution.enabled and settings.skills.enabled):
+        return None
+    library = library_of(settings)
+
+    def home(ctx: RunContext, shared: bool) -> SkillHome:
+        return home_of(settings, "custom" if shared else "mine", ctx.owner)
+
+    def taken(ctx: RunContext, shared: bool) -> frozenset[str]:
+        """Shipped names, turned off or not, and for an own skill the shared ones too, which would come before it."""
+        shipped = frozenset(path.parent.name for path in shipped_folder().glob(f"*/{SKILL_FILE}"))
+        return shipped if shared else shipped | frozenset(library.of(None).by_name)
+
+    return SkillEditing(home, taken, settings.skill_evolution.model)
+
+
+def move_owner(data_dir: Path, old: str, new: str) -> None:
+    """Rename an owner's skill folders after their id changed; folders that the new id already has stay. Blocking."""
+    source, target = (users_folder(data_dir) / folder_name(owner) for owner in (old, new))
+    if not (source / SKILLS).is_dir() or (target / SKILLS).exists():
+        return
+    target.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for name in (HISTORY, SKILLS):
+        # An existing folder stays: it may hold versions of skills that were deleted.
+        if (source / name).is_dir() and not (target / name).exists():
+            (source / name).rename(target / name)
