@@ -84,6 +84,16 @@ for arguments in json.loads(sys.argv[2]):
     done.append((code, said.getvalue()))
 print(json.dumps(done))
 """
+MARKDOWN = """
+import sys
+sys.path.insert(0, sys.argv[1])
+import blocks
+text = "![a](one.png)\\n![b](two words.png)\\n<!-- not this -->\\n"
+text += "\\n3. three\\n   - *inner*\\n\\n| A |\\n|---|\\n| x<br>y |\\n"
+for each in blocks.parse(text):
+    cells = [[blocks.plain(cell) for cell in row] for row in each.rows]
+    print(each.kind, each.target or blocks.plain(each.pieces) or cells, each.number, each.level, sep="|")
+"""
 PDF = """
 import pypdf
 for name in ("all", "part", "turned"):
@@ -98,6 +108,17 @@ def bench(tmp_path: Path) -> Bench:
     made = Bench("document-conversion", tmp_path)
     made.write("report.md", TEXT)
     return made
+
+
+def test_markdown_as_people_write_it(bench: Bench) -> None:
+    read = bench.look(MARKDOWN, str(LIBRARY / "document-conversion" / "scripts")).splitlines()
+    assert read == [
+        "picture|one.png|0|0",
+        "picture|two words.png|0|0",
+        "item|three|3|0",
+        "item|inner|0|1",
+        "table|[['A'], ['x\\ny']]|0|0",
+    ]
 
 
 def convert(bench: Bench, *arguments: object) -> str:

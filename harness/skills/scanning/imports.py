@@ -25,7 +25,7 @@ DOUBTFUL = names(
 """Standard modules that reach the network, run code that is not seen, or work below the interpreter."""
 RUNTIME = names(
     "beautifulsoup4 certifi charset-normalizer click cobble contourpy cryptography cycler defusedxml et_xmlfile "
-    "flatbuffers fonttools idna kiwisolver lxml magika mammoth markdownify markitdown matplotlib "
+    "flatbuffers fonttools idna kiwisolver lxml magika mammoth markdown-it-py markdownify markitdown matplotlib mdurl "
     "numpy olefile onnxruntime openpyxl packaging pandas pdfminer.six pdfplumber pillow protobuf pycparser pyparsing "
     "pypdf pypdfium2 python-dateutil python-docx python-dotenv python-pptx six soupsieve tabulate typing_extensions "
     "tzdata xlrd xlsxwriter"
@@ -34,6 +34,7 @@ RUNTIME = names(
 _IMPORTED_AS = {
     "beautifulsoup4": "bs4",
     "fonttools": "fontTools",
+    "markdown-it-py": "markdown_it",
     "matplotlib": "matplotlib mpl_toolkits pylab",
     "pdfminer.six": "pdfminer",
     "pillow": "PIL",

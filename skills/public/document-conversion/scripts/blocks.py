@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from itertools import chain, groupby
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-_ITEM = re.compile(r"^(\s*)(?:([-*+])|(\d{1,9})[.)])\s+(.*)$")
-_FENCE = re.compile(r"^\s{0,3}(```+|~~~+)\s*(\S*)")
-_HEADING = re.compile(r"^\s{0,3}(#{1,6})\s+(.*?)\s*#*\s*$")
-_RULE = re.compile(r"^\s{0,3}([-*_])(?:\s*\1){2,}\s*$")
-_TABLE_LINE = re.compile(r"^\s*\|?\s*:?-+:?\s*(?:\|\s*:?-+:?\s*)*\|?\s*$")
-_PICTURE = re.compile(r"^\s*!\[([^\]]*)\]\(\s*<?([^)>]+?)>?(?:\s+\"[^\"]*\")?\s*\)\s*$")
-_INLINE = re.compile(
-    r"(?P<escape>\\[\\`*_{}\[\]()#+\-.!|<>~])|(?P<code>`+)(?P<coded>.+?)(?P=code)"
-    r"|!\[(?P<alt>[^\]]*)\]\([^)\s]+(?:\s+\"[^\"]*\")?\)"
-    r"|\[(?P<label>[^\]]+)\]\(\s*<?(?P<target>[^)\s>]+)>?(?:\s+\"[^\"]*\")?\)|<(?P<auto>https?://[^>\s]+)>"
-    r"|\*\*(?P<strong>(?:[^*]|\*(?!\*))+?)\*\*|__(?P<strong2>[^_]+?)__|~~(?P<gone>.+?)~~"
-    r"|\*(?P<weak>[^*\s](?:[^*]*[^*\s])?)\*|(?<!\w)_(?P<weak2>[^_\s](?:[^_]*[^_\s])?)_(?!\w)",
-    re.DOTALL,
-)
+from markdown_it import MarkdownIt
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from markdown_it.token import Token
+
+# Text with a deep indent is no code, and a line of --- makes no heading of the text above it.
+_PARSER = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"]).disable(["code", "lheading"])
+_PARSER.normalizeLink = lambda url: url  # type: ignore[method-assign]  # paths of files stay as they are
+_PARSER.validateLink = lambda url: True  # type: ignore[method-assign]
+_COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
+_SPACED_PICTURE = re.compile(r"^(\s*!\[[^\]]*\]\()([^<>()\"\s][^<>()\"\n]* [^<>()\"\n]*)(\)\s*)$", re.MULTILINE)
+"""A picture whose path has spaces, which Markdown wants in angle brackets."""
+_LISTS = ("bullet_list_open", "bullet_list_close", "ordered_list_open", "ordered_list_close")
+_PICTURES = (["image"], ["image", "softbreak"])
+_LOOKS = {"strong": "bold", "em": "italic", "s": "struck"}
 
 
 class Piece(NamedTuple):
@@ -47,165 +51,78 @@ class Block:
     rows: tuple[tuple[tuple[Piece, ...], ...], ...] = ()
 
 
-@dataclass
-class _Reader:
-    lines: list[str]
-    at: int = 0
-    blocks: list[Block] = field(default_factory=list)
-    indents: list[int] = field(default_factory=list)
-    """Of the lists that are open, outermost first."""
-
-    def read(self) -> list[Block]:
-        while self.at < len(self.lines):
-            line = self.lines[self.at]
-            if not line.strip():
-                self.at += 1
-            elif not (self._code(line) or self._simple(line) or self._table(line) or self._item(line)):
-                self._text()
-        return self.blocks
-
-    def _add(self, block: Block) -> bool:
-        self.blocks.append(block)
-        if block.kind != "item":
-            self.indents = []
-        return True
-
-    def _code(self, line: str) -> bool:
-        fence = _FENCE.match(line)
-        if fence is None:
-            return False
-        end = next((n for n in range(self.at + 1, len(self.lines)) if self.lines[n].strip().startswith(fence[1])), None)
-        last = len(self.lines) if end is None else end
-        text = "\n".join(self.lines[self.at + 1 : last])
-        self.at = last + 1
-        return self._add(Block("code", text=text))
-
-    def _simple(self, line: str) -> bool:
-        """Blocks of one line, and quotes."""
-        heading, picture = _HEADING.match(line), _PICTURE.match(line)
-        if line.lstrip().startswith(">"):
-            return self._quote()
-        self.at += 1
-        if heading is not None:
-            return self._add(Block("heading", inline(heading[2]), level=len(heading[1])))
-        if picture is not None:
-            return self._add(Block("picture", text=picture[1], target=picture[2]))
-        if _RULE.match(line):
-            return self._add(Block("rule"))
-        self.at -= 1
-        return False
-
-    def _quote(self) -> bool:
-        lines = []
-        while self.at < len(self.lines) and self.lines[self.at].lstrip().startswith(">"):
-            lines.append(self.lines[self.at].lstrip()[1:].strip())
-            self.at += 1
-        for part in "\n".join(lines).split("\n\n"):
-            self._add(Block("quote", inline(part)))
-        return True
-
-    def _table(self, line: str) -> bool:
-        below = self.lines[self.at + 1] if self.at + 1 < len(self.lines) else ""
-        if "|" not in line or "-" not in below or not _TABLE_LINE.match(below):
-            return False
-        rows = [_cells(line)]
-        self.at += 2
-        while self.at < len(self.lines) and "|" in self.lines[self.at]:
-            rows.append(_cells(self.lines[self.at]))
-            self.at += 1
-        wide = len(rows[0])
-        even = tuple(tuple(inline(cell) for cell in (*row, *[""] * wide)[:wide]) for row in rows)
-        return self._add(Block("table", rows=even))
-
-    def _item(self, line: str) -> bool:
-        found = _ITEM.match(line)
-        if found is None:
-            return False
-        indent = len(found[1].expandtabs(4))
-        self.indents = [each for each in self.indents if each < indent + 1]
-        if not self.indents or indent > self.indents[-1] + 1:
-            self.indents.append(indent)
-        self.at += 1
-        text = [found[4], *self._rest(indented=True)]
-        level = len(self.indents) - 1
-        return self._add(Block("item", inline(" ".join(text)), level=level, number=int(found[3] or 0)))
-
-    def _text(self) -> None:
-        lines = [self.lines[self.at], *self._rest_after()]
-        self._add(
-            Block(
-                "text",
-                inline(
-                    "\n".join(each.strip(" ") if not each.endswith("  ") else each.strip() + "\n" for each in lines)
-                ),
-            )
-        )
-
-    def _rest_after(self) -> list[str]:
-        self.at += 1
-        return self._rest()
-
-    def _rest(self, *, indented: bool = False) -> list[str]:
-        """Lines that go on what was begun."""
-        lines = []
-        while self.at < len(self.lines):
-            line = self.lines[self.at]
-            starts = (_ITEM, _FENCE, _HEADING, _RULE, _PICTURE)
-            if not line.strip() or line.lstrip().startswith((">", "|")) or any(each.match(line) for each in starts):
-                break
-            lines.append(line.strip() if indented else line)
-            self.at += 1
-        return lines
-
-
-def _cells(line: str) -> list[str]:
-    line = line.strip().removeprefix("|")
-    line = line[:-1] if line.endswith("|") and not line.endswith("\\|") else line
-    return [cell.strip().replace("\\|", "|").replace("<br>", "\n") for cell in re.split(r"(?<!\\)\|", line)]
-
-
 def parse(text: str) -> list[Block]:
     """The blocks of a Markdown text, in order; lists are flat, with levels. Comments are left out."""
-    text = re.sub(r"<!--.*?-->", "", text, flags=re.DOTALL)
-    return _Reader(text.replace("\r\n", "\n").split("\n")).read()
+    text = _SPACED_PICTURE.sub(r"\1<\2>\3", _COMMENT.sub("", text))
+    return list(_blocks(_PARSER.parse(text)))
 
 
-def inline(text: str, base: Piece | None = None) -> tuple[Piece, ...]:
-    """The pieces of a paragraph. base: the look that they have in any case."""
-    base = base or Piece("")
+def _blocks(tokens: list[Token]) -> Iterator[Block]:
+    lists = quotes = 0
+    item: int | None = None
+    """Number of the list item whose text comes next."""
+    rows: list[list[tuple[Piece, ...]]] = []
+    for before, token in zip([None, *tokens], tokens, strict=False):
+        kind = token.type
+        lists += (kind in _LISTS) * token.nesting
+        quotes += kind.startswith("blockquote") * token.nesting
+        if kind == "list_item_open":
+            item = int(token.info or 0)
+        elif kind == "list_item_close":
+            item = None
+        elif kind == "tr_open":
+            rows.append([])
+        elif kind == "table_close":
+            yield Block("table", rows=tuple(map(tuple, rows)))
+            rows = []
+        elif kind == "hr":
+            yield Block("rule")
+        elif kind == "fence":
+            yield Block("code", text=token.content.removesuffix("\n"))
+        elif kind == "inline" and rows:
+            rows[-1].append(_pieces(token.children or (), breaks=True))
+        elif kind == "inline" and before is not None and before.type == "heading_open":
+            yield Block("heading", _pieces(token.children or ()), level=int(before.tag[1]))
+        elif kind == "inline" and item is not None:
+            yield Block("item", _pieces(token.children or ()), level=lists - 1, number=item)
+            item = None
+        elif kind == "inline":
+            yield from _paragraph(token, "quote" if quotes else "text")
+
+
+def _paragraph(token: Token, kind: str) -> Iterator[Block]:
+    """The blocks of a paragraph: a line with nothing but a picture is one of its own."""
+    lines: list[list[Token]] = [[]]
+    for child in token.children or []:
+        lines[-1].append(child)
+        if child.type == "softbreak":
+            lines.append([])
+    for alone, group in groupby(lines, lambda line: [child.type for child in line][:2] in _PICTURES):
+        if alone:
+            yield from (Block("picture", text=line[0].content, target=str(line[0].attrs["src"])) for line in group)
+        else:
+            yield Block(kind, _pieces(chain.from_iterable(group)))
+
+
+def _pieces(children: Iterable[Token], *, breaks: bool = False) -> tuple[Piece, ...]:
+    """The pieces of a paragraph. breaks: <br> is a line break, as in the cells of a table."""
+    look = Piece("")
     pieces: list[Piece] = []
-    at = 0
-    for found in _INLINE.finditer(text):
-        if found.start() > at:
-            pieces.append(base._replace(text=_joined(text[at : found.start()])))
-        pieces += _special(found, base)
-        at = found.end()
-    if at < len(text):
-        pieces.append(base._replace(text=_joined(text[at:])))
-    return tuple(pieces)
-
-
-def _special(found: re.Match[str], base: Piece) -> tuple[Piece, ...]:
-    if found["escape"]:
-        return (base._replace(text=found["escape"][1:]),)
-    if found["code"]:
-        return (base._replace(text=found["coded"].strip(), code=True),)
-    if found["alt"] is not None:
-        return (base._replace(text=f"[{found['alt'] or 'picture'}]"),)
-    if found["auto"]:
-        return (base._replace(text=found["auto"], link=found["auto"]),)
-    if found["label"]:
-        return inline(found["label"], base._replace(link=found["target"]))
-    for names, look in ((("strong", "strong2"), {"bold": True}), (("weak", "weak2"), {"italic": True})):
-        inner = found[names[0]] or found[names[1]]
-        if inner:
-            return inline(inner, base._replace(**look))  # type: ignore[arg-type]
-    return inline(found["gone"], base._replace(struck=True))
-
-
-def _joined(text: str) -> str:
-    """A single line break is a space; one after two spaces stays, as do those of table cells."""
-    return re.sub(r"(?<!\n)\n(?!\n)", " ", text).replace("\n\n", "\n")
+    for child in children:
+        name, _, end = child.type.rpartition("_")
+        if child.type == "text":
+            pieces.append(look._replace(text=child.content.replace("<br>", "\n") if breaks else child.content))
+        elif child.type in ("softbreak", "hardbreak"):
+            pieces.append(look._replace(text=" " if child.type == "softbreak" else "\n"))
+        elif child.type == "code_inline":
+            pieces.append(look._replace(text=child.content.strip(), code=True))
+        elif child.type == "image":
+            pieces.append(look._replace(text=f"[{child.content or 'picture'}]"))
+        elif name == "link":
+            look = look._replace(link=str(child.attrs["href"]) if end == "open" else "")
+        elif name in _LOOKS:
+            look = look._replace(**{_LOOKS[name]: end == "open"})
+    return tuple(piece for piece in pieces if piece.text)
 
 
 def plain(pieces: tuple[Piece, ...]) -> str:
