@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from bot.store import conversations
 from bot.texts.markdown import inline, plain
-from harness.skills.errors import SkillError
 from harness.skills.document import SkillError
 from harness.skills.files import BROKEN
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from bot.operations.status import StatusPage
     from bot.runs.manager import RunManager
     from bot.schedule.book import ScheduleBook
-    from bot.skills import SkillDesk
+    from bot.skills.service import SkillService
     from bot.store.retrying import PatientStore
     from bot.store.rows import PromptRow
     from bot.texts.command_line import Call, Press
@@ -58,7 +58,7 @@ def make_commands(
     spending: Spending,
     pictures: Presented,
     agents: AgentChoices,
-    skills: SkillDesk,
+    skills: SkillService,
     forgetting: Callable[[], Forgetting],
     memory: MemoryBook,
 ) -> Commands:

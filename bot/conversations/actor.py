@@ -11,11 +11,6 @@ from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from bot.buttons import waiting_question
-from bot.commands.line import parse
-from bot.conversations.arrivals import Arrivals
-from bot.conversations.interceptions import gives_reason, take_edit
-from bot.conversations.mailbox import Arrived, Edited, Ended, Item, Resume, Task
 from bot.conversations.openings import Openings, open_once
 from bot.conversations.queue import WaitingLine
 from bot.delivery.buttons import waiting_question
@@ -26,6 +21,7 @@ from bot.store import conversations, inbox, memory_queue, prompts, runs
 from bot.store.identity import owner_of, person_id
 from bot.store.rows import StopReason
 from bot.texts import texts_for
+from bot.texts.command_line import parse
 from bot.usage.days import zone_of
 from channels.message import OutboundMessage
 from harness.context import RUN_INPUT

@@ -12,15 +12,10 @@ from typing import TYPE_CHECKING
 from bot.delivery.buttons import take_answer, waiting_question
 from bot.runs.inputs import as_steering, can_join, can_steer, joined_run, run_of, steered_run
 from bot.settings.busy_policies import Moment, Move, decide
-from bot.buttons import take_answer, waiting_question
-from bot.commands.line import parse
-from bot.conversations.policies import Moment, Move, decide
-from bot.conversations.run_inputs import can_join, joined_run, run_of
-from bot.conversations.steering import all_steer, as_steering, can_steer
-from bot.runs.endings import StopReason
 from bot.store import prompts, runs
 from bot.store.rows import StopReason
 from bot.texts import texts_for
+from bot.texts.command_line import parse
 from channels.message import OutboundMessage
 
 if TYPE_CHECKING:

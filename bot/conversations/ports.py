@@ -8,11 +8,7 @@ from typing import TYPE_CHECKING
 from bot.agents.profiles import AgentChoices
 from bot.files.owners import ThreadOwners
 from bot.settings.busy_policies import Tally
-from bot.skills import SkillDesk
-from bot.conversations.queue import Tally
-from bot.owners import ThreadOwners
 from bot.skills.service import SkillService
-from bot.souls import AgentChoices
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

@@ -14,15 +14,6 @@ from bot.inbound.button_handler import Presses
 from bot.inbound.due import DueSchedules
 from bot.inbound.gate import Gate
 from bot.runs.turns import Spoken
-from bot.skill_folders import move_owner
-from bot.conversations.mailbox import Edited, Resume, Task
-from bot.conversations.turns import Spoken
-from bot.gate import Gate
-from bot.identity import chat_id, moved_key, person_id
-from bot.presses import Presses
-from bot.runs.endings import StopReason
-from bot.runs.recovery import left_runs
-from bot.schedule.due import DueSchedules
 from bot.skills.folders import move_owner
 from bot.store import conversations
 from bot.store.identity import chat_id, moved_key, person_id

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from bot.settings import Settings
     from bot.settings.live import Change
     from bot.settings.source import SettingsSource, Signature
-    from bot.skills import SkillDesk
+    from bot.skills.service import SkillService
     from bot.usage.spending import Spending
     from channels.base import Clock
     from harness.mcp.pool import McpPool
@@ -56,7 +56,7 @@ class Adoption:
     servers: Callable[[Settings], McpPool]
     connections: Connections
     agents: AgentChoices
-    skills: SkillDesk
+    skills: SkillService
     agent: Agent
     spending: Spending
     runs: RunManager

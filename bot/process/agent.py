@@ -12,8 +12,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from bot.runs.approval_store import StoreApprovals
-from bot.skill_homes import editing_of
-from bot.approvals.book import StoreApprovals
 from bot.skills.folders import editing_of
 from bot.store.effects import StoreEffectLog, StoreRunLedger
 from bot.store.engines import libpq_url

@@ -35,12 +35,8 @@ from bot.runs.manager import RunManager
 from bot.runs.titles import Titles
 from bot.schedule.book import ScheduleBook, scheduling
 from bot.schedule.timer import Timer
-from bot.skills import SkillDesk
-from bot.store.retrying import PatientStore
 from bot.skills.service import SkillService
-from bot.souls import AgentChoices
-from bot.spending import make_spending
-from bot.status import StatusPage
+from bot.store.retrying import PatientStore
 from bot.texts import language_of, texts_for
 from bot.usage.spending import make_spending
 from bot.voice.listener import make_hearing

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from bot.identity import folder_name, users_folder
+from bot.store.identity import folder_name, users_folder
 from harness.skills.document import SKILL_FILE
 from harness.skills.editing import SkillHome
 from harness.skills.library import SkillEditing, SkillLibrary, shipped_folder

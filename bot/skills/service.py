@@ -7,9 +7,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Self
 
 from bot.agents.profiles import AgentChoices
-from bot.store.identity import folder_name
-from bot.texts.command_line import parse, skill_name
 from bot.skills.folders import home_of, library_of
+from bot.store.identity import folder_name
+from bot.texts.command_line import skill_name
 from harness.skills.config import SkillsSettings
 from harness.skills.editing import turn_on
 from harness.skills.library import NO_SKILLS, SkillLibrary, SkillSource
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
     from pathlib import Path
 
-    from bot.commands.line import CommandLine
     from bot.settings import Settings
+    from bot.texts.command_line import CommandLine
     from harness.context import RunContext
     from harness.skills.editing import SkillHome
     from harness.skills.library import Origin, SkillView

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import typer
 
 from bot.clock import SystemClock
-from bot.identity import users_folder
 from bot.settings.agent_folders import agents_of
 from bot.skills.folders import HISTORY, SKILLS, home_of, library_of
+from bot.store.identity import users_folder
 from harness.skills.archive import install as put_in
 from harness.skills.document import SKILL_FILE, Problem, SkillError, parse_bytes
 from harness.skills.editing import SkillHome, standing, turn_on

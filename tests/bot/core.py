@@ -41,11 +41,7 @@ from bot.runs.manager import RunManager
 from bot.schedule.book import ScheduleBook
 from bot.schedule.timer import Timer
 from bot.settings.sections import BudgetsSettings, LimitSettings, ScheduleSettings
-from bot.skills import SkillDesk
 from bot.skills.service import SkillService
-from bot.souls import AgentChoices, ModelChoice
-from bot.spending import make_spending
-from bot.status import StatusPage
 from bot.store import access, decisions
 from bot.store.errors import StoreUnavailable
 from bot.store.identity import thread_folder

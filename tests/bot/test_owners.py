@@ -6,12 +6,8 @@ from typing import TYPE_CHECKING
 
 from bot.files.owners import KEPT, ThreadOwners
 from bot.files.sandboxes import Sandboxes
-from bot.skills import SkillDesk
-from bot.store.identity import folder_name, users_folder
-from bot.identity import folder_name, users_folder
-from bot.owners import KEPT, ThreadOwners
-from bot.sandboxes import Sandboxes
 from bot.skills.service import SkillService
+from bot.store.identity import folder_name, users_folder
 from harness.skills.library import SkillLibrary
 from sandbox.base import FileText
 from sandbox.config import SandboxSettings

@@ -10,12 +10,9 @@ import pytest
 
 from bot.agents.profiles import AgentChoices
 from bot.settings import Settings
-from bot.skill_folders import home_of, move_owner
-from bot.skills import SkillDesk
-from bot.store.identity import folder_name
 from bot.skills.folders import home_of, move_owner
 from bot.skills.service import SkillService
-from bot.souls import AgentChoices
+from bot.store.identity import folder_name
 from channels.message import ChatMigrated
 from harness.skills.config import SkillsSettings
 from harness.skills.editing import write
