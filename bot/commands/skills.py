@@ -18,10 +18,6 @@ if TYPE_CHECKING:
     from bot.skills.service import SkillService
     from bot.store.rows import ConversationRow
     from bot.texts.command_line import Call
-    from harness.skills.library import SkillView
-    from harness.skills.shelf import Skill, SkillProblem
-    from harness.skills.library import SkillProblem, SkillView
-    from harness.skills.shelf import Skill
     from harness.skills.library import Skill, SkillProblem, SkillView
 
 LONGEST_TOLD = 90

@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from bot.settings import Settings
     from harness.skills.files import Files
     from harness.skills.judge import Opinion
-    from harness.skills.library import SkillView
-    from harness.skills.shelf import SkillProblem
     from harness.skills.library import SkillProblem, SkillView
     from harness.skills.pins import Waiting
     from harness.skills.verdict import Verdict
