@@ -5,7 +5,6 @@ What is configured and cannot be used raises Fatal, with a hint that holds no pa
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
 import aiohttp
@@ -16,8 +15,6 @@ from channels.errors import Fatal
 
 if TYPE_CHECKING:
     import ssl
-
-    from aiohttp.typedefs import JSONEncoder
 
     from channels.base import Route
 
@@ -69,7 +66,6 @@ def http_session(
     *,
     proxy: str | None = None,
     timeout: aiohttp.ClientTimeout | None = None,
-    json_serialize: JSONEncoder = json.dumps,
 ) -> aiohttp.ClientSession:
     """A session of at most so many connections, which takes nothing of the environment and keeps no cookies.
 
@@ -81,7 +77,6 @@ def http_session(
         connector=aiohttp.TCPConnector(limit=connections, ssl=tls, keepalive_timeout=KEPT_SECONDS),
         proxy=proxy,
         timeout=timeout,
-        json_serialize=json_serialize,
         trust_env=False,
         cookie_jar=aiohttp.DummyCookieJar(),
     )

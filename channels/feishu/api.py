@@ -1,13 +1,17 @@
 """The calls to one app's open platform, and the one place where failures of the wire become channels.errors.
 
-Plain JSON over one HTTP session: the official SDK makes a client per call and fetches tokens synchronously, see
-docs/decisions/0006-feishu-connection.md.
+A call is a request of the SDK, sent through Antler's own HTTP session: the SDK makes an HTTP client for each call and
+fetches tokens synchronously, see docs/decisions/0006-feishu-connection.md.
 """
 
 from __future__ import annotations
 
+import asyncio
+import io
 import json
 import os
+import re
+from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -16,30 +20,125 @@ import aiohttp
 
 from channels.errors import AttachmentFailed, ChannelError, OutcomeUnknown, Permanent, Temporary
 from channels.feishu.failures import Refusal, StaleToken, bad_credential, read_refusal, sorted_out
-from channels.feishu.network import Network
-from channels.feishu.request import ANSWER_SECONDS, CONNECT_SECONDS, Answer, Unanswered, ask
-from channels.feishu.tokens import Tokens
+from channels.feishu.sdk import JSON, BaseRequest, HttpMethod, build, const
+from channels.network import NOT_SENT, http_session, tls_context, usable_proxy
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from typing import BinaryIO
+    from collections.abc import Awaitable, Callable, Mapping
 
     from channels.base import Clock, Route, Sink
     from channels.feishu.config import FeishuConfig
 
+CONNECTIONS = 64
+CONNECT_SECONDS = 20.0
+"""Until a connection is there, waiting for a free one included."""
+ANSWER_SECONDS = 30.0
+"""From then on, until the answer is complete."""
 UPLOAD_SECONDS = 300.0
 DOWNLOAD_SECONDS = 180.0
 PIECE = 256 * 1024
 """Bytes of a download that are handed on at once."""
+EARLY_SECONDS = 600.0
+"""How long before its end a token is renewed; the platform gives out a new one in its last 30 minutes."""
 
 _CLOCKS_DIFFER = 2.0
 """Seconds, where the platform does not tell its time."""
+_PATH_FIELD = re.compile(r":(\w+)")
+_PREFIX = "/open-apis/"
 
 Json = dict[str, Any]
 
 
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What the platform answered to the call `what`. headers: names in lower case."""
+
+    what: str
+    status: int
+    headers: Mapping[str, str]
+    payload: bytes
+
+    def body(self) -> Json:
+        """The answer's JSON object. Raises Temporary when it is something else."""
+        body = json.loads(self.payload)  # read before, when it was checked for a refusal
+        if not isinstance(body, dict):
+            raise Temporary(f"{self.what}: the answer is not an object")
+        return body
+
+
+class Network:
+    """The app's HTTP session, calls and websocket alike. Raises Fatal when the configured route is unusable.
+
+    The session is made at the first use, since it needs a running loop.
+    """
+
+    def __init__(self, account: str, root: str, route: Callable[[str], Route]) -> None:
+        self._account = account
+        self._route = route
+        # One trust store for all hosts of the platform: the socket's host is only known once it is connected.
+        self._context = tls_context(route(root), account)
+        self.proxy_for(root)
+        self._session: aiohttp.ClientSession | None = None
+        self._closed = False
+
+    def session(self) -> aiohttp.ClientSession:
+        """Raises Temporary once it is closed."""
+        if self._closed:
+            raise Temporary("the account's connections are closed")
+        if self._session is None:
+            self._session = http_session(CONNECTIONS, self._context)
+        return self._session
+
+    def proxy_for(self, url: str) -> str | None:
+        """The proxy for a URL of the platform; a websocket's host counts like a web page's."""
+        asked = url.replace("ws", "http", 1) if url.startswith("ws") else url
+        return usable_proxy(self._route(asked), self._account)
+
+    async def close(self) -> None:
+        """Idempotent."""
+        self._closed = True
+        session, self._session = self._session, None
+        if session is not None:
+            await session.close()
+
+
+class Tokens:
+    """The app's tenant access token: fetched when needed, renewed early, dropped when the platform refuses it.
+
+    fetch: asks the platform, returns (token, seconds that it is valid). One fetch at a time serves all who wait.
+    """
+
+    def __init__(self, fetch: Callable[[], Awaitable[tuple[str, float]]], clock: Clock) -> None:
+        self._fetch = fetch
+        self._clock = clock
+        self._token = ""
+        self._renew_at = 0.0
+        self._fetching = asyncio.Lock()
+
+    async def get(self) -> str:
+        """A valid token. Raises what `fetch` raises."""
+        if not self._fresh():
+            async with self._fetching:
+                if not self._fresh():
+                    token, seconds = await self._fetch()
+                    self._token = token
+                    self._renew_at = self._clock.monotonic() + max(seconds - EARLY_SECONDS, seconds / 2)
+        return self._token
+
+    def drop(self, token: str) -> None:
+        """This token was refused; a newer one stays."""
+        if token == self._token:
+            self._token = ""
+
+    def _fresh(self) -> bool:
+        return bool(self._token) and self._clock.monotonic() < self._renew_at
+
+
 class FeishuApi:
-    """All methods raise only ChannelError; no text of an error holds the secret or a token."""
+    """Client of one app. All methods raise only ChannelError; no text of an error holds the secret or a token.
+
+    A request is what `sdk.build` makes.
+    """
 
     def __init__(self, account: str, config: FeishuConfig, route: Callable[[str], Route], clock: Clock) -> None:
         self._account = account
@@ -48,72 +147,32 @@ class FeishuApi:
         self.network = Network(account, config.root, route)
         self._tokens = Tokens(self._fetch_token, clock)
 
-    async def call(
-        self,
-        method: str,
-        path: str,
-        *,
-        json: Any = None,
-        params: Mapping[str, str] | None = None,
-        form: Callable[[], aiohttp.FormData] | None = None,
-        seconds: float = ANSWER_SECONDS,
-        repeatable: bool = True,
-    ) -> Json:
-        """Call `path` below /open-apis, return the answer's body.
+    async def call(self, request: BaseRequest, *, repeatable: bool = True) -> Json:
+        """Make a call, return the answer's body.
 
         A call is `repeatable` when doing it twice does no harm: then an unknown outcome is just Temporary.
         """
-        answer = await self._called(
-            method, path, json=json, params=params, form=form, seconds=seconds, repeatable=repeatable
-        )
-        return _body(f"{method} {path}", answer)
+        return (await self._call(request, repeatable=repeatable)).body()
 
-    async def dated_call(self, method: str, path: str, *, json: Any) -> tuple[Json, float]:
+    async def dated_call(self, request: BaseRequest) -> tuple[Json, float]:
         """A repeatable call; the answer's body and the platform's time of it (unix seconds, rounded down)."""
-        answer = await self._called(method, path, json=json)
+        answer = await self._call(request)
         try:
             date = parsedate_to_datetime(answer.headers.get("date", "")).timestamp()
         except ValueError:
             date = self._clock.now().timestamp() - _CLOCKS_DIFFER
-        return _body(f"{method} {path}", answer), date
+        return answer.body(), date
 
-    async def _called(
-        self,
-        method: str,
-        path: str,
-        *,
-        json: Any = None,
-        params: Mapping[str, str] | None = None,
-        form: Callable[[], aiohttp.FormData] | None = None,
-        seconds: float = ANSWER_SECONDS,
-        repeatable: bool = True,
-    ) -> Answer:
-        what = f"{method} {path}"
-        for again in (True, False):
-            token = await self._tokens.get()
-            answer = await self._asked(
-                what,
-                repeatable,
-                method,
-                f"{self._config.root}/open-apis/{path}",
-                token=token,
-                json=json,
-                params=params,
-                form=None if form is None else form(),
-                seconds=seconds,
-            )
-            refusal = read_refusal(answer.status, answer.payload, answer.headers)
-            if refusal is None:
-                return answer
-            error = sorted_out(what, self._clean(refusal), repeatable, self._account)
-            if not (isinstance(error, StaleToken) and again):
-                raise error
-            self._tokens.drop(token)
-        raise AssertionError("the second answer returns or raises")
+    async def upload(self, request: BaseRequest, name: str) -> Json:
+        """Upload the open file that is a field of the request's body, return the answer's body.
+
+        Repeatable: a key that is not used disturbs nobody.
+        """
+        return (await self._call(request, name=name, seconds=UPLOAD_SECONDS)).body()
 
     async def bot_info(self) -> Json:
         """{open_id, app_name, ...} of the app's bot (GET bot/v3/info)."""
-        answer = await self.call("GET", "bot/v3/info")
+        answer = await self.call(build(BaseRequest, http_method=HttpMethod.GET, uri=f"{_PREFIX}bot/v3/info"))
         bot = answer.get("bot")
         if not isinstance(bot, dict) or not isinstance(bot.get("open_id"), str):
             raise Temporary("bot/v3/info did not say who the bot is")
@@ -121,39 +180,24 @@ class FeishuApi:
 
     async def socket_url(self) -> Json:
         """{URL, ClientConfig} of a new long connection. The secret goes in the body, as the SDK sends it."""
-        what = "POST callback/ws/endpoint"
         body = {"AppID": self._config.app_id, "AppSecret": self._config.app_secret.get_secret_value()}
-        answer = await self._asked(what, True, "POST", f"{self._config.root}/callback/ws/endpoint", json=body)
+        answer = await self._send(
+            build(BaseRequest, http_method=HttpMethod.POST, uri=const.GEN_ENDPOINT_URI, body=body)
+        )
         refusal = read_refusal(answer.status, answer.payload, answer.headers)
         if refusal is not None:
-            raise self._endpoint_refused(what, refusal)
-        data = _body(what, answer).get("data")
+            raise self._endpoint_refused(answer.what, refusal)
+        data = answer.body().get("data")
         if not isinstance(data, dict) or not isinstance(data.get("URL"), str):
-            raise Temporary(f"{what}: the answer names no URL")
+            raise Temporary(f"{answer.what}: the answer names no URL")
         return data
 
-    async def upload(self, path: str, fields: Mapping[str, str], field: str, content: BinaryIO, name: str) -> Json:
-        """Upload an open file, return the answer's body. Repeatable: a key that is not used disturbs nobody."""
-
-        def form() -> aiohttp.FormData:
-            made = aiohttp.FormData(quote_fields=False, default_to_multipart=True)
-            for key, value in fields.items():
-                made.add_field(key, value)
-            again = os.fdopen(os.dup(content.fileno()), "rb")  # the session closes what it was handed
-            again.seek(0)
-            made.add_field(field, again, filename=name, content_type="application/octet-stream")
-            return made
-
-        return await self.call("POST", path, form=form, seconds=UPLOAD_SECONDS)
-
-    async def download(self, message_id: str, key: str, kind: str, sink: Sink) -> None:
+    async def download(self, request: BaseRequest, sink: Sink) -> None:
         """Stream a file of a message into `sink`. Raises AttachmentFailed, Temporary and what the sink raises."""
-        path = f"im/v1/messages/{quote(message_id, safe='')}/resources/{quote(key, safe='')}"
-        url = f"{self._config.root}/open-apis/{path}"
         for again in (True, False):
             token = await self._tokens.get()
             try:
-                await self._stream(url, kind, token, sink)
+                await self._stream(request, token, sink)
                 return
             except StaleToken:
                 if not again:
@@ -164,16 +208,66 @@ class FeishuApi:
         """Release all connections. Idempotent."""
         await self.network.close()
 
-    async def _stream(self, url: str, kind: str, token: str, sink: Sink) -> None:
-        self._check_open()
-        timeout = aiohttp.ClientTimeout(total=DOWNLOAD_SECONDS, connect=CONNECT_SECONDS)
-        headers = {"Authorization": f"Bearer {token}", "Accept-Encoding": "identity"}
+    async def _call(
+        self, request: BaseRequest, *, repeatable: bool = True, name: str = "", seconds: float = ANSWER_SECONDS
+    ) -> Answer:
+        for again in (True, False):
+            token = await self._tokens.get()
+            answer = await self._send(request, token=token, repeatable=repeatable, name=name, seconds=seconds)
+            refusal = read_refusal(answer.status, answer.payload, answer.headers)
+            if refusal is None:
+                return answer
+            error = sorted_out(answer.what, self._clean(refusal), repeatable, self._account)
+            if not (isinstance(error, StaleToken) and again):
+                raise error
+            self._tokens.drop(token)
+        raise AssertionError("the second answer returns or raises")
+
+    async def _send(
+        self,
+        request: BaseRequest,
+        *,
+        token: str = "",
+        repeatable: bool = True,
+        name: str = "",
+        seconds: float = ANSWER_SECONDS,
+    ) -> Answer:
+        """Any answer. name: of the file in the request's body, "" when there is none. seconds: for the whole answer."""
+        method, path = request.http_method.name, _path(request)
+        what, url = f"{method} {path.removeprefix(_PREFIX).lstrip('/')}", self._config.root + path
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        data: aiohttp.FormData | bytes | None = None
+        if name:
+            data = _form(request.body, name)
+        elif request.body is not None:
+            headers["Content-Type"] = "application/json; charset=utf-8"
+            data = JSON.marshal(request.body).encode()
+        try:
+            async with self.network.session().request(
+                method,
+                url,
+                params=request.queries,
+                data=data,
+                headers=headers,
+                timeout=aiohttp.ClientTimeout(total=CONNECT_SECONDS + seconds, connect=CONNECT_SECONDS),
+                allow_redirects=False,
+                proxy=self.network.proxy_for(url),
+            ) as response:
+                return Answer(what, response.status, _lowered(response.headers), await response.read())
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            # Only what failed before the request was written is known to have changed nothing.
+            unknown = not isinstance(error, NOT_SENT) and not repeatable
+            text = f"{what}: no answer ({type(error).__name__})"
+            raise (OutcomeUnknown(text) if unknown else Temporary(text)) from None
+
+    async def _stream(self, request: BaseRequest, token: str, sink: Sink) -> None:
+        url = self._config.root + _path(request)
         try:
             async with self.network.session().get(
                 url,
-                params={"type": kind},
-                headers=headers,
-                timeout=timeout,
+                params=request.queries,
+                headers={"Authorization": f"Bearer {token}", "Accept-Encoding": "identity"},
+                timeout=aiohttp.ClientTimeout(total=DOWNLOAD_SECONDS, connect=CONNECT_SECONDS),
                 allow_redirects=False,
                 proxy=self.network.proxy_for(url),
             ) as response:
@@ -189,7 +283,7 @@ class FeishuApi:
         if response.status == 200 and "Content-Disposition" in response.headers:
             return
         payload = await response.content.read(64 * 1024)
-        headers = {name.lower(): value for name, value in response.headers.items()}
+        headers = _lowered(response.headers)
         refusal = read_refusal(response.status, payload, headers) or Refusal(
             response.status, response.status, "", headers
         )
@@ -199,39 +293,24 @@ class FeishuApi:
         raise error
 
     async def _fetch_token(self) -> tuple[str, float]:
-        what = "POST auth/v3/tenant_access_token/internal"
         body = {"app_id": self._config.app_id, "app_secret": self._config.app_secret.get_secret_value()}
-        url = f"{self._config.root}/open-apis/auth/v3/tenant_access_token/internal"
-        answer = await self._asked(what, True, "POST", url, json=body)
+        uri = f"{_PREFIX}auth/v3/tenant_access_token/internal"
+        answer = await self._send(build(BaseRequest, http_method=HttpMethod.POST, uri=uri, body=body))
         refusal = read_refusal(answer.status, answer.payload, answer.headers)
         if refusal is not None:
-            raise sorted_out(what, self._clean(refusal), True, self._account)
-        match _body(what, answer):
+            raise sorted_out(answer.what, self._clean(refusal), True, self._account)
+        match answer.body():
             case {"tenant_access_token": str(token), "expire": int(seconds)} if token:
                 return token, float(seconds)
-        raise Temporary(f"{what}: the answer holds no token")
+        raise Temporary(f"{answer.what}: the answer holds no token")
 
     def _endpoint_refused(self, what: str, refusal: Refusal) -> ChannelError:
         clean = self._clean(refusal)
         text = f"{what}: {clean.message or 'no message'} ({clean.code})"
-        if refusal.code in (403, 514):
+        if refusal.code in (const.FORBIDDEN, const.AUTH_FAILED):
             return bad_credential(text, self._account)
         error = sorted_out(what, clean, True, self._account)
         return Temporary(text) if isinstance(error, Permanent) else error
-
-    async def _asked(self, what: str, repeatable: bool, method: str, url: str, **more: Any) -> Answer:
-        self._check_open()
-        try:
-            return await ask(self.network, method, url, **more)
-        except Unanswered as error:
-            # Only what failed before the request was written is known to have changed nothing.
-            unknown = error.sent and not repeatable
-            text = f"{what}: no answer ({error})"
-            raise (OutcomeUnknown(text) if unknown else Temporary(text)) from None
-
-    def _check_open(self) -> None:
-        if self.network.closed:
-            raise Temporary("the account's connections are closed")
 
     def _clean(self, refusal: Refusal) -> Refusal:
         """One short line for logs; a server might echo what it was asked."""
@@ -240,8 +319,24 @@ class FeishuApi:
         return Refusal(refusal.status, refusal.code, short, refusal.headers)
 
 
-def _body(what: str, answer: Answer) -> Json:
-    body = json.loads(answer.payload)  # read before, when it was checked for a refusal
-    if not isinstance(body, dict):
-        raise Temporary(f"{what}: the answer is not an object")
-    return body
+def _path(request: BaseRequest) -> str:
+    """The request's path with its fields filled in."""
+    path: str = _PATH_FIELD.sub(lambda found: quote(request.paths[found[1]], safe=""), request.uri)
+    return path
+
+
+def _form(body: Any, name: str) -> aiohttp.FormData:
+    """The fields of a body that holds an open file; the file is shown as `name`."""
+    form = aiohttp.FormData(quote_fields=False, default_to_multipart=True)
+    for field, value in vars(body).items():
+        if isinstance(value, io.IOBase):
+            again = os.fdopen(os.dup(value.fileno()), "rb")  # the session closes what it was handed
+            again.seek(0)
+            form.add_field(field, again, filename=name, content_type="application/octet-stream")
+        elif value is not None:
+            form.add_field(field, str(value))
+    return form
+
+
+def _lowered(headers: Mapping[str, str]) -> dict[str, str]:
+    return {name.lower(): value for name, value in headers.items()}

@@ -4,28 +4,35 @@ from __future__ import annotations
 
 import contextlib
 import json
+from collections import OrderedDict
 from typing import TYPE_CHECKING
 
 from channels.adapter import Adapter, own
 from channels.base import BotIdentity, ConnectionState
 from channels.capabilities import Capabilities, Rate, TextUnit
-from channels.errors import AttachmentFailed, MessageGone, OutcomeUnknown, Rejected
+from channels.errors import AttachmentFailed, ChannelError, MessageGone, OutcomeUnknown, Rejected
 from channels.feishu import outbound
 from channels.feishu.api import FeishuApi
-from channels.feishu.failures import asked_to_wait
-from channels.feishu.ids import MessageId
+from channels.feishu.failures import MissingScope, asked_to_wait
 from channels.feishu.inbound import Me, Reader
 from channels.feishu.lookup import Lookup
-from channels.feishu.places import Anchors
-from channels.feishu.receipts import Receipts
+from channels.feishu.places import Anchors, MessageId
 from channels.feishu.receiving import Receiver, Toasts
-from channels.feishu.sending import Messenger
+from channels.feishu.sdk import (
+    CreateMessageReactionRequest,
+    CreateMessageReactionRequestBody,
+    DeleteMessageReactionRequest,
+    Emoji,
+    GetMessageResourceRequest,
+    build,
+)
+from channels.feishu.sending import MAX_FILE, Messenger
 from channels.feishu.socket import Socket
-from channels.feishu.uploads import MAX_FILE
 from channels.files import capped
 from channels.supervision import Supervisor
 
 if TYPE_CHECKING:
+    import logging
     from collections.abc import Iterable, Sequence
 
     from channels.base import ChannelPorts, Command, Hello, LiveReply, Part, Probe, Sink
@@ -33,8 +40,61 @@ if TYPE_CHECKING:
     from channels.message import Address, Attachment, ButtonPressed, OutboundMessage
 
 
+_REMEMBERED = 1_000
+
+
+class Receipts:
+    """Shows that an answer is being made: a reaction on the answered message, until the answer is there.
+
+    The platform has no typing sign. emoji: the reaction's name in the API. Nothing here raises: a missing reaction is
+    no failure.
+    """
+
+    def __init__(self, api: FeishuApi, anchors: Anchors, emoji: str, log: logging.Logger, account: str) -> None:
+        self._api = api
+        self._anchors = anchors
+        self._emoji = emoji
+        self._log = log
+        self._account = account
+        self._refused = False
+        """The right to react is missing: that is said once, and not tried again by this process."""
+        self._shown: OrderedDict[Address, tuple[str, str]] = OrderedDict()
+
+    async def show(self, address: Address, message_id: str | None = None) -> None:
+        """React to a message, once; None: to the newest one there."""
+        message_id = message_id or self._anchors.newest(address)
+        if self._refused or message_id is None or self._shown.get(address, ("", ""))[0] == message_id:
+            return
+        await self.clear(address)
+        self._shown[address] = message_id, ""
+        if len(self._shown) > _REMEMBERED:
+            self._shown.popitem(last=False)
+        body = build(CreateMessageReactionRequestBody, reaction_type=build(Emoji, emoji_type=self._emoji))
+        try:
+            answer = await self._api.call(build(CreateMessageReactionRequest, message_id=message_id, request_body=body))
+        except MissingScope as error:
+            self._refused = True
+            self._log.warning("%s: no `receipt` is shown: %s; %s", self._account, error, error.hint)
+            return
+        except ChannelError as error:
+            self._log.debug("%s: %s", self._account, error)
+            return
+        reaction = (answer.get("data") or {}).get("reaction_id")
+        if isinstance(reaction, str) and reaction:
+            self._shown[address] = message_id, reaction
+
+    async def clear(self, address: Address) -> None:
+        message_id, reaction = self._shown.pop(address, ("", ""))
+        if not reaction:
+            return
+        try:
+            await self._api.call(build(DeleteMessageReactionRequest, message_id=message_id, reaction_id=reaction))
+        except ChannelError as error:
+            self._log.debug("%s: %s", self._account, error)
+
+
 class FeishuChannel(Adapter):
-    """See `channels.base.Channel`."""
+    """One app's account, see `channels.base.Channel`."""
 
     def __init__(self, account: str, config: FeishuConfig, ports: ChannelPorts) -> None:
         super().__init__(account, ports)
@@ -159,8 +219,8 @@ class FeishuChannel(Adapter):
     async def fetch(self, attachment: Attachment, sink: Sink) -> None:
         """Stream the file; at most `max_download_mb`, whatever size was declared."""
         message_id, key, kind = _reference(attachment)
-        taken = capped(sink, int(self._config.max_download_mb * 1024 * 1024))
-        await self._api.download(message_id, key, kind, taken)
+        request = build(GetMessageResourceRequest, message_id=message_id, file_key=key, type=kind)
+        await self._api.download(request, capped(sink, int(self._config.max_download_mb * 1024 * 1024)))
 
     async def typing(self, address: Address) -> None:
         if self._config.receipt:
@@ -178,7 +238,7 @@ class FeishuChannel(Adapter):
 
 
 def _reference(attachment: Attachment) -> tuple[str, str, str]:
-    """Raises AttachmentFailed("gone") when it is not one of ours."""
+    """(message id, key, type) as content.py wrote them. Raises AttachmentFailed("gone") for anything else."""
     try:
         found = json.loads(attachment.ref)
     except ValueError:

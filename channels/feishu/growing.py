@@ -1,4 +1,4 @@
-"""Card entities that grow in place (CardKit): their text streams, and they end as plain cards. For sending.py.
+"""Card entities that grow in place (CardKit): their text streams, and they end as plain cards.
 
 Every operation on a card has a number above the last one's. The numbers come from the clock, so that a later process
 goes on above an earlier one's without knowing them: fifths of a second since 2026, an int32 until 2039.
@@ -16,6 +16,18 @@ from channels.errors import OutcomeUnknown
 from channels.feishu import cards
 from channels.feishu.failures import ELEMENT_MISSING, SEQUENCE, STREAMING_CLOSED, TABLES, Refused
 from channels.feishu.outbound import tables_as_code
+from channels.feishu.sdk import (
+    Card,
+    ContentCardElementRequest,
+    ContentCardElementRequestBody,
+    CreateCardRequest,
+    CreateCardRequestBody,
+    SettingsCardRequest,
+    SettingsCardRequestBody,
+    UpdateCardRequest,
+    UpdateCardRequestBody,
+    build,
+)
 
 if TYPE_CHECKING:
     from channels.base import Clock
@@ -49,7 +61,7 @@ class Growing:
 
 
 class GrowingCards:
-    """Of one account. Bounded: a forgotten card is written whole at its next change."""
+    """All card entities of one account. Bounded: a forgotten card is written whole at its next change."""
 
     def __init__(self, api: FeishuApi, clock: Clock) -> None:
         self._api = api
@@ -58,8 +70,8 @@ class GrowingCards:
 
     async def create(self, address: Address, part: FeishuPart) -> tuple[str, float]:
         """A new entity that streams: its card_id, and when it was made in the platform's time (unix seconds)."""
-        data = {"type": "card_json", "data": cards.card(part, address, streams=True)}
-        answer, made = await self._api.dated_call("POST", "cardkit/v1/cards", json=data)
+        body = build(CreateCardRequestBody, type="card_json", data=cards.card(part, address, streams=True))
+        answer, made = await self._api.dated_call(build(CreateCardRequest, request_body=body))
         card_id = (answer.get("data") or {}).get("card_id")
         if not isinstance(card_id, str) or not card_id:
             raise OutcomeUnknown("the answer to a card's creation names no card")
@@ -124,27 +136,31 @@ class GrowingCards:
             card.status = part.status
 
     async def _content(self, card: Growing, element: str, text: str) -> None:
-        await self._operate(card, "PUT", f"elements/{element}/content", {"content": text or cards.NOTHING})
+        body = build(ContentCardElementRequestBody, content=text or cards.NOTHING)
+        request = build(ContentCardElementRequest, card_id=card.card_id, element_id=element, request_body=body)
+        await self._operate(card, request)
 
     async def _write(self, card: Growing, address: Address, part: FeishuPart, *, streams: bool) -> None:
         card.text = card.status = None
-        whole = {"type": "card_json", "data": cards.card(part, address, streams=streams, card_id=card.card_id)}
-        await self._operate(card, "PUT", "", {"card": whole})
+        data = cards.card(part, address, streams=streams, card_id=card.card_id)
+        body = build(UpdateCardRequestBody, card=build(Card, type="card_json", data=data))
+        await self._operate(card, build(UpdateCardRequest, card_id=card.card_id, request_body=body))
         if streams:
             card.text, card.status = part.text, part.status
             card.streaming_since = self._clock.monotonic()
 
     async def _settings(self, card: Growing, part: FeishuPart, *, streams: bool) -> None:
-        await self._operate(card, "PATCH", "settings", {"settings": cards.settings(part, streams=streams)})
+        body = build(SettingsCardRequestBody, settings=cards.settings(part, streams=streams))
+        await self._operate(card, build(SettingsCardRequest, card_id=card.card_id, request_body=body))
         if streams:
             card.streaming_since = self._clock.monotonic()
 
-    async def _operate(self, card: Growing, method: str, what: str, body: dict[str, Any]) -> None:
-        path = f"cardkit/v1/cards/{card.card_id}" + (f"/{what}" if what else "")
+    async def _operate(self, card: Growing, request: Any) -> None:
+        """Make a call that changes the card, under the next number."""
         for attempt in range(_TRIES):
-            card.sequence = max(card.sequence + 1, self._ticks())
+            card.sequence = request.body.sequence = max(card.sequence + 1, self._ticks())
             try:
-                await self._api.call(method, path, json={**body, "sequence": card.sequence})
+                await self._api.call(request)
                 return
             except Refused as error:
                 if error.code != SEQUENCE or attempt == _TRIES - 1:

@@ -1,4 +1,4 @@
-"""Raw event -> event of the port. Pure: all it knows is in its arguments. Called by receiving.py for every event.
+"""Reads a raw event into an event of the port. Pure: all it knows is in its arguments.
 
 Sources: the platform's pages of the events named below.
 """
@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from channels.feishu.cards import read_value
 from channels.feishu.content import Content, Names, read_content, unread
-from channels.feishu.ids import MessageId
 from channels.feishu.lookup import Chat, Context
+from channels.feishu.places import MessageId
 from channels.feishu.schema import RawEnvelope, RawMembership, RawPressed, RawReceived
 from channels.message import Address, ButtonPressed, MembershipChanged, Message, Quote, Sender, Unparsed
 from channels.text import one_line, sanitize

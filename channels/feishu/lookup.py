@@ -1,6 +1,6 @@
-"""What an event does not say itself and a reader needs: names, titles, the quoted message, what was forwarded.
+"""Lookups of what an event does not say itself: names, titles, the quoted message, what was forwarded.
 
-Asked of the platform before an event is read, in a bounded time: what does not come in time is left out.
+The platform is asked before an event is read, in a bounded time: what does not come in time is left out.
 """
 
 from __future__ import annotations
@@ -10,15 +10,14 @@ import math
 from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
-from urllib.parse import quote
 
 from pydantic import ValidationError
 
 from channels.errors import ChannelError
 from channels.feishu.cards import read_value
 from channels.feishu.failures import MissingScope
-from channels.feishu.places import message_path
 from channels.feishu.schema import RawItem
+from channels.feishu.sdk import GetChatRequest, GetMessageRequest, GetUserRequest, build
 
 if TYPE_CHECKING:
     import logging
@@ -69,7 +68,7 @@ class _Known:
 
 
 class Lookup:
-    """Of one account. All memories are bounded and expire."""
+    """Lookups of one account. All memories are bounded and expire."""
 
     def __init__(self, api: FeishuApi, clock: Clock, log: logging.Logger, account: str) -> None:
         self._api = api
@@ -127,8 +126,7 @@ class Lookup:
 
     async def _name(self, person: str) -> str:
         async def ask() -> str:
-            path = f"contact/v3/users/{quote(person, safe='')}"
-            answer = await self._api.call("GET", path, params={"user_id_type": "open_id"})
+            answer = await self._api.call(build(GetUserRequest, user_id_type="open_id", user_id=person))
             name = ((answer.get("data") or {}).get("user") or {}).get("name")
             return name if isinstance(name, str) else ""
 
@@ -136,7 +134,7 @@ class Lookup:
 
     async def _chat(self, chat_id: str) -> Chat | None:
         async def ask() -> Chat:
-            answer = await self._api.call("GET", f"im/v1/chats/{quote(chat_id, safe='')}")
+            answer = await self._api.call(build(GetChatRequest, chat_id=chat_id))
             data = answer.get("data") or {}
             title = data.get("name")
             return Chat(title=title if isinstance(title, str) else "", direct=data.get("chat_mode") == "p2p")
@@ -169,7 +167,7 @@ class Lookup:
 
     async def _items(self, message_id: str) -> tuple[RawItem, ...]:
         """Never empty."""
-        answer = await self._api.call("GET", message_path(message_id))
+        answer = await self._api.call(build(GetMessageRequest, message_id=message_id))
         try:
             items = tuple(RawItem.model_validate(item) for item in (answer.get("data") or {}).get("items") or ())
         except ValidationError as error:

@@ -1,15 +1,44 @@
-"""Where messages go: to a chat, as an answer to a message, into a thread. Used by sending.py and receiving.py."""
+"""Where messages stand: the ids under which the gateway stores them, and the newest one of each chat and thread.
+
+A stored id is the platform's id and what a later process must know to edit the message: "om_x" is a card that is the
+message's own content, "om_x/<card_id>" one that shows a card entity, "om_x/post", "om_x/text" and "om_x/file" are what
+they say.
+"""
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from channels.message import Address
 
+POST, TEXT, FILE = "post", "text", "file"
 REMEMBERED = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class MessageId:
+    """A stored id in parts. native: the platform's id. card_id: of the entity that it shows, or "".
+
+    form: "card" or one of the above.
+    """
+
+    native: str
+    card_id: str = ""
+    form: str = "card"
+
+    def __str__(self) -> str:
+        tail = self.card_id or ("" if self.form == "card" else self.form)
+        return f"{self.native}/{tail}" if tail else self.native
+
+    @staticmethod
+    def parse(text: str) -> MessageId:
+        native, _, tail = text.partition("/")
+        if tail in (POST, TEXT, FILE):
+            return MessageId(native, form=tail)
+        return MessageId(native, card_id=tail)
 
 
 class Anchors:
@@ -31,15 +60,3 @@ class Anchors:
         """That message is gone: nothing can be put below it."""
         if self._newest.get((address.chat, address.topic)) == message_id:
             del self._newest[address.chat, address.topic]
-
-
-def message_path(native_id: str, tail: str = "") -> str:
-    return f"im/v1/messages/{quote(native_id, safe='')}{tail}"
-
-
-def creation(address: Address, answered: str | None) -> tuple[str, dict[str, str], dict[str, Any]]:
-    """(path, query, fields of the body) that put a message there; answered: the message that it stands below."""
-    if answered is None:
-        return "im/v1/messages", {"receive_id_type": "chat_id"}, {"receive_id": address.chat}
-    body = {"reply_in_thread": True} if address.topic is not None else {}
-    return message_path(answered, "/reply"), {}, body

@@ -1,4 +1,4 @@
-"""Takes events from the socket, hands them over, and says whether they are committed. Called by socket.py.
+"""Takes events from the socket, hands them over, and says whether they are committed.
 
 An event that is not acknowledged within three seconds comes again (after 15 s, 5 min, 1 h, 6 h), so what cannot be
 committed in time is refused, and known keys make the repetition a duplicate.
@@ -10,10 +10,10 @@ import asyncio
 import contextlib
 import json
 from collections import OrderedDict
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from channels.errors import NotCommitted
-from channels.feishu.bundles import Bundles
 from channels.feishu.inbound import Event, Reader, parse
 from channels.feishu.schema import RawMembership, RawPressed, RawReceived
 from channels.feishu.socket import Ack
@@ -22,6 +22,7 @@ from channels.publishing import commit
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
+    from datetime import datetime
 
     from channels.base import ChannelPorts, Health
     from channels.feishu.inbound import Found
@@ -32,6 +33,8 @@ COMMIT_SECONDS = 2.5
 """Until an event must be committed, from when it was received."""
 TOAST_SECONDS = 2.0
 """Until what a pressed button shows must be known, from then as well."""
+TOGETHER_SECONDS = 2.0
+"""Between two messages of one bundle, by the platform's time."""
 _LONGEST_TOAST = 100
 
 
@@ -51,7 +54,7 @@ class Toasts:
         return self._texts[callback_id]
 
     def show(self, callback_id: str, text: str) -> None:
-        """Ignored when nobody waits any more."""
+        """Answer a press; ignored when nobody waits any more."""
         text_of = self.of(callback_id)
         if not text_of.done():
             text_of.set_result(text)
@@ -79,8 +82,33 @@ class Lanes:
                 self._lanes[chat] = lock, users - 1
 
 
+@dataclass(slots=True)
+class Bundles:
+    """Finds the messages that belong together: files sent at once, and the words that come right after them.
+
+    A Feishu client sends each file as a message of its own, and what was typed with them as another. Bounded: the least
+    recently used entry leaves when `size` is passed.
+    """
+
+    size: int = 1_000
+    _last: OrderedDict[tuple[str, str | None, str], tuple[datetime, str]] = field(default_factory=OrderedDict)
+
+    def keyed(self, message: Message) -> Message:
+        """The message with its bundle key, if it is a part of a bundle."""
+        who = (message.address.chat, message.address.topic, message.sender.id)
+        last = self._last.pop(who, None)
+        joins = last is not None and 0 <= (message.sent_at - last[0]).total_seconds() <= TOGETHER_SECONDS
+        if not message.attachments or message.text:
+            return replace(message, bundle_key=last[1]) if last is not None and joins else message
+        key = last[1] if last is not None and joins else f"files:{message.platform_message_id}"
+        self._last[who] = message.sent_at, key
+        if len(self._last) > self.size:
+            self._last.popitem(last=False)
+        return replace(message, bundle_key=key)
+
+
 class Receiver:
-    """Of one account."""
+    """Commits the events of one account."""
 
     def __init__(
         self, reader: Reader, lookup: Lookup, anchors: Anchors, toasts: Toasts, ports: ChannelPorts, health: Health

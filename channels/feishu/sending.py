@@ -1,30 +1,49 @@
-"""Sends and changes the messages of one account, in the best form that the platform takes. Called by channel.py.
+"""Sends and changes the messages and files of one account, in the best form that the platform takes.
 
 Growing answers are card entities, finished ones plain cards; where cards are refused, posts, and then plain text.
 """
 
 from __future__ import annotations
 
+import contextlib
 import math
+import os
 from collections import OrderedDict
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any
 
 from channels.errors import Fatal, MessageGone, OutcomeUnknown, Rejected
-from channels.feishu import cards, ids
+from channels.feishu import cards, places
 from channels.feishu.failures import TABLES, MissingScope, Refused
 from channels.feishu.growing import GrowingCards
-from channels.feishu.ids import MessageId
 from channels.feishu.outbound import FeishuPart, tables_as_code
-from channels.feishu.places import Anchors, creation, message_path
-from channels.feishu.uploads import opened
+from channels.feishu.places import Anchors, MessageId
+from channels.feishu.sdk import (
+    CreateFileRequest,
+    CreateFileRequestBody,
+    CreateImageRequest,
+    CreateImageRequestBody,
+    CreateMessageRequest,
+    CreateMessageRequestBody,
+    DeleteMessageRequest,
+    PatchMessageRequest,
+    PatchMessageRequestBody,
+    ReplyMessageRequest,
+    ReplyMessageRequestBody,
+    UpdateMessageRequest,
+    UpdateMessageRequestBody,
+    build,
+)
+from channels.files import open_regular
 
 if TYPE_CHECKING:
     import logging
+    from collections.abc import Iterator
 
     from channels.base import Clock
     from channels.feishu.api import FeishuApi
+    from channels.feishu.outbound import FeishuFile
     from channels.message import Address
 
 _REMEMBERED = 1_000
@@ -32,6 +51,22 @@ _REPEATS = 4
 _TRIED_AGAIN_SECONDS = 3600.0
 _CONTENT_CODES = frozenset({TABLES, 230001, 230025, 230028, 200860, 200570, 200220, 300305})
 """Refusals of this very content, which say nothing about the next one."""
+MAX_FILE = 30 * 1024 * 1024
+MAX_IMAGE = 10 * 1024 * 1024
+_IMAGE_TYPES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp", "image/bmp"})
+_FILE_TYPES = {
+    "opus": "opus",
+    "mp4": "mp4",
+    "pdf": "pdf",
+    "doc": "doc",
+    "docx": "doc",
+    "xls": "xls",
+    "xlsx": "xls",
+    "ppt": "ppt",
+    "pptx": "ppt",
+}
+"""By the name's ending; everything else is a "stream"."""
+_MESSAGE_TYPES = {"opus": "audio", "mp4": "media"}
 
 
 class Form(IntEnum):
@@ -93,7 +128,7 @@ class Forms:
 
 
 class Messenger:
-    """See `channels.base.Channel.send`, `edit` and `delete`."""
+    """Implements `send`, `edit` and `delete` of `channels.base.Channel`."""
 
     def __init__(self, api: FeishuApi, clock: Clock, anchors: Anchors, log: logging.Logger, account: str) -> None:
         self._api = api
@@ -126,19 +161,20 @@ class Messenger:
 
     async def edit(self, address: Address, message_id: str, part: FeishuPart) -> None:
         target = MessageId.parse(message_id)
-        if part.file is not None or target.form == ids.FILE:
+        if part.file is not None or target.form == places.FILE:
             await self._edit_file(target, part)
         elif target.form == "card":
             await self._edit_card(target, address, part)
         elif part.keyboard:
             raise Rejected("a post and a text have no buttons")
         elif not part.growing:  # at most twenty edits of a post or text: they are kept for what counts
-            content = cards.post(part) if target.form == ids.POST else cards.text(part)
-            await self._api.call("PUT", message_path(target.native), json={"msg_type": target.form, "content": content})
+            content = cards.post(part) if target.form == places.POST else cards.text(part)
+            body = build(UpdateMessageRequestBody, msg_type=target.form, content=content)
+            await self._api.call(build(UpdateMessageRequest, message_id=target.native, request_body=body))
 
     async def delete(self, message_id: str) -> None:
         """Raises MessageGone when there is nothing to delete."""
-        await self._api.call("DELETE", message_path(MessageId.parse(message_id).native))
+        await self._api.call(build(DeleteMessageRequest, message_id=MessageId.parse(message_id).native))
 
     async def _send_as(
         self, form: Form, address: Address, part: FeishuPart, idem_key: str, reply_to: str | None
@@ -150,10 +186,10 @@ class Messenger:
                 return MessageId(await self._send_card(address, part, idem_key, reply_to))
             case Form.POST:
                 native, _ = await self._put(address, "post", cards.post(part), idem_key, reply_to)
-                return MessageId(native, form=ids.POST)
+                return MessageId(native, form=places.POST)
             case Form.TEXT:
                 native, _ = await self._put(address, "text", cards.text(part), idem_key, reply_to)
-                return MessageId(native, form=ids.TEXT)
+                return MessageId(native, form=places.TEXT)
 
     async def _send_card(self, address: Address, part: FeishuPart, idem_key: str, reply_to: str | None) -> str:
         try:
@@ -198,13 +234,13 @@ class Messenger:
 
     async def _send_file(self, address: Address, part: FeishuPart, idem_key: str, reply_to: str | None) -> str:
         assert part.file is not None
-        with opened(part.file) as upload:
-            answer = await self._api.upload(upload.path, upload.fields, upload.field, upload.content, upload.name)
+        with _upload(part.file) as upload:
+            answer = await self._api.upload(upload.request, part.file.name)
         key = (answer.get("data") or {}).get(upload.key)
         if not isinstance(key, str) or not key:
             raise Rejected("the platform gave no key for an uploaded file")
         native, _ = await self._put(address, upload.msg_type, cards.dumps({upload.key: key}), idem_key, reply_to)
-        return str(MessageId(native, form=ids.FILE))
+        return str(MessageId(native, form=places.FILE))
 
     async def _put(
         self, address: Address, msg_type: str, content: str, uuid: str, reply_to: str | None
@@ -230,9 +266,18 @@ class Messenger:
     async def _post(
         self, address: Address, msg_type: str, content: str, uuid: str, answered: str | None
     ) -> tuple[str, float | None]:
-        path, query, body = creation(address, answered)
-        body |= {"msg_type": msg_type, "content": content, "uuid": uuid}
-        answer = await self._api.call("POST", path, params=query, json=body, repeatable=False)
+        if answered is None:
+            body = build(
+                CreateMessageRequestBody, receive_id=address.chat, msg_type=msg_type, content=content, uuid=uuid
+            )
+            request = build(CreateMessageRequest, receive_id_type="chat_id", request_body=body)
+        else:
+            in_thread = True if address.topic is not None else None
+            body = build(
+                ReplyMessageRequestBody, msg_type=msg_type, content=content, uuid=uuid, reply_in_thread=in_thread
+            )
+            request = build(ReplyMessageRequest, message_id=answered, request_body=body)
+        answer = await self._api.call(request, repeatable=False)
         data: dict[str, Any] = answer.get("data") or {}
         native, created = data.get("message_id"), str(data.get("create_time", ""))
         if not isinstance(native, str) or not native:
@@ -261,17 +306,20 @@ class Messenger:
         raise MessageGone("the card cannot be changed any more")
 
     async def _patch(self, target: MessageId, address: Address, part: FeishuPart) -> None:
-        path = message_path(target.native)
+        async def become(shown: FeishuPart) -> None:
+            body = build(PatchMessageRequestBody, content=cards.card(shown, address))
+            await self._api.call(build(PatchMessageRequest, message_id=target.native, request_body=body))
+
         try:
-            await self._api.call("PATCH", path, json={"content": cards.card(part, address)})
+            await become(part)
         except Refused as error:
             if error.code != TABLES:
                 raise
-            await self._api.call("PATCH", path, json={"content": cards.card(_without_tables(part), address)})
+            await become(_without_tables(part))
 
     async def _edit_file(self, target: MessageId, part: FeishuPart) -> None:
         """A file's message never changes; one that has to become another kind is replaced."""
-        if part.file is not None and target.form == ids.FILE:
+        if part.file is not None and target.form == places.FILE:
             return
         await self.delete(target.native)
         raise MessageGone("a file and a text cannot become each other")
@@ -285,3 +333,33 @@ def _without_tables(part: FeishuPart) -> FeishuPart:
         keyboard=part.keyboard,
         growing=part.growing,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Upload:
+    """key: the field of the answer that names the file."""
+
+    request: Any
+    key: str
+    msg_type: str
+
+
+@contextlib.contextmanager
+def _upload(file: FeishuFile) -> Iterator[_Upload]:
+    """A file on this machine, open for its upload.
+
+    Raises Rejected when it is no regular file, empty or too large, or not there.
+    """
+    with open_regular(file.path) as content:
+        size = os.fstat(content.fileno()).st_size
+        if size == 0:
+            raise Rejected("the file is empty; Feishu takes no empty files")
+        if size > MAX_FILE:
+            raise Rejected(f"the file has {size} bytes; Feishu takes at most {MAX_FILE} from an app")
+        if file.kind == "image" and file.mime_type in _IMAGE_TYPES and size <= MAX_IMAGE:
+            body = build(CreateImageRequestBody, image_type="message", image=content)
+            yield _Upload(build(CreateImageRequest, request_body=body), "image_key", "image")
+            return
+        kind = _FILE_TYPES.get(file.name.rpartition(".")[2].lower(), "stream")
+        body = build(CreateFileRequestBody, file_type=kind, file_name=file.name, file=content)
+        yield _Upload(build(CreateFileRequest, request_body=body), "file_key", _MESSAGE_TYPES.get(kind, "file"))

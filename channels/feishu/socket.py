@@ -1,7 +1,6 @@
-"""The long connection of one app: frames in, acknowledgements out, and a death that is noticed. For channel.py.
+"""The long connection of one app: frames in, acknowledgements out, and a dead connection that is noticed.
 
-An own client in the gateway's loop: what the official SDK's would cost is told in
-docs/decisions/0006-feishu-connection.md.
+The frames are the SDK's; the client is not, for the reasons in docs/decisions/0006-feishu-connection.md.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ import aiohttp
 from yarl import URL
 
 from channels.errors import ChannelError, Fatal, Temporary
-from channels.feishu.frames import CONTROL, BadFrame, Frame, decode, encode, ping
+from channels.feishu.sdk import DecodeError, Frame, FrameType, MessageType, const
 
 if TYPE_CHECKING:
     import logging
@@ -36,7 +35,46 @@ CLOSE_SECONDS = 2.0
 MOST_BYTES = 16 * 1024 * 1024
 AT_ONCE = 256
 """Frames that are handled at the same time; beyond it the socket is not read, and so the platform waits."""
-_FORBIDDEN = 403
+
+
+class BadFrame(ValueError):
+    """The bytes are no frame, or a frame that cannot be used."""
+
+
+def read_frame(data: bytes) -> Frame:
+    """The frame in these bytes; unknown fields are ignored. Raises BadFrame."""
+    frame = Frame()
+    try:
+        frame.ParseFromString(data)
+    except DecodeError as error:
+        raise BadFrame(str(error)) from None
+    except UnicodeDecodeError:
+        raise BadFrame("a text in it is not UTF-8") from None
+    except RecursionError:
+        raise BadFrame("it is nested too deeply") from None
+    if not frame.IsInitialized():
+        raise BadFrame("a field that every frame has is missing")
+    return frame
+
+
+def header(frame: Frame, key: str) -> str:
+    """A header's value, "" when it is not there; of a repeated one the last."""
+    return next((each.value for each in reversed(frame.headers) if each.key == key), "")
+
+
+def ping(service: int) -> bytes:
+    frame = Frame(SeqID=0, LogID=0, service=service, method=FrameType.CONTROL.value)
+    frame.headers.add(key=const.HEADER_TYPE, value=MessageType.PING.value)
+    data: bytes = frame.SerializeToString()
+    return data
+
+
+def acknowledged(frame: Frame, payload: bytes, biz_milliseconds: int) -> bytes:
+    """The acknowledgement of a frame: the same frame with another payload. The frame itself becomes that."""
+    frame.headers.add(key=const.HEADER_BIZ_RT, value=str(biz_milliseconds))
+    frame.payload = payload
+    data: bytes = frame.SerializeToString()
+    return data
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,18 +102,19 @@ class Fragments:
 
     def add(self, frame: Frame, now: float) -> bytes | None:
         """The whole payload once all parts are there. Raises BadFrame."""
-        total, number = _count(frame.header("sum"), 1), _count(frame.header("seq"), 0)
+        total, number = _count(header(frame, const.HEADER_SUM), 1), _count(header(frame, const.HEADER_SEQ), 0)
+        payload: bytes = frame.payload
         if total <= 1:
-            return frame.payload
+            return payload
         if number >= total or total > self._MOST:
             raise BadFrame(f"it is part {number} of {total}")
         while self._parts and next(iter(self._parts.values()))[0] + self._SECONDS < now:
             self._parts.popitem(last=False)
-        key = frame.header("message_id")
+        key = header(frame, const.HEADER_MESSAGE_ID)
         _, parts = self._parts.setdefault(key, (now, [b""] * total))
         if len(parts) != total:
             raise BadFrame("its parts disagree about their number")
-        parts[number] = frame.payload
+        parts[number] = payload
         if not all(parts):
             if len(self._parts) > self._MOST:
                 self._parts.popitem(last=False)
@@ -164,8 +203,8 @@ class Socket:
 
     async def _take(self, connection: aiohttp.ClientWebSocketResponse, data: bytes, fragments: Fragments) -> None:
         try:
-            frame = decode(data)
-            if frame.method == CONTROL:
+            frame = read_frame(data)
+            if frame.method == FrameType.CONTROL.value:
                 self._control(frame)
                 return
             payload = fragments.add(frame, asyncio.get_running_loop().time())
@@ -193,38 +232,38 @@ class Socket:
         loop = asyncio.get_running_loop()
         began = loop.time()
         ack = await self._handle(payload)
-        answer = frame.answer(ack.payload(), int((loop.time() - began) * 1000))
+        answer = acknowledged(frame, ack.payload(), int((loop.time() - began) * 1000))
         # A connection that is gone meanwhile takes no acknowledgement: the event comes again on the next one.
         with contextlib.suppress(aiohttp.ClientError, OSError):
-            await connection.send_bytes(encode(answer))
+            await connection.send_bytes(answer)
 
     async def _beat(self, connection: aiohttp.ClientWebSocketResponse) -> None:
         while True:
             with contextlib.suppress(aiohttp.ClientError, OSError):  # the receiving side notices
-                await connection.send_bytes(encode(ping(self._service)))
+                await connection.send_bytes(ping(self._service))
             await asyncio.sleep(self._interval)
 
     def _control(self, frame: Frame) -> None:
-        if frame.header("type") == "pong" and frame.payload:
+        if header(frame, const.HEADER_TYPE) == MessageType.PONG.value and frame.payload:
             try:
                 self._configure(json.loads(frame.payload))
             except (ValueError, RecursionError):
                 self._log.debug("%s: a pong's settings cannot be read", self._account)
 
     def _configure(self, settings: object) -> None:
-        """Of the platform's wishes only the ping's pace counts: when to come back is the supervisor's business."""
+        """Take the pace of the pings from the platform's settings; when to come back is the supervisor's business."""
         wish = settings.get("PingInterval") if isinstance(settings, dict) else None
         if isinstance(wish, int | float) and wish > 0:
             self._interval = min(max(float(wish), SHORTEST_PING), LONGEST_PING)
 
 
 def _handshake_refused(error: aiohttp.WSServerHandshakeError) -> ChannelError:
-    """Feishu says why in headers of its own (handshake-status, -msg, -autherrcode)."""
+    """The error that Feishu's own headers (handshake-status, -msg, -autherrcode) tell of."""
     headers: Mapping[str, str] = error.headers or {}
-    status, said = headers.get("handshake-status", ""), headers.get("handshake-msg", "")
-    code = headers.get("handshake-autherrcode", "")
+    status, said = headers.get(const.HEADER_HANDSHAKE_STATUS, ""), headers.get(const.HEADER_HANDSHAKE_MSG, "")
+    code = headers.get(const.HEADER_HANDSHAKE_AUTH_ERRCODE, "")
     text = f"the socket was refused: {said or 'no message'} ({status or error.status}{' ' + code if code else ''})"
-    if status == str(_FORBIDDEN):
+    if status == str(const.FORBIDDEN):
         return Fatal(
             text,
             "in the developer console let Events & Callbacks come through a long connection, and publish a version",

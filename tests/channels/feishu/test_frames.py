@@ -1,99 +1,81 @@
-"""The hand-made frames: as the SDK's protobuf writes and reads them, whatever arrives, and in parts."""
+"""The frames of the long connection: written as the platform reads them, whatever arrives, and in parts."""
 
 from __future__ import annotations
 
 import contextlib
-import functools
-from typing import Any
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from channels.feishu.frames import CONTROL, DATA, BadFrame, Frame, decode, encode, ping
-from channels.feishu.socket import Fragments
+from channels.feishu.socket import BadFrame, Fragments, acknowledged, header, ping, read_frame
+from tests.simulators.feishu.frames import CONTROL, DATA, Frame, decode, encode
+
+if TYPE_CHECKING:
+    from channels.feishu.sdk import Frame as SdkFrame
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
 FRAMES = st.builds(
     Frame,
     method=st.sampled_from([CONTROL, DATA]),
     service=st.integers(-(1 << 31), (1 << 31) - 1),
+    headers=st.lists(st.tuples(TEXTS, TEXTS), max_size=4).map(tuple),
+    payload=st.binary(max_size=400),
     seq_id=st.integers(0, (1 << 64) - 1),
     log_id=st.integers(0, (1 << 64) - 1),
-    headers=st.dictionaries(TEXTS, TEXTS, max_size=4),
     payload_encoding=TEXTS,
     payload_type=TEXTS,
-    payload=st.binary(max_size=400),
     log_id_new=TEXTS,
 )
 
 
-@functools.cache
-def sdk_frame() -> Any:
-    """The SDK's class of frames. Importing the SDK takes seconds, so collecting the tests does not."""
-    from lark_oapi.ws import client
-    from lark_oapi.ws.pb.pbbp2_pb2 import Frame
-
-    # Importing it also makes a loop that nobody closes.
-    if not client.loop.is_running():
-        client.loop.close()
-    return Frame
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _the_sdk_is_there() -> None:
-    """Before Hypothesis counts the time of an example."""
-    sdk_frame()
-
-
-def as_the_sdk_has_it(frame: Frame) -> Any:
-    theirs = sdk_frame()()
-    theirs.method, theirs.service, theirs.SeqID, theirs.LogID = frame.method, frame.service, frame.seq_id, frame.log_id
-    for key, value in frame.headers.items():
-        header = theirs.headers.add()
-        header.key, header.value = key, value
-    theirs.payload_encoding, theirs.payload_type = frame.payload_encoding, frame.payload_type
-    theirs.payload, theirs.LogIDNew = frame.payload, frame.log_id_new
-    return theirs
-
-
 @given(FRAMES)
-def test_the_sdk_reads_what_we_write(frame: Frame) -> None:
-    theirs = sdk_frame()()
-    theirs.ParseFromString(encode(frame))
-    assert theirs.IsInitialized()
-    expected = as_the_sdk_has_it(frame)
-    assert [(header.key, header.value) for header in theirs.headers] == list(frame.headers.items())
-    for name in ("method", "service", "SeqID", "LogID", "payload_encoding", "payload_type", "payload", "LogIDNew"):
-        assert getattr(theirs, name) == getattr(expected, name)
+def test_an_acknowledgement_is_the_frame_with_another_payload(frame: Frame) -> None:
+    answer = decode(acknowledged(read_frame(encode(frame)), b"out", 12))
+    assert answer.headers == (*frame.headers, ("biz_rt", "12"))
+    assert answer.payload == b"out"
+    for name in ("method", "service", "seq_id", "log_id", "payload_encoding", "payload_type", "log_id_new"):
+        assert getattr(answer, name) == getattr(frame, name)
 
 
-@given(FRAMES)
-def test_we_read_what_the_sdk_writes(frame: Frame) -> None:
-    assert decode(as_the_sdk_has_it(frame).SerializeToString()) == frame
+def test_a_ping_is_a_control_frame() -> None:
+    assert decode(ping(7)) == Frame(method=CONTROL, service=7, headers=(("type", "ping"),))
+
+
+def test_of_a_repeated_header_the_last_counts() -> None:
+    frame = read_frame(encode(Frame(method=DATA, headers=(("sum", "1"), ("sum", "2")))))
+    assert (header(frame, "sum"), header(frame, "seq")) == ("2", "")
 
 
 @given(st.binary(max_size=60) | FRAMES.map(lambda frame: encode(frame)[:-1]))
 def test_anything_else_is_a_bad_frame(data: bytes) -> None:
     with contextlib.suppress(BadFrame):
-        decode(data)
+        read_frame(data)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"\x53" * 5000,
+        encode(Frame(method=DATA, payload_type="xx")).replace(b"xx", b"\xff\xff"),
+        encode(Frame(method=DATA))[:-2],
+    ],
+    ids=["nested", "not UTF-8", "without a method"],
+)
+def test_what_cannot_be_used_is_a_bad_frame(data: bytes) -> None:
+    with pytest.raises(BadFrame):
+        read_frame(data)
 
 
 def test_unknown_fields_are_stepped_over() -> None:
     strange = b"\x50\x01" + b"\x59" + bytes(8) + b"\x65" + bytes(4) + b"\x6a\x02xy"
-    assert decode(encode(ping(7)) + strange) == ping(7)
+    assert header(read_frame(ping(7) + strange), "type") == "ping"
 
 
-def test_an_answer_is_the_frame_with_another_payload() -> None:
-    frame = Frame(method=DATA, service=3, seq_id=9, headers={"message_id": "m", "type": "event"}, payload=b"in")
-    answer = frame.answer(b"out", 12)
-    assert answer.headers == {"message_id": "m", "type": "event", "biz_rt": "12"}
-    assert (answer.payload, answer.service, answer.seq_id) == (b"out", 3, 9)
-
-
-def part(message: str, total: int, number: int, payload: bytes) -> Frame:
-    headers = {"message_id": message, "sum": str(total), "seq": str(number)}
-    return Frame(method=DATA, headers=headers, payload=payload)
+def part(message: str, total: int, number: int, payload: bytes) -> SdkFrame:
+    headers = (("message_id", message), ("sum", str(total)), ("seq", str(number)))
+    return read_frame(encode(Frame(method=DATA, headers=headers, payload=payload)))
 
 
 def test_parts_are_joined_in_any_order() -> None:

@@ -8,8 +8,8 @@ import pytest
 
 from channels.base import Route
 from channels.errors import Fatal, Temporary
+from channels.feishu.api import Network
 from channels.feishu.channel import FeishuChannel
-from channels.feishu.network import Network
 from tests.channels.feishu.support import Bench, bench_for, config_for
 from tests.channels.gateway import ListeningGateway
 from tests.channels.tls import proxied

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from channels.feishu import cards
-from channels.feishu.ids import MessageId
 from channels.feishu.outbound import PAGE_UNITS, FeishuPart, escape, layout, measure, tables_as_code
+from channels.feishu.places import MessageId
 from channels.message import Address, Button, OutboundFile, OutboundMessage
 from tests.tables import table
 

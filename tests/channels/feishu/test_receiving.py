@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from channels.feishu.frames import CONTROL, Frame, encode
 from channels.message import Address, Button, ButtonPressed, MembershipChanged, Message, Unparsed
 from tests.simulators.feishu import faults
+from tests.simulators.feishu.frames import CONTROL, Frame, encode
 from tests.simulators.feishu.seen import ALICE, BOB, PNG, TEAM, TOPICS, FileSpec
 
 if TYPE_CHECKING:
@@ -320,8 +320,8 @@ class TestAcknowledging:
     async def test_strange_frames_do_not_end_the_connection(self, bench: Bench) -> None:
         async with bench.running():
             await bench.feishu.send_raw_frame(b"\x00garbage")
-            await bench.feishu.send_raw_frame(encode(Frame(method=CONTROL, service=1, headers={"type": "news"})))
-            await bench.feishu.send_raw_frame(encode(Frame(method=CONTROL, headers={"type": "pong"}, payload=b"{")))
+            await bench.feishu.send_raw_frame(encode(Frame(method=CONTROL, service=1, headers=(("type", "news"),))))
+            await bench.feishu.send_raw_frame(encode(Frame(method=CONTROL, headers=(("type", "pong"),), payload=b"{")))
             await bench.feishu.user_says("hello")
             await message(bench)
             assert len(await bench.feishu.connections(live=False)) == 1

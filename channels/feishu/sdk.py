@@ -1,0 +1,148 @@
+"""The parts of lark-oapi that Antler works with, loaded without the rest: frames, requests and their JSON.
+
+`import lark_oapi` loads all of its API, 10 962 modules and 147 MB, in the `__init__` of its packages. While this module
+is imported, bare packages stand in for those, so that only the modules named here load; afterwards they are removed.
+Nothing else in a gateway imports lark_oapi, so no thread can meet a bare package (docs/decisions/0006).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import os
+import sys
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_BARE = (
+    "lark_oapi",
+    "lark_oapi.api",
+    "lark_oapi.api.cardkit",
+    "lark_oapi.api.cardkit.v1",
+    "lark_oapi.api.cardkit.v1.model",
+    "lark_oapi.api.contact",
+    "lark_oapi.api.contact.v3",
+    "lark_oapi.api.contact.v3.model",
+    "lark_oapi.api.im",
+    "lark_oapi.api.im.v1",
+    "lark_oapi.api.im.v1.model",
+    "lark_oapi.core",  # would add ciphers, and a log handler that writes to stdout
+    "lark_oapi.core.model",
+    "lark_oapi.ws",
+    "lark_oapi.ws.pb",
+    "lark_oapi.ws.pb.google",  # would load pkg_resources, which costs more than all the rest
+)
+
+
+@contextlib.contextmanager
+def _bare_packages() -> Iterator[None]:
+    """Stand-ins for the SDK's packages, unless the whole SDK is loaded already. Raises ModuleNotFoundError."""
+    spec = importlib.util.find_spec("lark_oapi")
+    if spec is None or not spec.submodule_search_locations:
+        raise ModuleNotFoundError("No module named 'lark_oapi'", name="lark_oapi")
+    made = [name for name in _BARE if name not in sys.modules]
+    for name in made:
+        package = sys.modules[name] = ModuleType(name)
+        package.__path__ = [os.path.join(spec.submodule_search_locations[0], *name.split(".")[1:])]
+    try:
+        yield
+    finally:
+        for name in made:
+            del sys.modules[name]
+
+
+with _bare_packages():
+    from lark_oapi.core.enum import AccessTokenType, HttpMethod
+
+    vars(sys.modules["lark_oapi.core"]).update(AccessTokenType=AccessTokenType, HttpMethod=HttpMethod)
+    from lark_oapi.core.model.base_request import BaseRequest
+
+    vars(sys.modules["lark_oapi.core.model"]).update(BaseRequest=BaseRequest)
+    from lark_oapi.api.cardkit.v1.model.card import Card
+    from lark_oapi.api.cardkit.v1.model.content_card_element_request import ContentCardElementRequest
+    from lark_oapi.api.cardkit.v1.model.content_card_element_request_body import ContentCardElementRequestBody
+    from lark_oapi.api.cardkit.v1.model.create_card_request import CreateCardRequest
+    from lark_oapi.api.cardkit.v1.model.create_card_request_body import CreateCardRequestBody
+    from lark_oapi.api.cardkit.v1.model.settings_card_request import SettingsCardRequest
+    from lark_oapi.api.cardkit.v1.model.settings_card_request_body import SettingsCardRequestBody
+    from lark_oapi.api.cardkit.v1.model.update_card_request import UpdateCardRequest
+    from lark_oapi.api.cardkit.v1.model.update_card_request_body import UpdateCardRequestBody
+    from lark_oapi.api.contact.v3.model.get_user_request import GetUserRequest
+    from lark_oapi.api.im.v1.model.create_file_request import CreateFileRequest
+    from lark_oapi.api.im.v1.model.create_file_request_body import CreateFileRequestBody
+    from lark_oapi.api.im.v1.model.create_image_request import CreateImageRequest
+    from lark_oapi.api.im.v1.model.create_image_request_body import CreateImageRequestBody
+    from lark_oapi.api.im.v1.model.create_message_reaction_request import CreateMessageReactionRequest
+    from lark_oapi.api.im.v1.model.create_message_reaction_request_body import CreateMessageReactionRequestBody
+    from lark_oapi.api.im.v1.model.create_message_request import CreateMessageRequest
+    from lark_oapi.api.im.v1.model.create_message_request_body import CreateMessageRequestBody
+    from lark_oapi.api.im.v1.model.delete_message_reaction_request import DeleteMessageReactionRequest
+    from lark_oapi.api.im.v1.model.delete_message_request import DeleteMessageRequest
+    from lark_oapi.api.im.v1.model.emoji import Emoji
+    from lark_oapi.api.im.v1.model.get_chat_request import GetChatRequest
+    from lark_oapi.api.im.v1.model.get_message_request import GetMessageRequest
+    from lark_oapi.api.im.v1.model.get_message_resource_request import GetMessageResourceRequest
+    from lark_oapi.api.im.v1.model.patch_message_request import PatchMessageRequest
+    from lark_oapi.api.im.v1.model.patch_message_request_body import PatchMessageRequestBody
+    from lark_oapi.api.im.v1.model.reply_message_request import ReplyMessageRequest
+    from lark_oapi.api.im.v1.model.reply_message_request_body import ReplyMessageRequestBody
+    from lark_oapi.api.im.v1.model.update_message_request import UpdateMessageRequest
+    from lark_oapi.api.im.v1.model.update_message_request_body import UpdateMessageRequestBody
+    from lark_oapi.core.json import JSON
+    from lark_oapi.ws import const
+    from lark_oapi.ws.enum import FrameType, MessageType
+    from lark_oapi.ws.pb.google.protobuf.message import DecodeError
+    from lark_oapi.ws.pb.pbbp2_pb2 import Frame
+
+__all__ = [
+    "JSON",
+    "BaseRequest",
+    "Card",
+    "ContentCardElementRequest",
+    "ContentCardElementRequestBody",
+    "CreateCardRequest",
+    "CreateCardRequestBody",
+    "CreateFileRequest",
+    "CreateFileRequestBody",
+    "CreateImageRequest",
+    "CreateImageRequestBody",
+    "CreateMessageReactionRequest",
+    "CreateMessageReactionRequestBody",
+    "CreateMessageRequest",
+    "CreateMessageRequestBody",
+    "DecodeError",
+    "DeleteMessageReactionRequest",
+    "DeleteMessageRequest",
+    "Emoji",
+    "Frame",
+    "FrameType",
+    "GetChatRequest",
+    "GetMessageRequest",
+    "GetMessageResourceRequest",
+    "GetUserRequest",
+    "HttpMethod",
+    "MessageType",
+    "PatchMessageRequest",
+    "PatchMessageRequestBody",
+    "ReplyMessageRequest",
+    "ReplyMessageRequestBody",
+    "SettingsCardRequest",
+    "SettingsCardRequestBody",
+    "UpdateCardRequest",
+    "UpdateCardRequestBody",
+    "UpdateMessageRequest",
+    "UpdateMessageRequestBody",
+    "build",
+    "const",
+]
+
+
+def build(kind: Any, **fields: Any) -> Any:
+    """A request or a part of one, made with its builder. Raises AttributeError for a field that it does not have."""
+    builder = kind.builder()
+    for name, value in fields.items():
+        builder = getattr(builder, name)(value)
+    return builder.build()
