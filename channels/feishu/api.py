@@ -31,18 +31,18 @@ if TYPE_CHECKING:
 
 CONNECTIONS = 64
 CONNECT_SECONDS = 20.0
-"""Until a connection is there, waiting for a free one included."""
+"""Longest wait for a connection, a free one in the pool included."""
 ANSWER_SECONDS = 30.0
-"""From then on, until the answer is complete."""
+"""Longest wait for the complete answer, once connected."""
 UPLOAD_SECONDS = 300.0
 DOWNLOAD_SECONDS = 180.0
 PIECE = 256 * 1024
 """Bytes of a download that are handed on at once."""
 EARLY_SECONDS = 600.0
-"""How long before its end a token is renewed; the platform gives out a new one in its last 30 minutes."""
+"""Time before its end at which a token is renewed; the platform gives out a new one in its last 30 minutes."""
 
 _CLOCKS_DIFFER = 2.0
-"""Seconds, where the platform does not tell its time."""
+"""Seconds by which the clocks may differ, assumed when an answer does not tell the platform's time."""
 _PATH_FIELD = re.compile(r":(\w+)")
 _PREFIX = "/open-apis/"
 
@@ -51,7 +51,7 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What the platform answered to the call `what`. headers: names in lower case."""
+    """The platform's answer to the call `what`. headers: names in lower case."""
 
     what: str
     status: int
@@ -166,7 +166,7 @@ class FeishuApi:
     async def upload(self, request: BaseRequest, name: str) -> Json:
         """Upload the open file that is a field of the request's body, return the answer's body.
 
-        Repeatable: a key that is not used disturbs nobody.
+        Repeatable: an unused key does no harm.
         """
         return (await self._call(request, name=name, seconds=UPLOAD_SECONDS)).body()
 

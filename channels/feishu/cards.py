@@ -1,4 +1,4 @@
-"""What is sent: a rendered part as a card, a post or plain text, in the platform's JSON. Pure; called by the senders.
+"""Writes a rendered part as a card, a post or plain text, in the platform's JSON. Pure.
 
 Sources: "Card JSON 2.0 structure", "Message content".
 """
@@ -53,7 +53,7 @@ def card(part: FeishuPart, address: Address, *, streams: bool = False, card_id: 
 
 
 def settings(part: FeishuPart, *, streams: bool) -> str:
-    """For PATCH settings: on, or off with what the list of chats shows from then on."""
+    """Settings of an entity: streaming on, or off with the line that the list of chats shows from then on."""
     if streams:
         return dumps({"config": {"streaming_mode": True, "streaming_config": _STREAMING}})
     return dumps({"config": {"streaming_mode": False, "summary": {"content": summary(part)}}})
@@ -76,7 +76,7 @@ def text(part: FeishuPart) -> str:
 
 
 def summary(part: FeishuPart) -> str:
-    """What the list of chats shows of the answer."""
+    """The line that the list of chats shows of the answer."""
     line = one_line(html.unescape(part.text or part.status)).lstrip("#> ")
     return line if len(line) <= _SUMMARY_CHARACTERS else line[: safe_cut(line, _SUMMARY_CHARACTERS - 1)] + "…"
 
@@ -91,7 +91,7 @@ def _markdown(element_id: str, content: str, **more: str) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pressed:
-    """What a pressed button's value says. direct: whether its chat is a DM, None where it does not say.
+    """The value of a pressed button. direct: whether its chat is a DM, None where it does not say.
 
     topic: meaningful only where `direct` is known.
     """
@@ -103,7 +103,7 @@ class Pressed:
 
 
 def read_value(value: object, chat: str) -> Pressed | None:
-    """A value as `card` wrote it, pressed in `chat`; None for one that is not ours.
+    """A value as `card` wrote it, pressed in `chat`; None for any other.
 
     What it says of its place counts only in that place: a card may have been forwarded.
     """

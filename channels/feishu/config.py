@@ -1,4 +1,4 @@
-"""What an operator may set for a Feishu or Lark app; imports no SDK. Built by the settings, read by the adapter."""
+"""Settings of a Feishu or Lark app, as an operator writes them. Imports no SDK."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _EMOJI = re.compile(r"[A-Za-z0-9_]{0,60}")
 
 
 class FeishuRate(BaseModel):
-    """What the open platform tolerates for long; one group's five a second are for all its bots."""
+    """Limits of calls that the open platform tolerates for long; one group's five a second are for all its bots."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
 
@@ -82,5 +82,5 @@ class FeishuConfig(BaseModel):
 
     @staticmethod
     def names_group(native_id: str) -> bool:
-        """Whether an id is a chat's (oc_...) and not a person's, whose open_id begins with ou_."""
+        """Tell a chat's id (oc_...) from a person's open_id, which begins with ou_."""
         return native_id.startswith("oc_")

@@ -1,4 +1,4 @@
-"""What a message says, as Markdown, and the files that hang on it. Pure; called by inbound.py.
+"""Reads the content of a message: its text as Markdown, and its files. Pure.
 
 Sources: the platform's "message content" page.
 """
@@ -28,14 +28,14 @@ _LONGEST_CARD = 4000
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """Who the keys in a text stand for; `own` are the bot's."""
+    """People whom the keys in a text stand for; `own` are the bot's keys."""
 
     by_key: Mapping[str, str] = field(default_factory=dict)
     own: frozenset[str] = frozenset()
 
     @staticmethod
     def of(mentions: Sequence[RawMention], bot: str) -> Names:
-        """bot: its open_id. Who mentions all mentions nobody."""
+        """Read from the mentions of a message. bot: its open_id. A mention of all is not one of the bot."""
         named = {mention.key: mention.name for mention in mentions if mention.key and mention.key != "@_all"}
         return Names(named, frozenset(mention.key for mention in mentions if bot and mention.id.open_id == bot))
 
@@ -66,11 +66,11 @@ _UNREAD = {
     "general_calendar": "event",
     "video_chat": "video_call",
 }
-"""What people send that an agent cannot read: the type of the message, and its kind in `channels.message.UNREAD`."""
+"""Messages that an agent cannot read: their type, and its kind in `channels.message.UNREAD`."""
 
 
 def unread(kind: str) -> Content | None:
-    """What cannot be read but is answered, since its sender waits for that; None for service messages."""
+    """Content of a message that cannot be read but is answered, since its sender waits; None for service messages."""
     return Content("", unread=_UNREAD[kind]) if kind in _UNREAD else None
 
 

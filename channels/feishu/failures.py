@@ -1,6 +1,6 @@
-"""What a refusal of the open platform means for the caller: every answer but code 0 becomes a ChannelError. Pure.
+"""Meaning of the open platform's refusals: every answer but code 0 becomes a ChannelError. Pure.
 
-Called by api.py and channel.py. Codes: the "server error codes" page of the platform.
+Codes: the "server error codes" page of the platform.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _TOPIC_CLOSED = frozenset({230027, 230035})
 """No right to write here: the chat is muted for all but some, or open to its own organisation only."""
 _MESSAGE_GONE = frozenset({230011, 230110, 231003})
 _EDIT_REFUSED = frozenset({230031, 230054, 230071, 230072, 230075, 200740, 200750, 300311})
-"""Too old, edited too often, or not ours to edit; the last three are card entities that have expired."""
+"""Too old, edited too often, or sent by somebody else; the last three are card entities that have expired."""
 _BUSY = frozenset({1, 2200, 230049, 1000040343})
 _DEFAULT_RETRY = 1.0
 _SCOPES = re.compile(r"\[([a-z0-9_:., -]+)\]")

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from channels.errors import OutcomeUnknown
 from channels.feishu import cards
 from channels.feishu.failures import ELEMENT_MISSING, SEQUENCE, STREAMING_CLOSED, TABLES, Refused
-from channels.feishu.outbound import tables_as_code
+from channels.feishu.outbound import without_tables
 from channels.feishu.sdk import (
     Card,
     ContentCardElementRequest,
@@ -40,14 +40,14 @@ RENEW_SECONDS = 540.0
 TICKS_PER_SECOND = 5
 _EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
 _JUMP = 3_000
-"""Ticks to go ahead when another process numbered its operations by a clock ahead of ours: ten minutes, then more."""
+"""Ticks to skip when another process numbered its operations by a faster clock: ten minutes, then more."""
 _TRIES = 4
 _REMEMBERED = 5_000
 
 
 @dataclass(slots=True)
 class Growing:
-    """What is known of one entity. text, status: of its elements while it streams, None when not known.
+    """Known state of one card entity. text, status: contents of its elements while it streams, None when not known.
 
     streaming_since: monotonic time at which streaming was switched on last.
     """
@@ -89,7 +89,7 @@ class GrowingCards:
             except Refused as error:
                 if error.code != TABLES:
                     raise
-                await self._show(card, address, replace(part, text=tables_as_code(part.text)))
+                await self._show(card, address, without_tables(part))
 
     async def _show(self, card: Growing, address: Address, part: FeishuPart) -> None:
         if not part.growing:

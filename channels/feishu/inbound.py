@@ -52,7 +52,7 @@ class Event:
 
 
 def parse(raw: Mapping[str, Any]) -> Event | None:
-    """The event, None when it says nothing to us. Raises pydantic's ValidationError, a ValueError."""
+    """The event, None for a kind that the adapter does not handle. Raises pydantic's ValidationError, a ValueError."""
     envelope = RawEnvelope.model_validate(raw)
     match envelope.header.event_type:
         case "im.message.receive_v1":
@@ -73,7 +73,10 @@ class Reader:
     thread_follow: bool = True
 
     def read(self, event: Event, context: Context, now: datetime) -> Found | None:
-        """None when it says nothing to us. Raises ValueError when a message's content cannot be read."""
+        """The event of the port, None when it holds nothing for an agent.
+
+        Raises ValueError when a message's content cannot be read.
+        """
         match event.body:
             case RawReceived():
                 return self._message(event.header, event.body, context, now)
@@ -83,7 +86,7 @@ class Reader:
                 return self._membership(event.header, event.body, context, now)
 
     def unparsed(self, payload: bytes, error: Exception, now: datetime) -> Unparsed:
-        """What could not be read, kept as it came."""
+        """An event that could not be read, kept as it came."""
         return unparsed(self.account, payload, error, now)
 
     def _message(self, header: RawHeader, body: RawReceived, context: Context, now: datetime) -> Message | None:
@@ -141,7 +144,7 @@ class Reader:
         )
 
     def _forwarded(self, context: Context) -> str:
-        """The messages of a bundle, one after the other; the bot's name in them calls nobody."""
+        """The messages of a bundle, one after the other; the bot's name in them is no mention."""
         lines = []
         for item in context.children:
             said = self._said(item)
@@ -151,7 +154,7 @@ class Reader:
         return "\n".join(["[forwarded messages]", *lines])
 
     def _said(self, item: RawItem) -> Content:
-        """What a fetched message says; one that cannot be read says nothing."""
+        """Content of a fetched message; an empty one when it cannot be read."""
         names = Names({mention.key: mention.name for mention in item.mentions})
         try:
             return read_content(item.msg_type, item.body.content, names, item.message_id) or Content("")
@@ -198,7 +201,7 @@ class Reader:
 
 
 def _time(milliseconds: int, now: datetime) -> datetime:
-    """The platform's time; ours where it says none. Raises ValueError for a date beyond time."""
+    """The platform's time, `now` when it says none. Raises ValueError for a date beyond time."""
     if not milliseconds:
         return now
     try:

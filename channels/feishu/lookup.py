@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from channels.feishu.api import FeishuApi
     from channels.feishu.schema import RawContext, RawMessage
 
-PATIENCE = 1.2
+ANSWER_SECONDS = 1.2
 """Seconds for all questions of one event: the platform wants its acknowledgement within three."""
 _MOST_CHILDREN = 100
 _MOST_NAMES = 20
@@ -116,7 +116,7 @@ class Lookup:
             self._remember(self._chats, chat_id, Chat(direct=True), math.inf)
 
     def learn_topic(self, message_id: str, topic: str | None) -> None:
-        """A message of ours was put there."""
+        """The bot sent a message there."""
         self._remember(self._topics, message_id, topic or "", 30 * 24 * 3600.0)
 
     async def _names_of(self, people: list[str]) -> dict[str, str]:
@@ -148,7 +148,7 @@ class Lookup:
         return await self._known(self._topics, message_id, ask, "messages") or ""
 
     def _quotes(self, message: RawMessage) -> bool:
-        """Whether it answers a message. In a thread each "answers" what the thread is about: told once is enough."""
+        """True if it answers a message. In a thread each "answers" the first one, which is quoted only once."""
         if not message.thread_id or message.parent_id != message.root_id:
             return bool(message.parent_id)
         known = message.thread_id in self._threads
@@ -184,7 +184,7 @@ class Lookup:
             value: T | None = known.value
             return value
         found = await self._in_time(ask, what)
-        if found is None and known is not None:  # better known of old than not at all
+        if found is None and known is not None:  # an old answer is better than none
             found = known.value
             self._remember(memory, key, found, _RETRY_SECONDS)
         else:
@@ -196,7 +196,7 @@ class Lookup:
         if self._clock.monotonic() < self._denied.get(what, 0.0):
             return None
         try:
-            async with asyncio.timeout(PATIENCE / 2):
+            async with asyncio.timeout(ANSWER_SECONDS / 2):
                 return await ask()
         except MissingScope as error:
             self._denied[what] = self._clock.monotonic() + _KEPT_SECONDS

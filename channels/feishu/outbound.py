@@ -1,13 +1,13 @@
 """Lays a reply out as Feishu messages: pages of the card's Markdown, then files. Pure.
 
-`channel` calls `layout` for every edit of a growing reply.
+`layout` is called for every edit of a growing reply.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from channels.base import Part
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from channels.message import AttachmentKind, Button, OutboundFile, OutboundMessage
 
 PAGE_UNITS = 24_000
-"""Of one card's text, as bytes within JSON within JSON; a card may have 30 KB."""
+"""Limit of one card's text, in bytes of JSON within JSON; a card may have 30 KB."""
 TABLES = 5
-"""In one card; the platform publishes no number and was seen to refuse more."""
+"""Most tables in one card; the platform publishes no number and was seen to refuse more."""
 _STATUS_CHARACTERS = 240
 _BUTTONS_ONLY = "👇"
 _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
@@ -127,6 +127,10 @@ def tables_as_code(text: str) -> str:
             inside = row
         lines.append(line)
     return "\n".join([*lines, "```"] if inside else lines)
+
+
+def without_tables(part: FeishuPart) -> FeishuPart:
+    return replace(part, text=tables_as_code(part.text))
 
 
 def _status(status: str) -> str:

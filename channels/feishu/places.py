@@ -1,4 +1,4 @@
-"""Where messages stand: the ids under which the gateway stores them, and the newest one of each chat and thread.
+"""Places of messages: the ids under which the gateway stores them, and the newest one of each chat and thread.
 
 A stored id is the platform's id and what a later process must know to edit the message: "om_x" is a card that is the
 message's own content, "om_x/<card_id>" one that shows a card entity, "om_x/post", "om_x/text" and "om_x/file" are what

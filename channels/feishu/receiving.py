@@ -30,16 +30,16 @@ if TYPE_CHECKING:
     from channels.feishu.places import Anchors
 
 COMMIT_SECONDS = 2.5
-"""Until an event must be committed, from when it was received."""
+"""Time in which an event must be committed, from when it was received."""
 TOAST_SECONDS = 2.0
-"""Until what a pressed button shows must be known, from then as well."""
+"""Time in which the text that a pressed button shows must be known, from then as well."""
 TOGETHER_SECONDS = 2.0
-"""Between two messages of one bundle, by the platform's time."""
+"""Longest time between two messages of one bundle, by the platform's clock."""
 _LONGEST_TOAST = 100
 
 
 class Toasts:
-    """What pressed buttons show: the acknowledgement of a press waits a moment for it. Bounded."""
+    """Texts that pressed buttons show: the acknowledgement of a press waits a moment for its own. Bounded."""
 
     _MOST = 1_000
 
@@ -143,7 +143,7 @@ class Receiver:
         try:
             raw = json.loads(payload)
             event = parse(raw)
-        except Exception as error:  # whatever is in it: it is set aside, and does not come again
+        except Exception as error:  # any bug in reading it: it is set aside, and does not come again
             return await self._publish(self._reader.unparsed(payload, error, now))
         if event is None:
             return None

@@ -1,6 +1,6 @@
 """The part of Feishu's events and messages that the adapter reads, checked when read; the rest is ignored.
 
-Names are the platform's own. Read by inbound.py and lookup.py.
+Names are the platform's own.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from channels.errors import Fatal, MessageGone, OutcomeUnknown, Rejected
 from channels.feishu import cards, places
 from channels.feishu.failures import TABLES, MissingScope, Refused
 from channels.feishu.growing import GrowingCards
-from channels.feishu.outbound import FeishuPart, tables_as_code
+from channels.feishu.outbound import FeishuPart, without_tables
 from channels.feishu.places import Anchors, MessageId
 from channels.feishu.sdk import (
     CreateFileRequest,
@@ -65,12 +65,12 @@ _FILE_TYPES = {
     "ppt": "ppt",
     "pptx": "ppt",
 }
-"""By the name's ending; everything else is a "stream"."""
+"""The platform's type of file by the name's ending; everything else is a "stream"."""
 _MESSAGE_TYPES = {"opus": "audio", "mp4": "media"}
 
 
 class Form(IntEnum):
-    """How a text can be shown, best first."""
+    """The ways to show a text, best first."""
 
     GROWING_CARD = 0
     CARD = 1
@@ -97,7 +97,7 @@ class Forms:
         self._log = log
         self._account = account
         self._lesser: OrderedDict[str, tuple[Form, float]] = OrderedDict()
-        """By chat, and until when (monotonic); "" is all of them."""
+        """Form by chat ("" is all of them), and until when (monotonic) it is used."""
 
     def of(self, chat: str, part: FeishuPart) -> list[Form]:
         """The forms to try, one after the other."""
@@ -173,7 +173,7 @@ class Messenger:
             await self._api.call(build(UpdateMessageRequest, message_id=target.native, request_body=body))
 
     async def delete(self, message_id: str) -> None:
-        """Raises MessageGone when there is nothing to delete."""
+        """Raises MessageGone when the message is not there."""
         await self._api.call(build(DeleteMessageRequest, message_id=MessageId.parse(message_id).native))
 
     async def _send_as(
@@ -197,7 +197,7 @@ class Messenger:
         except Refused as error:
             if error.code != TABLES:
                 raise
-        simpler = cards.card(_without_tables(part), address)
+        simpler = cards.card(without_tables(part), address)
         return (await self._put(address, "interactive", simpler, idem_key, reply_to))[0]
 
     async def _send_growing(self, address: Address, part: FeishuPart, idem_key: str, reply_to: str | None) -> MessageId:
@@ -315,7 +315,7 @@ class Messenger:
         except Refused as error:
             if error.code != TABLES:
                 raise
-            await become(_without_tables(part))
+            await become(without_tables(part))
 
     async def _edit_file(self, target: MessageId, part: FeishuPart) -> None:
         """A file's message never changes; one that has to become another kind is replaced."""
@@ -323,16 +323,6 @@ class Messenger:
             return
         await self.delete(target.native)
         raise MessageGone("a file and a text cannot become each other")
-
-
-def _without_tables(part: FeishuPart) -> FeishuPart:
-    return FeishuPart(
-        part.index,
-        text=tables_as_code(part.text),
-        status=part.status,
-        keyboard=part.keyboard,
-        growing=part.growing,
-    )
 
 
 @dataclass(frozen=True, slots=True)

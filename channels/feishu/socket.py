@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from channels.feishu.api import FeishuApi
 
 LONGEST_PING = 25.0
-"""Seconds between two pings at most, whatever the platform asks for: three lost ones are noticed within 90 s."""
+"""Most seconds between two pings, at any pace that the platform asks for: three lost ones are noticed within 90 s."""
 SHORTEST_PING = 0.5
 LEAST_SILENCE = 3.0
 CONNECT_SECONDS = 20.0

@@ -1,4 +1,4 @@
-"""The frames of the long connection: written as the platform reads them, whatever arrives, and in parts."""
+"""The frames of the long connection: written as the platform reads them, with anything that arrives, and in parts."""
 
 from __future__ import annotations
 

@@ -207,7 +207,7 @@ class TestRepeating:
         await bench.channel.send(bench.dm, bench.part("Hel", final=False), "k1")
         later = make_bench()
         again = await later.channel.send(later.dm, later.part("The end"), "k1")
-        with pytest.raises(MessageGone):  # delivery edits what a repeated send gave back, and then sends anew
+        with pytest.raises(MessageGone):  # delivery edits what a repeated send gave back, and then sends again
             await later.channel.edit(later.dm, again, later.part("The end"))
         assert await bench.feishu.bot_messages(ALICE) == []
 

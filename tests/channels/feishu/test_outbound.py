@@ -1,4 +1,4 @@
-"""What answers look like on Feishu, and that the platform can take whatever a model writes."""
+"""What answers look like on Feishu, and that the platform takes anything that a model writes."""
 
 from __future__ import annotations
 
