@@ -17,7 +17,6 @@ from channels.feishu import cards
 from channels.feishu.failures import ELEMENT_MISSING, SEQUENCE, STREAMING_CLOSED, TABLES, Refused
 from channels.feishu.outbound import without_tables
 from channels.feishu.sdk import (
-    Card,
     ContentCardElementRequest,
     ContentCardElementRequestBody,
     CreateCardRequest,
@@ -28,6 +27,7 @@ from channels.feishu.sdk import (
     UpdateCardRequestBody,
     build,
 )
+from channels.wecom.cards import Card
 
 if TYPE_CHECKING:
     from channels.base import Clock
