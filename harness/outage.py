@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
 
 FIRST_PAUSE = 4.0
 LONGEST_PAUSE = 60.0
+RETRY_SECONDS = 1.0
+
+T = TypeVar("T")
 
 
 class Outage:
@@ -30,6 +34,31 @@ class Outage:
         self._began: float | None = None
         self._tell_at = 0.0
         self._pause = FIRST_PAUSE
+
+    async def wait_out(
+        self,
+        call: Callable[[], Awaitable[T]],
+        failures: type[Exception] | tuple[type[Exception], ...],
+        passing: Callable[[Exception], bool],
+    ) -> T:
+        """The result of `call`, repeated while it fails with one of `failures` that is a passing one.
+
+        What waits for it is a run, and what limits or stops the run ends the waiting.
+        """
+        try:
+            while True:
+                try:
+                    result = await call()
+                except failures as error:
+                    if not passing(error):
+                        raise
+                    self.failed(call, error)
+                else:
+                    self.succeeded(call)
+                    return result
+                await asyncio.sleep(RETRY_SECONDS)
+        finally:
+            self.left(call)
 
     def failed(self, work: object, error: Exception) -> None:
         """That work was tried in vain, and will be tried again."""

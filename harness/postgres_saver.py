@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -34,7 +33,6 @@ T = TypeVar("T")
 CONNECTIONS = 8
 POOL_SECONDS = 10.0
 """Seconds that one try waits for a connection."""
-RETRY_SECONDS = 1.0
 PASSING = (OperationalError, ReadOnlySqlTransaction)
 """What ends without a change here: a server that restarts, a network that is cut, a full disk, a replica that is about
 to be promoted (PostgreSQL docs, appendix A, classes 08, 53, 57 and 25006)."""
@@ -77,7 +75,7 @@ class PatientPostgresSaver(AsyncPostgresSaver):
 
     async def run(self, statement: str, parameters: tuple[Any, ...]) -> list[Any]:
         """Execute one statement (? for parameters), committed; returns its rows."""
-        return await self._patiently(partial(self._run, statement, parameters))
+        return await self._answered(partial(self._run, statement, parameters))
 
     async def _run(self, statement: str, parameters: tuple[Any, ...]) -> list[Any]:
         async with self._pool.connection() as connection:
@@ -85,7 +83,7 @@ class PatientPostgresSaver(AsyncPostgresSaver):
             return [tuple(row.values()) for row in await cursor.fetchall()] if cursor.description else []
 
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
-        return await self._patiently(partial(super().aget_tuple, config))
+        return await self._answered(partial(super().aget_tuple, config))
 
     async def alist(
         self,
@@ -100,7 +98,7 @@ class PatientPostgresSaver(AsyncPostgresSaver):
         async def collect() -> list[CheckpointTuple]:
             return [saved async for saved in found(config, filter=filter, before=before, limit=limit)]
 
-        for saved in await self._patiently(collect):
+        for saved in await self._answered(collect):
             yield saved
 
     async def aput(
@@ -110,34 +108,21 @@ class PatientPostgresSaver(AsyncPostgresSaver):
         metadata: CheckpointMetadata,
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
-        return await self._patiently(partial(super().aput, config, checkpoint, metadata, new_versions))
+        return await self._answered(partial(super().aput, config, checkpoint, metadata, new_versions))
 
     async def aput_writes(
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
     ) -> None:
-        await self._patiently(partial(super().aput_writes, config, writes, task_id, task_path))
+        await self._answered(partial(super().aput_writes, config, writes, task_id, task_path))
 
     async def adelete_thread(self, thread_id: str) -> None:
-        await self._patiently(partial(super().adelete_thread, thread_id))
+        await self._answered(partial(super().adelete_thread, thread_id))
 
     async def aget_delta_channel_history(
         self, *, config: RunnableConfig, channels: Sequence[str]
     ) -> Mapping[str, DeltaChannelHistory]:
-        return await self._patiently(partial(super().aget_delta_channel_history, config=config, channels=channels))
+        return await self._answered(partial(super().aget_delta_channel_history, config=config, channels=channels))
 
-    async def _patiently(self, call: Callable[[], Awaitable[T]]) -> T:
-        """Try again for as long as the server is away. The run waits, and what limits or stops it ends the waiting."""
-        try:
-            while True:
-                try:
-                    result = await call()
-                except LASTING:
-                    raise
-                except PASSING as error:
-                    self._outage.failed(call, error)
-                else:
-                    self._outage.succeeded(call)
-                    return result
-                await asyncio.sleep(RETRY_SECONDS)
-        finally:
-            self._outage.left(call)
+    async def _answered(self, call: Callable[[], Awaitable[T]]) -> T:
+        """Call once the server is there."""
+        return await self._outage.wait_out(call, PASSING, lambda error: not isinstance(error, LASTING))

@@ -1,7 +1,7 @@
-"""LangGraph's synchronous SQLite saver, driven from asyncio through one thread of its own; opened by checkpoint.py.
+"""LangGraph's synchronous SQLite saver, driven from asyncio through one thread of its own.
 
-AsyncSqliteSaver enters and leaves a thread for every statement, fetch and commit, about ninety times a turn, which was
-a third of a turn's CPU. Here a call is one hop. The tables are the same.
+AsyncSqliteSaver is made of aiosqlite, whose public calls enter and leave a thread for every statement, fetch and
+commit, about ninety times a turn, which was a third of a turn's CPU. Here a call is one hop. The tables are the same.
 """
 
 from __future__ import annotations
@@ -37,7 +37,6 @@ PASSING = frozenset({sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_R
 """What an operator mends while the process goes on: a full disk, a file system that went read-only."""
 PRIMARY = 0xFF
 """The part of an extended result code that names its kind (SQLite docs, Result and Error Codes)."""
-RETRY_SECONDS = 1.0
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -71,7 +70,7 @@ class ThreadedSqliteSaver(SqliteSaver):
         return await asyncio.get_running_loop().run_in_executor(self._thread, partial(work, *args, **kwargs))
 
     async def run(self, statement: str, parameters: tuple[Any, ...]) -> list[Any]:
-        """One statement of ours, committed; returns its rows."""
+        """Execute one statement, committed; returns its rows."""
         return await self.in_thread(self._run, statement, parameters)
 
     def _run(self, statement: str, parameters: tuple[Any, ...]) -> list[Any]:
@@ -110,29 +109,16 @@ class ThreadedSqliteSaver(SqliteSaver):
         metadata: CheckpointMetadata,
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
-        return await self._patiently(partial(self.put, config, checkpoint, metadata, new_versions))
+        return await self._written(partial(self.put, config, checkpoint, metadata, new_versions))
 
     async def aput_writes(
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
     ) -> None:
-        await self._patiently(partial(self.put_writes, config, writes, task_id, task_path))
+        await self._written(partial(self.put_writes, config, writes, task_id, task_path))
 
-    async def _patiently(self, write: Callable[[], T]) -> T:
-        """Write once there is room for it. The run waits, and what limits or stops the run ends the waiting."""
-        try:
-            while True:
-                try:
-                    result = await self.in_thread(write)
-                except sqlite3.OperationalError as error:
-                    if error.sqlite_errorcode & PRIMARY not in PASSING:
-                        raise
-                    self._outage.failed(write, error)
-                else:
-                    self._outage.succeeded(write)
-                    return result
-                await asyncio.sleep(RETRY_SECONDS)
-        finally:
-            self._outage.left(write)
+    async def _written(self, write: Callable[[], T]) -> T:
+        """Write once there is room for it."""
+        return await self._outage.wait_out(partial(self.in_thread, write), sqlite3.OperationalError, _passing)
 
     async def adelete_thread(self, thread_id: str) -> None:
         await self.in_thread(self.delete_thread, thread_id)
@@ -141,6 +127,10 @@ class ThreadedSqliteSaver(SqliteSaver):
         self, *, config: RunnableConfig, channels: Sequence[str]
     ) -> Mapping[str, DeltaChannelHistory]:
         return await self.in_thread(self.get_delta_channel_history, config=config, channels=channels)
+
+
+def _passing(error: Exception) -> bool:
+    return isinstance(error, sqlite3.OperationalError) and error.sqlite_errorcode & PRIMARY in PASSING
 
 
 def _discard(connecting: Future[sqlite3.Connection]) -> None:

@@ -1,97 +1,108 @@
-"""The only file that touches python-telegram-bot, and the one place where its errors become channels.errors.
+"""Calls to one bot's API through python-telegram-bot's typed methods; its errors become channels.errors here.
 
-Answers stay plain JSON: building the SDK's objects costs time, and an update that it cannot build would be lost.
+What is received stays plain JSON: building the SDK's objects costs time, and an update that it cannot build would be
+lost.
 """
 
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, BinaryIO
+import contextlib
+import hashlib
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 from urllib.parse import quote
 
 import aiohttp
 import telegram
 from telegram.error import TelegramError
 
-from channels.errors import AttachmentFailed, ChannelError, OutcomeUnknown, Temporary
-from channels.telegram.failures import Refusal, sorted_out
-from channels.telegram.network import HIDDEN_TOKEN, Network
-from channels.telegram.request import ANSWER_SECONDS, Refused, Request, Unanswered
+from channels.errors import AttachmentFailed, OutcomeUnknown, Rejected, Temporary
+from channels.files import open_regular
+from channels.telegram.failures import translated
+from channels.telegram.inbound import Me
+from channels.telegram.request import HIDDEN_TOKEN, Network, PollRequest, Request
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Coroutine, Iterator, Sequence
 
-    from channels.base import Route, Sink
+    from channels.base import Command, Route, Sink
+    from channels.message import Address
     from channels.telegram.config import TelegramConfig
+    from channels.telegram.outbound import Entity, TelegramFile, TelegramPart
 
 CONNECTIONS = 64
 UPLOAD_SECONDS = 300.0
 DOWNLOAD_SECONDS = 180.0
 PIECE = 256 * 1024
 """Bytes of a download that are handed on at once."""
+MAX_UPLOAD = 50 * 1024 * 1024
+"""Bytes that a bot may send (cloud API)."""
+MAX_PHOTO = 10 * 1024 * 1024
+_PHOTO_TYPES = frozenset({"image/jpeg", "image/png"})
+_SPECIAL_VIEWS = {
+    "voice": frozenset({"audio/ogg"}),
+    "audio": frozenset({"audio/mpeg", "audio/mp4"}),
+    "video": frozenset({"video/mp4"}),
+}
+_NO_PREVIEW = telegram.LinkPreviewOptions(is_disabled=True)
+"""Set on every text: fetching a previewed link leaks to its owner without a click."""
+_NOT_BUILT = (AttributeError, KeyError, TypeError, ValueError, OverflowError)
+"""Raised where the SDK expects something else in an answer; it checks none."""
 
-
-@dataclass(frozen=True, slots=True)
-class Upload:
-    """A file to send. field: the parameter's name; the name is what people see; its ending tells the type."""
-
-    field: str
-    content: BinaryIO | bytes
-    name: str
-
-
-class _RawBot(telegram.Bot):
-    """The SDK's bot, giving answers as plain JSON."""
-
-    async def raw(self, method: str, params: Mapping[str, Any], read_timeout: float = ANSWER_SECONDS) -> Any:
-        # do_api_request is for methods that the SDK does not know and warns at all others; both end in _post.
-        return await self._post(method, dict(params), read_timeout=read_timeout)
+T = TypeVar("T")
 
 
 class TelegramApi:
-    """Calls to one bot's API. All methods raise only ChannelError; no text of an error holds the token.
-
-    A call is `repeatable` when doing it twice does no harm: then an unknown outcome is just Temporary.
-    """
+    """All methods raise only ChannelError; no text of an error holds the token."""
 
     def __init__(self, account: str, config: TelegramConfig, route: Callable[[str], Route]) -> None:
         self._account = account
         self._token = config.token
-        self._root = config.base_url
+        self._files = f"{config.base_url}/file/bot"
         self._network = Network(config.base_url, config.token, route(config.base_url), account)
         self._requests = Request(self._network, CONNECTIONS)
-        self._poll_requests = Request(self._network, 1)
-        self._bot = _RawBot(
+        self._poll_requests = PollRequest(self._network, 1)
+        self._bot = telegram.Bot(
             HIDDEN_TOKEN,
-            base_url=f"{self._root}/bot",
-            base_file_url=f"{self._root}/file/bot",
+            base_url=f"{config.base_url}/bot",
+            base_file_url=self._files,
             request=self._requests,
             get_updates_request=self._poll_requests,
         )
         self._closed = False
 
-    async def call(self, method: str, params: Mapping[str, Any], *, repeatable: bool = True) -> Any:
-        """Call `method`, return its result."""
-        self._check_open()
-        return await self._guarded(method, self._bot.raw(method, params), repeatable)
+    async def call(self, method: str, request: Coroutine[Any, Any, T], *, repeatable: bool = True) -> T:
+        """The result of one of the SDK's calls. repeatable: doing it twice does no harm."""
+        if self._closed:
+            request.close()
+            raise Temporary("the account's connections are closed")
+        try:
+            return await request
+        except TelegramError as error:
+            text = self._clean(str(error))
+            raise translated(method, error, text, repeatable=repeatable, account=self._account) from None
+        except _NOT_BUILT as error:
+            text = f"{method}: the answer cannot be read ({type(error).__name__})"
+            raise (Temporary if repeatable else OutcomeUnknown)(text) from None
 
-    async def upload(self, method: str, params: Mapping[str, Any], file: Upload) -> Any:
-        """Send a message with a file; not repeatable."""
-        self._check_open()
-        content = telegram.InputFile(file.content, filename=file.name, read_file_handle=False)
-        call = self._bot.raw(method, {**params, file.field: content}, read_timeout=UPLOAD_SECONDS)
-        return await self._guarded(method, call, repeatable=False)
+    async def who_am_i(self) -> Me:
+        user = await self.call("getMe", self._bot.get_me())
+        if not isinstance(user.username, str):
+            raise Temporary("getMe did not say who the bot is")
+        return Me(id=user.id, username=user.username)
+
+    async def delete_webhook(self) -> None:
+        """A webhook would answer every poll with 409. What waits at the server is kept."""
+        await self.call("deleteWebhook", self._bot.delete_webhook(drop_pending_updates=False))
 
     async def poll(self, offset: int | None, timeout: int, allowed: Sequence[str], grace: float) -> list[Any]:
         """The next updates as they came. Raises Temporary if nothing was answered within timeout + grace seconds."""
-        self._check_open()
-        params = {"offset": offset, "timeout": timeout, "limit": 100, "allowed_updates": list(allowed)}
-        # Our own deadline comes first.
-        call = self._bot.raw("getUpdates", params, read_timeout=timeout + 2 * grace)
+        call = self._poll(offset, timeout, allowed, 2 * grace)  # the deadline below comes first
         try:
             async with asyncio.timeout(timeout + grace):
-                updates = await self._guarded("getUpdates", call, repeatable=True)
+                updates = await self.call("getUpdates", call)
         except TimeoutError:
             # A new connection for the next poll: this one may be dead without knowing it.
             await self._poll_requests.shutdown()
@@ -100,19 +111,122 @@ class TelegramApi:
             raise Temporary("getUpdates answered something else than a list")
         return updates
 
-    async def download(self, file_path: str, sink: Sink) -> None:
-        """Stream a file into `sink`. Raises AttachmentFailed("gone"), Temporary and what the sink raises."""
-        if file_path.startswith("/") or ".." in file_path.split("/"):
+    async def _poll(self, offset: int | None, timeout: int, allowed: Sequence[str], late: float) -> Any:
+        await self._bot.get_updates(
+            offset=offset, timeout=timeout, limit=100, allowed_updates=list(allowed), read_timeout=late
+        )
+        return self._poll_requests.updates()
+
+    async def send(self, address: Address, part: TelegramPart, reply_to: str | None) -> int:
+        """Send a message, return its id. Raises OutcomeUnknown when it may have been sent."""
+        if part.file is None:
+            call = self._bot.send_message(
+                _chat(address),
+                part.text,
+                link_preview_options=_NO_PREVIEW,
+                message_thread_id=_topic(address),
+                reply_parameters=_reply(reply_to),
+                reply_markup=_keyboard(part),
+                api_kwargs=_entities("entities", part),
+            )
+            return (await self.call("sendMessage", call, repeatable=False)).message_id
+        with _opened(part.file) as upload:
+            try:
+                return await self._upload(address, part, upload, reply_to)
+            except Rejected:
+                if upload.view != "photo":
+                    raise
+        # Telegram takes no very large or very long pictures as photos.
+        with _opened(part.file, as_document=True) as upload:
+            return await self._upload(address, part, upload, reply_to)
+
+    async def _upload(self, address: Address, part: TelegramPart, upload: _Upload, reply_to: str | None) -> int:
+        bot = self._bot
+        sends: dict[str, Callable[..., Coroutine[Any, Any, telegram.Message]]] = {
+            "photo": bot.send_photo,
+            "voice": bot.send_voice,
+            "audio": bot.send_audio,
+            "video": bot.send_video,
+            "document": bot.send_document,
+        }
+        call = sends[upload.view](
+            _chat(address),
+            telegram.InputFile(upload.content, filename=upload.name, read_file_handle=False),
+            caption=part.text or None,
+            message_thread_id=_topic(address),
+            reply_parameters=_reply(reply_to),
+            reply_markup=_keyboard(part),
+            read_timeout=UPLOAD_SECONDS,
+            api_kwargs=_entities("caption_entities", part),
+        )
+        return (await self.call(f"send{upload.view.capitalize()}", call, repeatable=False)).message_id
+
+    async def edit(self, address: Address, message_id: str, part: TelegramPart) -> None:
+        """Raises NotModified too. An edit without reply_markup removes the keyboard."""
+        if part.file is None:
+            text = self._bot.edit_message_text(
+                part.text,
+                _chat(address),
+                int(message_id),
+                link_preview_options=_NO_PREVIEW,
+                reply_markup=_keyboard(part),
+                api_kwargs=_entities("entities", part),
+            )
+            await self.call("editMessageText", text)
+        else:
+            caption = self._bot.edit_message_caption(
+                _chat(address),
+                int(message_id),
+                caption=part.text or None,
+                reply_markup=_keyboard(part),
+                api_kwargs=_entities("caption_entities", part),
+            )
+            await self.call("editMessageCaption", caption)
+
+    async def draft(self, address: Address, part: TelegramPart, idem_key: str) -> None:
+        """Show a draft; the same idem_key changes it in place. Raises NotModified too."""
+        digest = hashlib.sha256(idem_key.encode()).digest()
+        call = self._bot.send_message_draft(
+            int(address.chat),
+            int.from_bytes(digest[:4], "big") % (2**31 - 1) + 1,  # never 0
+            part.text,
+            message_thread_id=_topic(address),
+            api_kwargs=_entities("entities", part),
+        )
+        await self.call("sendMessageDraft", call)
+
+    async def delete(self, address: Address, message_id: str) -> None:
+        await self.call("deleteMessage", self._bot.delete_message(_chat(address), int(message_id)))
+
+    async def typing(self, address: Address) -> None:
+        call = self._bot.send_chat_action(_chat(address), "typing", message_thread_id=_topic(address))
+        await self.call("sendChatAction", call)
+
+    async def acknowledge(self, callback_id: str, text: str) -> None:
+        """The text is cut at the API's 200 characters."""
+        await self.call("answerCallbackQuery", self._bot.answer_callback_query(callback_id, text[:200] or None))
+
+    async def publish_commands(self, commands: Sequence[Command], locale: str | None) -> None:
+        """The API knows two-letter languages only."""
+        language = None if locale is None else locale.replace("_", "-").partition("-")[0].lower()
+        menu = [(command.name, command.description[:256]) for command in commands]
+        await self.call("setMyCommands", self._bot.set_my_commands(menu, language_code=language))
+
+    async def download(self, file_id: str, sink: Sink) -> None:
+        """Stream a file into `sink`. Raises AttachmentFailed, Temporary and what the sink raises."""
+        path = (await self.call("getFile", self._bot.get_file(file_id))).file_path
+        if path is None:
+            raise AttachmentFailed("Telegram names no path for the file", "gone")
+        root = f"{self._files}{HIDDEN_TOKEN}/"
+        below = path.removeprefix(root)
+        if not path.startswith(root) or below.startswith("/") or ".." in below.split("/"):
             raise AttachmentFailed("the file's path is not one below the file server's root", "gone")
-        self._check_open()
-        url = f"{self._root}/file/bot{HIDDEN_TOKEN}/{quote(file_path)}"
+        url = self._network.url_of(f"{root}{quote(below)}")
         try:
             async with (
                 asyncio.timeout(DOWNLOAD_SECONDS),
                 self._network.session(1) as session,
-                session.get(
-                    self._network.url_of(url), headers={"Accept-Encoding": "identity"}, allow_redirects=False
-                ) as response,
+                session.get(url, headers={"Accept-Encoding": "identity"}, allow_redirects=False) as response,
             ):
                 _check_download(response.status)
                 async for piece in response.content.iter_chunked(PIECE):
@@ -129,29 +243,10 @@ class TelegramApi:
         await self._requests.shutdown()
         await self._poll_requests.shutdown()
 
-    def _check_open(self) -> None:
-        if self._closed:
-            raise Temporary("the account's connections are closed")
-
-    async def _guarded(self, method: str, call: Any, repeatable: bool) -> Any:
-        try:
-            return await call
-        except Refused as refused:
-            raise sorted_out(method, self._clean(refused.refusal), repeatable, self._account) from None
-        except TelegramError as error:
-            raise _broken(method, error, repeatable) from None
-
-    def _clean(self, refusal: Refusal) -> Refusal:
+    def _clean(self, text: str) -> str:
         """One short line for logs; a server might echo what it was asked."""
-        line = " ".join(refusal.description.split()).replace(self._token.get_secret_value(), "***")
-        return replace(refusal, description=line if len(line) <= 300 else line[:299] + "…")
-
-
-def _broken(method: str, error: TelegramError, repeatable: bool) -> ChannelError:
-    """No readable answer. Only what failed before the request was written is known to have changed nothing."""
-    if repeatable or (isinstance(error, Unanswered) and not error.sent):
-        return Temporary(f"{method}: {error}")
-    return OutcomeUnknown(f"{method}: {error}")
+        line = " ".join(text.split()).replace(self._token.get_secret_value(), "***")
+        return line if len(line) <= 300 else line[:299] + "…"
 
 
 def _check_download(status: int) -> None:
@@ -160,3 +255,78 @@ def _check_download(status: int) -> None:
     if status in (400, 403, 404, 410):
         raise AttachmentFailed(f"the file server answered {status}", "gone")
     raise Temporary(f"the file server answered {status}")
+
+
+def _chat(address: Address) -> int | str:
+    """Numbers as numbers; a public chat may also be named "@channel"."""
+    number = address.chat.lstrip("-")
+    return int(address.chat) if number.isascii() and number.isdigit() else address.chat
+
+
+def _topic(address: Address) -> int | None:
+    return None if address.topic is None else int(address.topic)
+
+
+def _reply(message_id: str | None) -> telegram.ReplyParameters | None:
+    """What is answered; it may have been deleted meanwhile."""
+    if message_id is None:
+        return None
+    return telegram.ReplyParameters(int(message_id), allow_sending_without_reply=True)
+
+
+def _keyboard(part: TelegramPart) -> telegram.InlineKeyboardMarkup | None:
+    if not part.keyboard:
+        return None
+    return telegram.InlineKeyboardMarkup(
+        [[telegram.InlineKeyboardButton(label, callback_data=data) for label, data in row] for row in part.keyboard]
+    )
+
+
+def _entities(field: str, part: TelegramPart) -> dict[str, Any] | None:
+    """The field for `api_kwargs`, as plain JSON: a MessageEntity costs 8 us, and each edit sends up to 94 of them."""
+    return {field: [_entity(entity) for entity in part.entities]} if part.text and part.entities else None
+
+
+def _entity(entity: Entity) -> dict[str, Any]:
+    shown: dict[str, Any] = {"type": entity.type, "offset": entity.offset, "length": entity.length}
+    if entity.url is not None:
+        shown["url"] = entity.url
+    if entity.language is not None:
+        shown["language"] = entity.language
+    return shown
+
+
+@dataclass(frozen=True, slots=True)
+class _Upload:
+    """A file to send.
+
+    view: the Bot API's word for how it is shown. name: what people see; its ending tells the type.
+    """
+
+    view: str
+    content: BinaryIO | bytes
+    name: str
+
+
+@contextlib.contextmanager
+def _opened(file: TelegramFile, *, as_document: bool = False) -> Iterator[_Upload]:
+    """The file ready to be sent. Raises Rejected when it is none, empty or too large, or not there."""
+    with contextlib.ExitStack() as stack:
+        handle: BinaryIO | bytes
+        if file.path is not None:
+            handle = stack.enter_context(open_regular(file.path))
+            size = os.fstat(handle.fileno()).st_size
+        else:
+            handle, size = file.content, len(file.content)
+        if size > MAX_UPLOAD:
+            raise Rejected(f"the file has {size} bytes; Telegram takes at most {MAX_UPLOAD} from a bot")
+        if size == 0:
+            raise Rejected("the file is empty; Telegram takes no empty files")
+        yield _Upload("document" if as_document else _view(file, size), handle, file.name)
+
+
+def _view(file: TelegramFile, size: int) -> str:
+    """What no special view takes goes as a document."""
+    if file.kind == "image" and file.mime_type in _PHOTO_TYPES and size <= MAX_PHOTO:
+        return "photo"
+    return file.kind if file.mime_type in _SPECIAL_VIEWS.get(file.kind, ()) else "document"

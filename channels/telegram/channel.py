@@ -6,26 +6,24 @@ import contextlib
 from collections import OrderedDict
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from channels.adapter import Adapter, own
 from channels.base import BotIdentity, ConnectionState
 from channels.capabilities import Capabilities, Rate, TextUnit
-from channels.errors import AttachmentFailed, ChannelError, MessageGone, OutcomeUnknown, Rejected, Temporary
+from channels.errors import ChannelError, MessageGone, OutcomeUnknown, Rejected
 from channels.files import capped
 from channels.message import ButtonPressed, Message
-from channels.telegram import outbound, payload
-from channels.telegram.api import TelegramApi
+from channels.telegram import outbound
+from channels.telegram.api import MAX_UPLOAD, TelegramApi
 from channels.telegram.attachments import file_id
 from channels.telegram.failures import NotModified
-from channels.telegram.inbound import Me, Reader
-from channels.telegram.pastes import Pastes
-from channels.telegram.poll import GRACE_SECONDS, Poller
+from channels.telegram.inbound import Me, Pastes, Reader
+from channels.telegram.poll import GRACE_SECONDS, Poller, PollSupervisor
 from channels.telegram.sightings import Sightings
-from channels.telegram.supervision import PollSupervisor
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Awaitable, Iterable, Sequence
 
     from channels.base import ChannelPorts, Command, Hello, LiveReply, Part, Probe, Sink
     from channels.message import Address, Attachment, InboundEvent, OutboundMessage
@@ -53,7 +51,7 @@ class TelegramChannel(Adapter):
             buttons=True,
             files=True,
             smallest_file=1,
-            largest_file=payload.MAX_UPLOAD,
+            largest_file=MAX_UPLOAD,
             typing=True,
             text_unit=TextUnit.UTF16,
             max_unit=4096,
@@ -84,8 +82,7 @@ class TelegramChannel(Adapter):
             me = await supervisor.keep(self._who_am_i)
             self._identity = BotIdentity(platform="telegram", bot_id=str(me.id), username=me.username)
             await hello(self._identity)
-            # A webhook would answer every poll with 409. What waits at the server is kept.
-            await supervisor.keep(lambda: self._api.call("deleteWebhook", {"drop_pending_updates": False}))
+            await supervisor.keep(self._api.delete_webhook)
             reader = Reader(self._account, me, Pastes())
             ports = replace(self._ports, publish=self._publish)
             poller = Poller(self._api, ports, self._health, reader, self._config.poll_timeout)
@@ -113,12 +110,9 @@ class TelegramChannel(Adapter):
             self._see(chat, message_id)
 
     async def _who_am_i(self) -> Me:
-        answer = await self._api.call("getMe", {})
-        match answer:
-            case {"id": int(bot_id), "username": str(username)}:
-                self._health.last_sign = self._ports.clock.monotonic()
-                return Me(id=bot_id, username=username)
-        raise Temporary("getMe did not say who the bot is")
+        me = await self._api.who_am_i()
+        self._health.last_sign = self._ports.clock.monotonic()
+        return me
 
     async def close(self) -> None:
         await self._api.close()
@@ -130,7 +124,7 @@ class TelegramChannel(Adapter):
         """Send one part. Telegram knows no idempotency key, so an unanswered send is OutcomeUnknown: see `find`."""
         shown, newest = own(part, outbound.TelegramPart), self._sightings.newest(address.chat)
         try:
-            answer = await self._post(shown, payload.place(address) | payload.reply(reply_to))
+            answer = await self._api.send(address, shown, reply_to)
         except OutcomeUnknown:
             self._sightings.lost(idem_key, address.chat, newest)
             raise
@@ -138,25 +132,10 @@ class TelegramChannel(Adapter):
         self._sightings.sent(idem_key, address.chat, answer, newest)
         return str(answer)
 
-    async def _post(self, shown: outbound.TelegramPart, place: payload.Params) -> int:
-        params = place | payload.content(shown)
-        if shown.file is None:
-            return _message_id(await self._api.call("sendMessage", params, repeatable=False))
-        with payload.opened(shown.file) as upload:
-            try:
-                return _message_id(await self._api.upload(payload.upload_method(upload), params, upload))
-            except Rejected:
-                if upload.field != "photo":
-                    raise
-        # Telegram takes no very large or very long pictures as photos.
-        with payload.opened(shown.file, as_document=True) as upload:
-            return _message_id(await self._api.upload(payload.upload_method(upload), params, upload))
-
     async def edit(self, address: Address, message_id: str, part: Part) -> None:
         shown = own(part, outbound.TelegramPart)
-        params = payload.target(address, message_id) | payload.content(shown)
         try:
-            await self._api.call(payload.edit_method(shown), params)
+            await self._api.edit(address, message_id, shown)
         except NotModified:
             return
         self._health.last_outbound = self._ports.clock.monotonic()
@@ -166,9 +145,8 @@ class TelegramChannel(Adapter):
         shown = own(part, outbound.TelegramPart)
         if shown.file is not None or address.chat in self._no_previews:
             raise Rejected("this chat shows no previews")
-        params = payload.place(address) | payload.draft(shown, idem_key)
         try:
-            await self._api.call("sendMessageDraft", params)
+            await self._api.draft(address, shown, idem_key)
         except NotModified:
             return
         except Rejected:
@@ -180,7 +158,7 @@ class TelegramChannel(Adapter):
 
     async def delete(self, address: Address, message_id: str) -> None:
         with contextlib.suppress(MessageGone):
-            await self._api.call("deleteMessage", payload.target(address, message_id))
+            await self._api.delete(address, message_id)
 
     async def find(self, address: Address, part: Part, probe: Probe) -> str | None:
         """Try to edit the ids where it may be, those that nobody else is known to have: only what is ours accepts it.
@@ -204,35 +182,23 @@ class TelegramChannel(Adapter):
     async def fetch(self, attachment: Attachment, sink: Sink) -> None:
         """Stream the file; at most `max_download_mb`, whatever size was declared."""
         most = int(self._config.max_download_mb * 1024 * 1024)
-        taken = capped(sink, most, attachment.size)
-        match await self._api.call("getFile", {"file_id": file_id(attachment)}):
-            case {"file_path": str(path)}:
-                await self._api.download(path, taken)
-            case _:
-                raise AttachmentFailed("Telegram names no path for the file", "gone")
+        await self._api.download(file_id(attachment), capped(sink, most, attachment.size))
 
     async def typing(self, address: Address) -> None:
-        await self._politely("sendChatAction", payload.place(address) | {"action": "typing"})
+        await self._politely(self._api.typing(address))
 
     async def acknowledge(self, press: ButtonPressed, text: str = "") -> None:
-        await self._politely("answerCallbackQuery", payload.callback_answer(press.callback_id, text))
+        await self._politely(self._api.acknowledge(press.callback_id, text))
 
-    async def _politely(self, method: str, params: dict[str, Any]) -> None:
+    async def _politely(self, call: Awaitable[None]) -> None:
         """A call whose failure nobody needs to hear of."""
         try:
-            await self._api.call(method, params)
+            await call
         except ChannelError as error:
             self._ports.log.debug("%s: %s", self._account, error)
 
     async def publish_commands(self, commands: Sequence[Command], locale: str | None) -> None:
-        await self._api.call("setMyCommands", payload.command_menu(commands, locale))
+        await self._api.publish_commands(commands, locale)
 
     async def open_stream(self, address: Address, idem_key: str, reply_to: str | None) -> LiveReply:
         raise Rejected("Telegram has no append-only streams")
-
-
-def _message_id(answer: Any) -> int:
-    match answer:
-        case {"message_id": int(message_id)}:
-            return message_id
-    raise OutcomeUnknown("the answer to a send names no message")

@@ -1,14 +1,23 @@
-"""What a refusal of the Bot API means for the caller: every answer but 2xx becomes a ChannelError. Pure.
+"""What the errors of python-telegram-bot mean for the caller: each becomes a ChannelError. Pure.
 
-Called by api.py. The texts are the server's own and compared without regard to case.
+The SDK has one class for most refusals; what they are about stands in the server's own texts, compared without regard
+to case.
 """
 
 from __future__ import annotations
 
-import json
 import re
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from datetime import timedelta
+
+from telegram.error import (
+    BadRequest,
+    ChatMigrated,
+    Conflict,
+    Forbidden,
+    InvalidToken,
+    RetryAfter,
+    TelegramError,
+)
 
 from channels.errors import (
     AttachmentFailed,
@@ -24,9 +33,7 @@ from channels.errors import (
     Temporary,
     TopicClosed,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from channels.telegram.request import Answered, NotSent
 
 _DEFAULT_RETRY = 5.0
 _TOKEN_METHODS = frozenset({"getMe", "deleteWebhook", "getUpdates"})
@@ -72,61 +79,51 @@ class AnotherPoller(Temporary):
     """409: another program asks for this bot's updates, or a webhook is set."""
 
 
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    """An answer but 2xx. description: "" and parameters: {} when the body is not the Bot API's."""
+def translated(method: str, error: TelegramError, text: str, *, repeatable: bool, account: str) -> ChannelError:
+    """The error to raise for one of the SDK's.
 
-    code: int
-    description: str
-    parameters: Mapping[str, Any]
-
-
-def read_refusal(code: int, payload: bytes) -> Refusal:
-    """Read what can be read; a load balancer answers in HTML."""
-    try:
-        answer = json.loads(payload)
-    except (ValueError, RecursionError):
-        answer = None
-    fields = answer if isinstance(answer, dict) else {}
-    description, parameters = fields.get("description"), fields.get("parameters")
-    return Refusal(
-        code,
-        description if isinstance(description, str) else "",
-        parameters if isinstance(parameters, dict) else {},
-    )
-
-
-def sorted_out(method: str, refusal: Refusal, repeatable: bool, account: str) -> ChannelError:
-    """The error to raise. repeatable: doing the call twice does no harm; account: for the hint to the operator."""
-    text = f"{method}: {refusal.description or 'no description'} ({refusal.code})"
-    moved = refusal.parameters.get("migrate_to_chat_id")
-    if isinstance(moved, int):
-        return ChatMoved(text, str(moved))
-    match refusal.code:
-        case 429:
-            return RateLimited(text, _retry_after(refusal))
-        case 401:
-            return _bad_token(text, account)
-        case 404 if method in _TOKEN_METHODS:
-            return _bad_token(text, account)
-        case 409:
+    text: what it says, without secrets. repeatable: doing the call twice does no harm, so that an unknown outcome is
+    just Temporary. account: names the setting in the hint to the operator.
+    """
+    text = f"{method}: {text}"
+    match error:
+        case ChatMigrated():
+            return ChatMoved(text, str(error.new_chat_id))
+        case RetryAfter():
+            waiting = error.retry_after
+            return RateLimited(text, waiting.total_seconds() if isinstance(waiting, timedelta) else waiting)
+        case InvalidToken():  # 401 alone: `Request` keeps 404 apart
+            return _bad_token(f"{text} (401)", account)
+        case Conflict():
             return AnotherPoller(text)
-        case 400 | 403:
-            return _refused(text, refusal)
-        case code if code < 400 or code in (407, 408):
+        case BadRequest() | Forbidden():
+            return _refused(text, str(error).casefold(), forbidden=isinstance(error, Forbidden))
+        case Answered():
+            return _answered(method, error.code, text, repeatable, account)
+        case NotSent():
             return Temporary(text)
-        case code if code < 500:
-            return Rejected(text)
-        case _:
+        case _:  # TimedOut, another NetworkError, an answer that cannot be read
             return Temporary(text) if repeatable else OutcomeUnknown(text)
+
+
+def _answered(method: str, code: int, text: str, repeatable: bool, account: str) -> ChannelError:
+    if code == 429:
+        found = re.search(r"retry (?:after|in) ([0-9]{1,6})", text.casefold())
+        return RateLimited(text, float(found[1]) if found else _DEFAULT_RETRY)
+    if code == 404 and method in _TOKEN_METHODS:
+        return _bad_token(text, account)
+    if code < 400 or code in (407, 408):
+        return Temporary(text)
+    if code < 500:
+        return Rejected(text)
+    return Temporary(text) if repeatable else OutcomeUnknown(text)
 
 
 def _bad_token(text: str, account: str) -> Fatal:
     return Fatal(text, f"set channels.{account}.token to the token that @BotFather shows, and check base_url")
 
 
-def _refused(text: str, refusal: Refusal) -> ChannelError:
-    said = refusal.description.casefold()
+def _refused(text: str, said: str, *, forbidden: bool) -> ChannelError:
     if "message is not modified" in said:
         return NotModified(text)
     if _EDIT_REFUSED in said:
@@ -139,18 +136,10 @@ def _refused(text: str, refusal: Refusal) -> ChannelError:
         return TopicClosed(text)
     if any(sign in said for sign in _KIND_REFUSED):
         return Rejected(text)
-    if refusal.code == 403:
+    if forbidden:
         return ChatGone(text)
     if "file is too big" in said:
         return AttachmentFailed(text, "too_large")
     if any(sign in said for sign in _FILE_GONE):
         return AttachmentFailed(text, "gone")
     return Rejected(text)
-
-
-def _retry_after(refusal: Refusal) -> float:
-    said = refusal.parameters.get("retry_after")
-    if isinstance(said, int | float) and said > 0:
-        return float(said)
-    found = re.search(r"retry (?:after|in) ([0-9]{1,6})", refusal.description.casefold())
-    return float(found[1]) if found else _DEFAULT_RETRY

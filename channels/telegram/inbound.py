@@ -1,11 +1,13 @@
-"""Raw update -> event of the port. Pure: all it knows is in its arguments. Called by poll.py for every update.
+"""Raw update -> event of the port. Pure: all it knows is in its arguments, and which pastes it has just seen.
 
-Sources: Bot API "Update", "Message", "MessageEntity".
+Sources: Bot API "Update", "Message", "MessageEntity". Positions in a text are UTF-16 code units, as the Bot API counts
+them.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import OrderedDict
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +22,6 @@ from channels.message import (
     Sender,
     Unparsed,
 )
-from channels.telegram.addressed import listen
 from channels.telegram.attachments import described, read_attachments, unread
 from channels.telegram.schema import (
     RawCallback,
@@ -31,12 +32,13 @@ from channels.telegram.schema import (
     RawUpdate,
     RawUser,
 )
+from channels.text import utf16_length
 from channels.unreadable import unparsed
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
-    from channels.telegram.pastes import Pastes
+    from channels.telegram.schema import RawEntity
 
 ALLOWED_UPDATES = (
     "message",
@@ -48,6 +50,12 @@ ALLOWED_UPDATES = (
 )
 """What is asked for at every poll; the server remembers the last list and its default differs."""
 
+PASTE_UNITS = 4000
+"""A client cuts a paste at 4096 UTF-16 units, or a little before, at a blank."""
+PASTE_SECONDS = 2
+"""The pieces of a paste are sent at once; dates are whole seconds."""
+_CLOSING = tuple(",.;:!?)")
+_AFTER_NAME = " \t,:;"
 _PRESENT = frozenset({"creator", "administrator", "member"})
 
 Found = Message | MessageEdited | ButtonPressed | ChatMigrated | MembershipChanged | Unparsed
@@ -59,6 +67,31 @@ class Me:
 
     id: int
     username: str
+
+
+@dataclass(slots=True)
+class Pastes:
+    """Remembers who just sent a text of full length, so that what follows at once can be told to belong to it.
+
+    Keyed by chat, topic and sender; the least recently used entry leaves when `size` is passed.
+    """
+
+    size: int = 1000
+    _last: OrderedDict[tuple[str, str | None, str], tuple[int, str]] = field(default_factory=OrderedDict)
+
+    def key_of(self, raw: RawMessage, address: Address, sender: str) -> str | None:
+        """The bundle key of a text message, None when it stands alone."""
+        who = (address.chat, address.topic, sender)
+        before = self._last.get(who)
+        joins = before is not None and 0 <= raw.date - before[0] <= PASTE_SECONDS
+        key = before[1] if before is not None and joins else f"paste:{address.chat}:{sender}:{raw.message_id}"
+        if utf16_length(raw.text or "") >= PASTE_UNITS:
+            self._last[who] = (raw.date, key)
+            self._last.move_to_end(who)
+            if len(self._last) > self.size:
+                self._last.popitem(last=False)
+            return key
+        return key if joins else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,3 +291,51 @@ def _one_line(name: str) -> str:
 def _plain(text: str) -> str:
     """Text that every store takes: no NUL, newlines as \\n."""
     return text.replace("\0", "").replace("\r\n", "\n").replace("\r", "\n")
+
+
+@dataclass(frozen=True, slots=True)
+class Spoken:
+    """text: without the bot's name. named: the bot is mentioned or the command is its own.
+
+    for_another: the message is a command for another bot, which is then left in the text as it stands.
+    """
+
+    text: str
+    named: bool
+    for_another: bool = False
+
+
+def listen(text: str, entities: Sequence[RawEntity], bot_id: int, username: str) -> Spoken:
+    """Find what in `text` names the bot, and take it out."""
+    raw = text.encode("utf-16-le")
+    own = f"@{username}".casefold() if username else None
+    cuts: list[tuple[int, int]] = []
+    for entity in sorted(entities, key=lambda entity: entity.offset):
+        start, end = entity.offset, entity.offset + entity.length
+        covered = raw[2 * start : 2 * end].decode("utf-16-le", "replace")
+        if entity.type == "bot_command" and "@" in covered:
+            command, _, target = covered.partition("@")
+            if own is not None and f"@{target}".casefold() == own:
+                cuts.append((start + utf16_length(command), end))
+            elif start == 0:
+                return Spoken(text, named=False, for_another=True)
+        elif (entity.type == "mention" and covered.casefold() == own) or (
+            entity.type == "text_mention" and entity.user is not None and entity.user.id == bot_id
+        ):
+            cuts.append((start, end))
+    return Spoken(_without(raw, cuts), named=True) if cuts else Spoken(text, named=False)
+
+
+def _without(raw: bytes, cuts: Sequence[tuple[int, int]]) -> str:
+    """The text between the cuts; no doubled blank where one was, no orphaned comma where the text begins."""
+    kept, position = "", 0
+    for start, end in (*cuts, (len(raw) // 2, len(raw) // 2)):
+        piece = raw[2 * position : 2 * max(start, position)].decode("utf-16-le", "replace")
+        if position and (not kept or kept.isspace()):
+            kept, piece = "", piece.lstrip(_AFTER_NAME)
+        elif position and kept[-1:] in (" ", "\n") and piece[:1] == " ":
+            piece = piece[1:]
+        elif position and kept[-1:] == " " and piece[:1] in _CLOSING:
+            kept = kept[:-1]
+        kept, position = kept + piece, max(end, position)
+    return kept.strip(" ") if cuts else kept

@@ -1,53 +1,79 @@
-"""The SDK's HTTP layer on aiohttp, which takes a tenth of the CPU of the SDK's own; made by api.py.
+"""The SDK's HTTP layer on aiohttp, which takes a tenth of the CPU of the SDK's own.
 
-What a call came to is told apart by fact and not by text: refused, garbage, or not answered at all.
+The Bot API carries the token in the URL's path, and URLs end up in logs, exceptions and tracebacks. So the adapter and
+the SDK only ever know `HIDDEN_TOKEN`; `url_of` puts the real one in right before the request is written.
 """
 
 from __future__ import annotations
 
 import json
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import aiohttp
-from telegram.error import TelegramError
+from telegram.error import NetworkError, TelegramError, TimedOut
 from telegram.request import BaseRequest
+from yarl import URL
 
-from channels.network import NOT_SENT
-from channels.telegram.failures import Refusal, read_refusal
+from channels.network import NOT_SENT, http_session, tls_context, usable_proxy
 
 if TYPE_CHECKING:
+    import ssl
+
+    from pydantic import SecretStr
     from telegram.request import RequestData
 
-    from channels.telegram.network import Network
+    from channels.base import Route
 
+HIDDEN_TOKEN = "TOKEN"
 CONNECT_SECONDS = 20.0
 """Until a connection is there, waiting for a free one included."""
 ANSWER_SECONDS = 30.0
 """From then on, until the answer is complete."""
+_CODES_WITH_A_CLASS = frozenset({400, 401, 403, 409})
+"""Codes that the SDK turns into a class that means this code only (it has one class for 401 and 404)."""
+_READ_OF_A_MESSAGE = ("message_id", "date", "chat")
+"""What the SDK cannot do without; of these only the id is read here."""
+_EMPTY_ANSWER = b'{"ok":true,"result":[]}'
 
 
-class Refused(TelegramError):
-    """Any answer but 2xx, as it came; raised before the SDK sorts it by its text."""
+class Answered(NetworkError):
+    """A refusal whose HTTP code no class of the SDK carries: a server error, a redirect, a 429 that names no time."""
 
-    def __init__(self, refusal: Refusal) -> None:
-        super().__init__(f"HTTP {refusal.code}")
-        self.refusal = refusal
-
-
-class Garbage(TelegramError):
-    """A 2xx answer that is not the Bot API's."""
+    def __init__(self, code: int, description: str) -> None:
+        super().__init__(f"{description or 'no description'} ({code})")
+        self.code = code
 
 
-class Unanswered(TelegramError):
-    """No answer. sent: the server may have got the request. The text is the error's name: URLs hold the token."""
+class NotSent(NetworkError):
+    """The request failed before any of it was written."""
 
-    def __init__(self, error: Exception) -> None:
-        super().__init__(type(error).__name__)
-        self.sent = not isinstance(error, NOT_SENT)
+
+class Network:
+    """Makes sessions to one Bot API server over one route. Raises Fatal when the route itself is unusable."""
+
+    def __init__(self, base_url: str, token: SecretStr, route: Route, account: str) -> None:
+        self._token = token
+        self._proxy = usable_proxy(route, account)
+        self._context: ssl.SSLContext | None = None
+        if base_url.startswith("https:") or (route.proxy or "").startswith("https:"):
+            self._context = tls_context(route, account)
+        self.url_of = lru_cache(maxsize=64)(self._with_token)
+        """The real URL of one that holds the placeholder."""
+
+    def session(self, connections: int) -> aiohttp.ClientSession:
+        """A session of its own with at most `connections` connections; needs a running loop."""
+        return http_session(connections, self._context, proxy=self._proxy)
+
+    def _with_token(self, url: str) -> URL:
+        return URL(url.replace(f"/bot{HIDDEN_TOKEN}/", f"/bot{self._token.get_secret_value()}/", 1), encoded=True)
 
 
 class Request(BaseRequest):
-    """Raises only the three errors above. The session is made at the first call, since it needs a running loop."""
+    """Sends what the SDK's methods ask for. The session is made at the first call, since it needs a running loop.
+
+    Raises TimedOut and NetworkError, whose texts are the errors' names (URLs hold the token), and the two above.
+    """
 
     def __init__(self, network: Network, connections: int) -> None:
         self._network = network
@@ -85,21 +111,73 @@ class Request(BaseRequest):
                 method, self._network.url_of(url), timeout=timeout, allow_redirects=False, **_body(request_data)
             ) as response:
                 code, payload = response.status, await response.read()
-        except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            raise Unanswered(error) from None
-        if not 200 <= code <= 299:
-            raise Refused(read_refusal(code, payload))
+        except NOT_SENT as error:
+            raise NotSent(type(error).__name__) from None
+        except TimeoutError as error:
+            raise TimedOut(type(error).__name__) from None
+        except (aiohttp.ClientError, OSError) as error:
+            raise NetworkError(type(error).__name__) from None
+        if not 200 <= code <= 299 and code not in _CODES_WITH_A_CLASS:
+            _raise_unless_timed_flood(code, payload)
         return code, payload
 
     @staticmethod
     def parse_json_payload(payload: bytes) -> dict[str, Any]:
+        """The answer's object with the fields that the SDK reads, in the types that it expects without looking.
+
+        A message is cut to what is read of it, and an edited one to True (the Bot API's own answer for inline
+        messages): the SDK's objects for the rest cost 0.1 ms, and one that it cannot build would make a send seem lost.
+        """
         try:
             answer = json.loads(payload.decode("utf-8", "replace"))
         except (ValueError, RecursionError) as error:
-            raise Garbage("the answer is not JSON") from error
-        if not isinstance(answer, dict) or "result" not in answer:
-            raise Garbage("the answer has no result")
+            raise TelegramError("the answer is not JSON") from error
+        if not isinstance(answer, dict):
+            raise TelegramError("the answer is not the Bot API's")
+        result = answer.get("result")
+        if isinstance(result, dict) and "message_id" in result:
+            read = {name: result[name] for name in _READ_OF_A_MESSAGE if name in result}
+            answer["result"] = "edit_date" in result or read
+        if "result" not in answer:
+            _tidy_refusal(answer)
         return answer
+
+
+class PollRequest(Request):
+    """Keeps an answer to getUpdates as it came, and gives the SDK an empty one.
+
+    An update that the SDK cannot build would end the whole batch.
+    """
+
+    answer = _EMPTY_ANSWER
+
+    async def do_request(self, *args: Any, **kwargs: Any) -> tuple[int, bytes]:
+        code, payload = await super().do_request(*args, **kwargs)
+        if not 200 <= code <= 299:
+            return code, payload
+        self.answer = payload
+        return code, _EMPTY_ANSWER
+
+    def updates(self) -> Any:
+        """The result of the last answer, as plain JSON."""
+        return self.parse_json_payload(self.answer)["result"]
+
+
+def _tidy_refusal(answer: dict[str, Any]) -> None:
+    """Something before the server may answer in any form."""
+    description, parameters = answer.get("description"), answer.get("parameters")
+    answer["description"] = description if isinstance(description, str) else ""
+    found = parameters.items() if isinstance(parameters, dict) else ()
+    answer["parameters"] = {name: value for name, value in found if isinstance(value, int | float)}
+
+
+def _raise_unless_timed_flood(code: int, payload: bytes) -> None:
+    try:
+        answer = Request.parse_json_payload(payload)
+    except TelegramError:
+        answer = {}
+    if code != 429 or not answer.get("parameters", {}).get("retry_after"):
+        raise Answered(code, answer.get("description", ""))
 
 
 def _body(data: RequestData | None) -> dict[str, Any]:

@@ -36,7 +36,6 @@ PARTS: dict[str, tuple[str, ...]] = {
     PLATFORM: (
         "telegram/",
         "channels/telegram/api.py",
-        "channels/telegram/network.py",
         "channels/telegram/request.py",
     ),
     MODEL: (

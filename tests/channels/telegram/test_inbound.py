@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from channels.message import INBOUND_EVENT, Message, Unparsed
-from channels.telegram.inbound import Me, Reader
-from channels.telegram.pastes import Pastes
+from channels.telegram.inbound import Me, Pastes, Reader
 from tests.tables import table
 
 NOW = datetime(2024, 1, 1, tzinfo=UTC)

@@ -18,8 +18,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from channels.message import INBOUND_EVENT, ButtonPressed, MembershipChanged, Message, MessageEdited, Unparsed
-from channels.telegram.inbound import Me, Reader
-from channels.telegram.pastes import Pastes
+from channels.telegram.inbound import Me, Pastes, Reader
 from tests.simulators.telegram import people
 from tests.simulators.telegram.seen import ALICE, BOB, FORUM, NEWS, TEAM, FileSpec
 from tests.simulators.telegram.state import World

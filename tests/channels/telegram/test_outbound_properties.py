@@ -15,8 +15,7 @@ from channels.message import OutboundMessage
 from channels.telegram.outbound import layout
 
 if TYPE_CHECKING:
-    from channels.telegram.outbound import TelegramPart
-    from channels.telegram.packing import Entity
+    from channels.telegram.outbound import Entity, TelegramPart
 
 MARKS = ["**", "*", "_", "~~", "||", "`", "```", "[", "](", ")", "![", "<", ">", "\\", "&amp;", "~~~", "tg://", "<br>"]
 STARTS = ["# ", "> ", "- ", "1. ", "  ", "    ", "```py\n", "```\n", "| a | b |\n|---|---|\n", "| ", "---\n", "- [ ] "]

@@ -9,9 +9,17 @@ import pytest
 
 from channels.base import BotIdentity, ConnectionState, Health
 from channels.errors import Fatal, Temporary
-from channels.message import ButtonPressed, ChatMigrated, MembershipChanged, Message, MessageEdited, Unparsed
-from channels.telegram.inbound import Me, Reader
-from channels.telegram.pastes import Pastes
+from channels.message import (
+    Button,
+    ButtonPressed,
+    ChatMigrated,
+    MembershipChanged,
+    Message,
+    MessageEdited,
+    OutboundMessage,
+    Unparsed,
+)
+from channels.telegram.inbound import Me, Pastes, Reader
 from channels.telegram.poll import Poller
 from tests.channels.telegram.support import new_group
 from tests.simulators.telegram import faults
@@ -220,9 +228,8 @@ async def test_a_button_press_is_delivered_and_answered(make_bench: Callable[...
         await bench.telegram.user_says("hi")
         first = await bench.gateway.event(0)
         assert isinstance(first, Message)
-        markup = {"inline_keyboard": [[{"text": "Yes", "callback_data": "p:1"}]]}
-        params = {"chat_id": ALICE.id, "text": "Sure?", "reply_markup": markup}
-        await bench.channel._api.call("sendMessage", params)
+        message = OutboundMessage(text="Sure?", buttons=((Button(label="Yes", data="p:1"),),), final=True)
+        await bench.channel.send(first.address, bench.channel.layout(message)[0], "k")
         asked = await bench.telegram.wait_for_text(ALICE, "Sure?")
         press = await bench.telegram.press(asked.message_id, "Yes")
         event = await bench.gateway.event(1)
