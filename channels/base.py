@@ -46,10 +46,10 @@ class BotIdentity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Probe:
-    """Where a message of ours, sent with unknown outcome, may be.
+    """Where one of the bot's messages, sent with unknown outcome, may be.
 
     after: a message id known to be older (what `newest` gave before, or the answered message), None if unknown.
-    age: an earlier process sent it at most so many seconds ago, and nothing else of ours answers the same message;
+    age: an earlier process sent it at most so many seconds ago, and nothing else of the bot's answers the same message;
     None where either is not known.
     """
 
@@ -183,7 +183,7 @@ class Channel(Protocol):
     def identity(self) -> BotIdentity | None: ...
 
     async def run(self, hello: Hello) -> None:
-        """Connect, say hello, receive until cancelled; reconnects by itself for ever.
+        """Connect, say hello, receive until cancelled; reconnects by itself.
 
         Returns when the source of messages has ended for good (a terminal's end of input). Raises Fatal when only a
         person can help. Cancelling it stops the receiving only: `send` and the rest work until `close`.
@@ -212,7 +212,7 @@ class Channel(Protocol):
         """
 
     async def delete(self, address: Address, message_id: str) -> None:
-        """Remove a message of ours, where the platform can; missing is success."""
+        """Remove one of the bot's messages, where the platform can; missing is success."""
 
     async def find(self, address: Address, part: Part, probe: Probe) -> str | None:
         """The id of the message that a send with unknown outcome made, now showing `part`; None if there is none.

@@ -10,7 +10,7 @@ the right one: what concerns one file, message or topic must not end what is sai
       OutcomeUnknown        it may have been applied: look before repeating
       Permanent             repeating does not help
         Rejected            the content was refused: simplify it; of a file: leave it out
-          ButtonsRefused    ... only the buttons: the words beside them are shown
+          ButtonsRefused    ... only the buttons: the words above them are shown
           NotAllowed        ... for want of a right that can be granted: do without, and tell the operator
         MessageGone         the message to edit does not exist any more: send a new one
           EditRefused       ... it stands and stays as it is: send a new one, and do not count on edits
@@ -78,7 +78,7 @@ class EditRefused(MessageGone):
 
 
 class TopicClosed(Permanent):
-    """The topic (or the chat, outside topics) is closed, locked, deleted, or not open to messages of ours."""
+    """The topic (or the chat, outside topics) is closed, locked, deleted, or not open to the bot's messages."""
 
 
 class ChatGone(Permanent):

@@ -79,7 +79,7 @@ class Supervisor:
         self._pause = TOLD_AGAIN
 
     async def keep(self, step: Callable[[], Awaitable[T]]) -> T:
-        """The result of `step`, repeated until it has one, for ever if need be.
+        """The result of `step`, repeated until it has one, without a limit.
 
         Raises Fatal, and lets through what is no ChannelError.
         """

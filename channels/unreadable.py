@@ -1,4 +1,4 @@
-"""What the adapters do with events that cannot be read: each becomes one Unparsed, whatever is in it, and is acked.
+"""What the adapters do with events that cannot be read: each becomes one Unparsed and is acked.
 
 Nothing here raises: an event that broke its reader would come again and again, and hold up those behind it.
 """

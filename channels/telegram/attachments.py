@@ -65,7 +65,7 @@ def _point(location: RawLocation) -> str:
 
 
 def file_id(attachment: Attachment) -> str:
-    """The file_id in an attachment's reference. Raises AttachmentFailed("gone") when it is not one of ours."""
+    """The file_id in an attachment's reference. Raises AttachmentFailed("gone") when it is of another platform."""
     try:
         found = json.loads(attachment.ref)["file_id"]
     except (ValueError, TypeError, KeyError):

@@ -1,4 +1,4 @@
-"""One Telegram bot as a `channels.base.Channel`: wires settings, API, receiving and rendering. Made by the registry."""
+"""One Telegram bot as a `channels.base.Channel`: wires settings, API, receiving and rendering."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ class TelegramChannel(Adapter):
             await self._api.delete(address, message_id)
 
     async def find(self, address: Address, part: Part, probe: Probe) -> str | None:
-        """Try to edit the ids where it may be, those that nobody else is known to have: only what is ours accepts it.
+        """Try to edit the ids where it may be, those that nobody else is known to have: only the bot's own accept it.
 
         An id in another private chat, or of another's message, is refused without any effect.
         """
@@ -180,7 +180,7 @@ class TelegramChannel(Adapter):
         return True
 
     async def fetch(self, attachment: Attachment, sink: Sink) -> None:
-        """Stream the file; at most `max_download_mb`, whatever size was declared."""
+        """Stream the file; at most `max_download_mb`, also where a smaller size was declared."""
         most = int(self._config.max_download_mb * 1024 * 1024)
         await self._api.download(file_id(attachment), capped(sink, most, attachment.size))
 

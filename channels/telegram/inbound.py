@@ -106,7 +106,7 @@ class Reader:
         """The event in `update`; None when it says nothing to us, Unparsed when it cannot be read."""
         try:
             return self._read(RawUpdate.model_validate(update), now)
-        except Exception as error:  # whatever is in it: it is set aside, and does not come again
+        except Exception as error:  # an update may hold anything: it is set aside, and does not come again
             return unparsed(self.account, update, error, now, key=update.get("update_id"))
 
     def _read(self, update: RawUpdate, now: datetime) -> Found | None:

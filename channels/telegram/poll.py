@@ -63,7 +63,7 @@ class Poller:
             raise Temporary("getUpdates answered with entries that are no updates")
         await self._publish(readable)
         if readable:
-            # The highest of this batch and not of all times: ids start anew after a quiet week.
+            # The highest of this batch and not of all times: ids start again after a quiet week.
             self._offset = max(update["update_id"] for update in readable) + 1
         if timeout and self._offset == offset and asyncio.get_running_loop().time() - started < _IDLE_SECONDS:
             # A server that neither waits nor heeds the offset must not become a hot loop.

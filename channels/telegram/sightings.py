@@ -1,4 +1,4 @@
-"""Which message ids were seen, and where a message of ours may be whose send was not answered. For channel.py.
+"""Which message ids were seen, and where one of the bot's messages may be whose send was not answered.
 
 Telegram counts messages up: in each supergroup and channel on its own, and in all private chats and basic groups of a
 bot together. So what is sent now gets an id above all those that were seen there before.
@@ -28,7 +28,7 @@ V = TypeVar("V")
 
 @dataclass(slots=True)
 class Search:
-    """For one lost send, upwards from `above`; an interrupted one goes on where it was.
+    """The search for one lost send, upwards from `above`; an interrupted one goes on where it was.
 
     at: the next id to ask about. again: asked about before it was seen to be taken, as all after it; None if none was.
     """
@@ -40,7 +40,7 @@ class Search:
 
 
 class Sightings:
-    """Of one account. Bounded: what is forgotten costs needless questions."""
+    """The message ids of one account. Bounded: what is forgotten costs needless questions."""
 
     def __init__(self) -> None:
         self._seen: OrderedDict[tuple[str, int], None] = OrderedDict()
@@ -48,7 +48,7 @@ class Sightings:
         self._searches: OrderedDict[str, Search] = OrderedDict()
 
     def see(self, chat: str, message_id: int) -> None:
-        """A message has this id: somebody else's, or one of ours that is not lost."""
+        """A message has this id: somebody else's, or one of the bot's that is not lost."""
         sequence = _sequence(chat)
         _keep(self._seen, (sequence, message_id), None)
         _keep(self._newest, sequence, max(message_id, self._newest.get(sequence, message_id)))

@@ -22,7 +22,7 @@ def backslashed(char: str) -> str:
 def escape_marks(text: str) -> str:
     """The text with backslashes before what CommonMark would read as marks inside a line. For `Dialect.escape`.
 
-    HTML's signs (& < >) and what a platform reads besides are left to the adapter.
+    HTML's signs (& < >) and what else a platform reads are left to the adapter.
     """
     return _MARKS.sub(lambda match: backslashed(match.group()), text)
 

@@ -160,7 +160,7 @@ def _seam(above: Line, piece: Line, dialect: Dialect) -> int:
 
 
 class _Tally:
-    """Counts what a dialect limits on one page besides its length."""
+    """Counts what a dialect limits on one page in addition to its length."""
 
     def __init__(self, dialect: Dialect) -> None:
         self._dialect = dialect

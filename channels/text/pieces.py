@@ -48,7 +48,7 @@ class Line:
     """text: Markdown, without what the frames add. newlines: before it, 0 when it goes on in the line above.
 
     border: how well a page may end before it. fresh: how many of its frames, the inner ones, begin with it.
-    lead: what a line of a heading begins with. runs: of a text, to write it anew when pieces come together.
+    lead: what a line of a heading begins with. runs: of a text, to write it again when pieces come together.
     """
 
     text: str

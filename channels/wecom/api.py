@@ -1,4 +1,4 @@
-"""What a robot can do on the platform, one method each; the frames go through link.py. Made and used by channel.py.
+"""What a robot can do on the platform, one method each; files are uploaded in chunks.
 
 All methods raise only ChannelError. Foreign errors become ours in connection.py (websockets) and media.py (aiohttp).
 """
@@ -6,15 +6,107 @@ All methods raise only ChannelError. Foreign errors become ours in connection.py
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+import base64
+import hashlib
+import mimetypes
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
 
-from channels.wecom import frames, ids
-from channels.wecom.upload import content_of, upload
+from channels.errors import OutcomeUnknown, Rejected, Temporary
+from channels.files import open_regular
+from channels.wecom import frames
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+    from pathlib import Path
+
     from channels.message import Address
     from channels.wecom.link import Link
-    from channels.wecom.outbound import WecomPart
+    from channels.wecom.outbound import WecomFile, WecomPart
+
+    Ask = Callable[[str, dict[str, Any]], Awaitable[dict[str, Any]]]
+
+MediaType = Literal["image", "voice", "video", "file"]
+CHUNK = 256 * 1024
+"""Half of what is allowed, so that pings between two are in time on a slow line; the largest file has 80 of 100."""
+MEGABYTE = 1024 * 1024
+SMALLEST = 6
+LARGEST = 20 * MEGABYTE
+_PICTURES = (b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"GIF8")
+_LARGEST_PICTURE = 2 * MEGABYTE
+_LARGEST_VIDEO = 10 * MEGABYTE
+_LARGEST_VOICE = 2 * MEGABYTE
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """A file that is to be uploaded: read as a whole, since it must not change on its way."""
+
+    type: MediaType
+    name: str
+    data: bytes
+
+
+def content_of(file: WecomFile) -> Content:
+    """Read a file from this machine; blocking. Raises Rejected for what WeCom would refuse."""
+    data = file.content if file.path is None else _read(file.path)
+    if not SMALLEST <= len(data) <= LARGEST:
+        raise Rejected(f"WeCom takes files of {SMALLEST} bytes to {LARGEST // MEGABYTE} MB, not {len(data)} bytes")
+    return Content(_media_type(file, data), _named(file), data)
+
+
+async def upload(content: Content, ask: Ask) -> str:
+    """Upload, return the media_id. Raises Temporary, RateLimited, Rejected; nobody sees anything of it yet."""
+    pieces = [content.data[at : at + CHUNK] for at in range(0, len(content.data), CHUNK)]
+    begin = {
+        "type": content.type,
+        "filename": content.name,
+        "total_size": len(content.data),
+        "total_chunks": len(pieces),
+        "md5": hashlib.md5(content.data, usedforsecurity=False).hexdigest(),
+    }
+    try:
+        upload_id = _field(await ask(frames.UPLOAD_BEGIN, begin), "upload_id")
+        for index, piece in enumerate(pieces):
+            chunk = {"upload_id": upload_id, "chunk_index": index, "base64_data": base64.b64encode(piece).decode()}
+            await ask(frames.UPLOAD_CHUNK, chunk)
+        return _field(await ask(frames.UPLOAD_FINISH, {"upload_id": upload_id}), "media_id")
+    except OutcomeUnknown as error:
+        raise Temporary(str(error)) from error
+
+
+def _read(path: Path) -> bytes:
+    try:
+        with open_regular(path) as file:
+            return file.read(LARGEST + 1)
+    except OSError as error:
+        raise Rejected(f"the file to send cannot be read: {error.strerror}") from error
+
+
+def _media_type(file: WecomFile, data: bytes) -> MediaType:
+    """How WeCom shows it; what it would refuse in its own form goes as a plain file."""
+    if file.kind == "image" and data.startswith(_PICTURES) and len(data) <= _LARGEST_PICTURE:
+        return "image"
+    if file.kind == "video" and data[4:8] == b"ftyp" and len(data) <= _LARGEST_VIDEO:
+        return "video"
+    if file.kind == "voice" and data.startswith(b"#!AMR") and len(data) <= _LARGEST_VOICE:
+        return "voice"
+    return "file"
+
+
+def _named(file: WecomFile) -> str:
+    """WeCom shows a file by its name's ending."""
+    if "." in file.name:
+        return file.name
+    return file.name + (mimetypes.guess_extension(file.mime_type) or "")
+
+
+def _field(answer: dict[str, Any], name: str) -> str:
+    value = answer.get(name)
+    if not isinstance(value, str) or not value:
+        raise Temporary(f"the answer to an upload has no {name}")
+    return value
+
 
 _SINGLE, _GROUP = 1, 2
 
@@ -26,14 +118,14 @@ class WecomApi:
         self._link = link
 
     async def stream(self, req_id: str, stream_id: str, content: str, *, finish: bool) -> None:
-        """A snapshot of a streamed answer, the whole text so far. Raises StaleRequest, StreamOver besides others."""
+        """A snapshot of a streamed answer, the whole text so far. Raises StaleRequest and StreamOver too."""
         body = {"msgtype": "stream", "stream": {"id": stream_id, "finish": finish, "content": content}}
         await self._link.ask(frames.RESPOND, body, req_id)
 
     async def push(self, address: Address, part: WecomPart, message_id: str) -> None:
         """A message of its own; message_id: a card's task_id. Raises OutcomeUnknown when it may have been sent."""
         body: dict[str, Any] = {
-            "chatid": ids.native_user(address.chat) if address.kind == "dm" else address.chat,
+            "chatid": frames.native_user(address.chat) if address.kind == "dm" else address.chat,
             "chat_type": _SINGLE if address.kind == "dm" else _GROUP,
         }
         # Its own id in the frame's: where somebody asks which message a frame in a log was.

@@ -9,18 +9,15 @@ from channels.adapter import Adapter, own
 from channels.base import BotIdentity
 from channels.capabilities import Capabilities, Rate, TextUnit
 from channels.errors import ChannelError, Fatal, OutcomeUnknown, Rejected
-from channels.wecom import ids, outbound
-from channels.wecom.answers import Answers
-from channels.wecom.api import WecomApi
-from channels.wecom.cards import Pressed
-from channels.wecom.connection import Timing
+from channels.wecom import frames, outbound
+from channels.wecom.api import LARGEST, SMALLEST, WecomApi
+from channels.wecom.connection import Network, Timing
 from channels.wecom.failures import Conflict, StreamOver
 from channels.wecom.link import Link
 from channels.wecom.media import Downloads
-from channels.wecom.network import Network
+from channels.wecom.outbound import Pressed
 from channels.wecom.receiving import Receiver
-from channels.wecom.stream import WecomStream
-from channels.wecom.upload import LARGEST, SMALLEST
+from channels.wecom.stream import Answers, WecomStream
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Sequence
@@ -106,7 +103,7 @@ class WecomChannel(Adapter):
 
         Raises OutcomeUnknown without an ack.
         """
-        shown, req_id = own(part, outbound.WecomPart), ids.req_id_of(reply_to)
+        shown, req_id = own(part, outbound.WecomPart), frames.req_id_of(reply_to)
         if shown.text and req_id is not None and self._answers.takes(req_id, idem_key):
             try:
                 await self._answer(req_id, idem_key, shown.text)
@@ -171,7 +168,7 @@ class WecomChannel(Adapter):
         time to be over. Nothing says so where something else may have been the answer under that req_id.
         """
         shown = own(part, outbound.WecomPart)
-        req_id = self._answers.lost_under(probe.idem_key) or ids.req_id_of(probe.after)
+        req_id = self._answers.lost_under(probe.idem_key) or frames.req_id_of(probe.after)
         if not shown.text or req_id is None or not self._answers.takes(req_id, probe.idem_key):
             raise OutcomeUnknown("WeCom does not tell what it has sent")
         try:
@@ -199,9 +196,9 @@ class WecomChannel(Adapter):
 
     async def acknowledge(self, press: ButtonPressed, text: str = "") -> None:
         """Show the presser which button it was, with a short text, in place of the buttons."""
-        req_id, key = ids.of_press(press.callback_id)
+        req_id, key = frames.of_press(press.callback_id)
         changed = Pressed.read(key).card(text).to_json(press.platform_message_id)
-        await self._politely("button", self._api.update_card(req_id, changed, ids.native_user(press.sender.id)))
+        await self._politely("button", self._api.update_card(req_id, changed, frames.native_user(press.sender.id)))
 
     async def _politely(self, what: str, call: Awaitable[None]) -> None:
         """A call whose failure nobody needs to hear of."""
@@ -215,7 +212,7 @@ class WecomChannel(Adapter):
 
     async def open_stream(self, address: Address, idem_key: str, reply_to: str | None) -> LiveReply:
         """Show that an answer is being made, and begin it. Raises Rejected where only pushing is left."""
-        req_id = ids.req_id_of(reply_to)
+        req_id = frames.req_id_of(reply_to)
         if req_id is None or not self._answers.takes(req_id, idem_key):
             raise Rejected("the message has its answer already, or is not known")
         self._answers.sent(req_id, idem_key)
@@ -232,7 +229,7 @@ class WecomChannel(Adapter):
 
     def resume_stream(self, address: Address, idem_key: str, reply_to: str | None, age: float) -> LiveReply | None:
         """Its frames go on under its req_id, as long as the platform knows that: after a reconnect it may not."""
-        req_id, clock = ids.req_id_of(reply_to), self._ports.clock
+        req_id, clock = frames.req_id_of(reply_to), self._ports.clock
         if req_id is None or age >= STREAM_SECONDS or not self._answers.takes(req_id, idem_key):
             return None
         self._answers.sent(req_id, idem_key)

@@ -24,7 +24,7 @@ class WecomConfig(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
 
     bot_id: str = Field(min_length=1, max_length=128, description="Bot ID of the robot's API mode, long connection")
-    secret: SecretStr = Field(description="Secret beside the Bot ID; one running program per robot")
+    secret: SecretStr = Field(description="Secret shown with the Bot ID; one running program per robot")
     bot_name: str = Field(
         default="", max_length=64, description="What people type after @ in groups; empty: the first @word is left out"
     )

@@ -1,6 +1,7 @@
 """One websocket from its opening to its end: subscribe, pings, acks for what was sent, callbacks for what came.
 
-Made by link.py, which makes the next one when this one is over.
+WeCom acks a frame by its req_id alone, and all frames of one answer share it: after an ack that came too late, the next
+one may be that late one and not the one that is awaited.
 """
 
 from __future__ import annotations
@@ -8,8 +9,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
 from websockets.asyncio.client import connect
@@ -17,19 +19,110 @@ from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidSta
 from websockets.protocol import State
 
 from channels.errors import ChannelError, OutcomeUnknown, Temporary
+from channels.network import http_session, tls_context, usable_proxy
 from channels.wecom import frames
-from channels.wecom.acks import Acks
 from channels.wecom.failures import Kicked, NotSubscribed, failure, refused_subscription
 from channels.wecom.frames import Ack, Callback
 
 if TYPE_CHECKING:
+    import ssl
     from collections.abc import Callable
+    from pathlib import Path
 
+    import aiohttp
     from websockets.asyncio.client import ClientConnection
 
+    from channels.base import Route
     from channels.wecom.config import WecomConfig
     from channels.wecom.frames import Body
-    from channels.wecom.network import Network
+
+
+class Network:
+    """Routes of one account. Methods raise Fatal when a route itself is unusable."""
+
+    def __init__(self, route: Callable[[str], Route], account: str) -> None:
+        self._route = route
+        self._account = account
+        self._contexts: dict[Path | None, ssl.SSLContext] = {}
+
+    def websocket(self, url: str) -> dict[str, Any]:
+        """Arguments for `websockets.connect`."""
+        route = self._route(url)
+        proxy = usable_proxy(route, self._account)
+        arguments: dict[str, Any] = {"proxy": proxy}
+        if url.startswith("wss:"):
+            arguments["ssl"] = self._context(route)
+        if proxy is not None and proxy.startswith("https:"):
+            arguments["proxy_ssl"] = self._context(route)
+        return arguments
+
+    def session(self, url: str) -> aiohttp.ClientSession:
+        """An HTTP session for one download; needs a running loop."""
+        route = self._route(url)
+        proxy = usable_proxy(route, self._account)
+        tls = url.startswith("https:") or (proxy or "").startswith("https:")
+        return http_session(1, self._context(route) if tls else None, proxy=proxy)
+
+    def _context(self, route: Route) -> ssl.SSLContext:
+        if route.ca_file not in self._contexts:
+            self._contexts[route.ca_file] = tls_context(route, self._account)
+        return self._contexts[route.ca_file]
+
+
+class Acks:
+    """At most one frame of a req_id is awaited at a time.
+
+    doubt: seconds for which a success is doubted that may be meant for an earlier frame.
+    """
+
+    def __init__(self, doubt: float) -> None:
+        self._doubt = doubt
+        self._awaited: dict[str, asyncio.Future[Ack]] = {}
+        self._owed: Counter[str] = Counter()
+
+    def expect(self, req_id: str) -> asyncio.Future[Ack]:
+        """Await the ack of a frame that is about to be sent."""
+        self._awaited[req_id] = answer = asyncio.get_running_loop().create_future()
+        return answer
+
+    def forget(self, req_id: str, answer: asyncio.Future[Ack]) -> None:
+        """Nobody waits for it any more; an ack that is still to come belongs to it."""
+        if self._awaited.get(req_id) is answer:
+            del self._awaited[req_id]
+            self._owed[req_id] += 1
+
+    def arrived(self, ack: Ack) -> None:
+        """An ack came in."""
+        answer = self._awaited.get(ack.req_id)
+        if answer is None or answer.done():
+            self._settle(ack.req_id)
+        elif ack.errcode or not self._owed[ack.req_id]:
+            # A refusal is taken as meant for the newest frame: to repeat that one does no harm.
+            self._give(ack.req_id, answer, ack)
+        else:
+            self._settle(ack.req_id)
+            asyncio.get_running_loop().call_later(self._doubt, self._give, ack.req_id, answer, ack)
+
+    def _give(self, req_id: str, answer: asyncio.Future[Ack], ack: Ack) -> None:
+        if self._awaited.get(req_id) is answer:
+            del self._awaited[req_id]
+        if not answer.done():
+            answer.set_result(ack)
+
+    def _settle(self, req_id: str) -> None:
+        """A late ack has come."""
+        self._owed[req_id] -= 1
+        if self._owed[req_id] <= 0:
+            del self._owed[req_id]
+
+    def fail_all(self, error: ChannelError) -> None:
+        """No ack comes any more."""
+        for answer in self._awaited.values():
+            if not answer.done():
+                answer.set_exception(error)
+                answer.exception()  # nobody may be waiting any more
+        self._awaited.clear()
+
 
 MAX_FRAME = 16 * 1024 * 1024
 _WIRE_LOG = logging.getLogger("channels.wecom.wire")
@@ -42,7 +135,7 @@ _WIRE_LOG.setLevel(
 class Timing:
     """Seconds.
 
-    ack, upload: until a frame (one with a piece of a file) counts as unanswered. doubt: see acks.py. ping: between two,
+    ack, upload: until a frame (one with a piece of a file) counts as unanswered. doubt: see `Acks`. ping: between two,
     of which each has `pong` to be answered; after `missed` silent ones in a row the connection is dead.
     """
 
@@ -193,7 +286,7 @@ class Connection:
                 self._take(frame)
 
     async def _ping(self) -> None:
-        """Ask for a sign of life for ever; end the connection that gives none."""
+        """Ask for a sign of life until the connection gives none; then end it."""
         missed = 0
         while True:
             if not missed:

@@ -37,7 +37,7 @@ class Conflict(Temporary):
 
 
 class NotSubscribed(Temporary):
-    """The platform does not count this connection as ours any more: connect anew."""
+    """The platform does not count this connection as subscribed any more: connect again."""
 
 
 class Kicked(ChannelError):
@@ -71,14 +71,14 @@ def refused_subscription(ack: Ack, account: str) -> ChannelError:
     if ack.errcode in _CREDENTIALS or 853000 <= ack.errcode < 854000:
         return Fatal(
             text,
-            f"copy Bot ID and Secret anew from the robot's API mode, long connection, "
+            f"copy Bot ID and Secret again from the robot's API mode, long connection, "
             f"to channels.{account}.bot_id and channels.{account}.secret",
         )
     return Temporary(text)
 
 
 def taken_over(account: str) -> TakenOver:
-    """The end after a kick: two programs that both came back would throw each other out for ever."""
+    """The end after a kick: two programs that both came back would keep throwing each other out."""
     return TakenOver(
         f"another program has connected with the robot of account {account}",
         f"stop that program, or give it a robot of its own, then start antler again "

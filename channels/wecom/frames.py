@@ -1,4 +1,8 @@
-"""The frames of the long connection: JSON text with a command, headers and a body. Pure; called by connection.py."""
+"""What goes over the long connection: frames, the callbacks in them as far as they matter here, and ids made of both.
+
+A frame is JSON text with a command, headers and a body. The id of a message is "msgid|req_id": WeCom lets a bot answer
+a message under the req_id of its callback only, so the id carries what an answer needs after a restart. Pure.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,11 @@ import json
 import re
 import uuid
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field
+
+from channels.unreadable import Raw
 
 Body = dict[str, Any]
 
@@ -23,14 +31,13 @@ UPLOAD_FINISH = "aibot_upload_media_finish"
 MESSAGE = "aibot_msg_callback"
 EVENT = "aibot_event_callback"
 
-
 # JSON may spell half of a character; nothing that carries one can be stored or sent back.
 _HALF = re.compile("[\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Callback:
-    """What the platform tells us. req_id: under which it can be answered."""
+    """An event that the platform tells. req_id: under which it can be answered."""
 
     cmd: str
     req_id: str
@@ -38,7 +45,7 @@ class Callback:
 
     @property
     def event_type(self) -> str:
-        """Of an event, else ""."""
+        """The kind of an event, "" for a message."""
         event = self.body.get("event")
         kind = event.get("eventtype") if self.cmd == EVENT and isinstance(event, dict) else None
         return kind if isinstance(kind, str) else ""
@@ -46,7 +53,7 @@ class Callback:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ack:
-    """The platform's answer to a frame of ours."""
+    """The platform's answer to a frame that was sent."""
 
     req_id: str
     errcode: int
@@ -71,13 +78,13 @@ def read(text: str | bytes) -> Callback | Ack | None:
 
 
 def request(cmd: str, req_id: str, body: Body | None = None) -> str:
-    """A frame of ours as text."""
+    """The text of a frame to send."""
     frame: Body = {"cmd": cmd, "headers": {"req_id": req_id}}
     return json.dumps(frame if body is None else {**frame, "body": body}, ensure_ascii=False)
 
 
 def new_req_id(cmd: str) -> str:
-    """For a frame that answers nothing."""
+    """A new req_id, as a frame needs that answers nothing."""
     return f"{cmd}_{uuid.uuid4().hex}"
 
 
@@ -88,3 +95,107 @@ def _text(value: object) -> str:
 def _body(frame: Body) -> Body:
     body = frame.get("body")
     return body if isinstance(body, dict) else {}
+
+
+def _clean(value: object) -> object:
+    """U+FFFD for each lone surrogate: JSON can carry them, nothing behind the adapter can."""
+    if isinstance(value, str) and not value.isascii():
+        return value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return value
+
+
+Text = Annotated[str, BeforeValidator(_clean)]
+
+
+class RawText(Raw):
+    content: Text = ""
+
+
+class RawMedia(Raw):
+    """url: valid for five minutes. aeskey: base64, of this file alone."""
+
+    url: Text
+    aeskey: Text
+    filename: Text | None = None
+
+
+class RawContent(Raw):
+    """What a message, a part of a mixed one or a quoted one holds: the field that msgtype names."""
+
+    msgtype: Text
+    text: RawText | None = None
+    voice: RawText | None = None
+    image: RawMedia | None = None
+    file: RawMedia | None = None
+    video: RawMedia | None = None
+    mixed: RawMixed | None = None
+
+
+class RawMixed(Raw):
+    msg_item: tuple[RawContent, ...] = ()
+
+
+class RawFrom(Raw):
+    userid: Text = Field(min_length=1)
+    corpid: Text | None = None
+
+
+class RawEnvelope(Raw):
+    msgid: Text = Field(min_length=1)
+    chattype: Literal["single", "group"] | None = None
+    chatid: Text | None = None
+    sender: RawFrom = Field(alias="from")
+    create_time: int | None = None
+
+
+class RawMessage(RawEnvelope, RawContent):
+    quote: RawContent | None = None
+
+
+class RawCardEvent(Raw):
+    event_key: Text = ""
+    task_id: Text = ""
+
+
+class RawEvent(Raw):
+    eventtype: Text
+    template_card_event: RawCardEvent | None = None
+
+
+class RawEventCallback(RawEnvelope):
+    event: RawEvent
+
+
+_BETWEEN = "|"
+_OF_CORP = "/"
+
+
+def message_id(msgid: str, req_id: str) -> str:
+    """The platform_message_id of a message that came with this req_id."""
+    return f"{msgid}{_BETWEEN}{req_id}"
+
+
+def press_id(req_id: str, key: str) -> str:
+    """The callback_id of a press: its req_id, and the key of the button, which says what its card shows."""
+    return f"{req_id}{_BETWEEN}{key}"
+
+
+def of_press(callback_id: str) -> tuple[str, str]:
+    """(req_id, key) of a press."""
+    req_id, _, key = callback_id.partition(_BETWEEN)
+    return req_id, key
+
+
+def req_id_of(message: str | None) -> str | None:
+    """The req_id in a message's id, None for an id that has none."""
+    return None if message is None else message.partition(_BETWEEN)[2] or None
+
+
+def person(user: str, corp: str | None) -> str:
+    """The id of a person. WeCom names the corp only where one robot serves several, whose user ids may be equal."""
+    return f"{corp}{_OF_CORP}{user}" if corp else user
+
+
+def native_user(person_id: str) -> str:
+    """The user id in a person's id, as the platform wants it."""
+    return person_id.rpartition(_OF_CORP)[2]

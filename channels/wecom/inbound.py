@@ -1,4 +1,4 @@
-"""Turns callbacks into events; pure. Called by channel.py for everything that is not answered at once."""
+"""Turns callbacks into events; pure."""
 
 from __future__ import annotations
 
@@ -10,24 +10,23 @@ from typing import TYPE_CHECKING
 from channels.message import Address, ButtonPressed, Message, Quote, Sender, Unparsed
 from channels.text import one_line
 from channels.unreadable import unparsed
-from channels.wecom import frames, ids
-from channels.wecom.cards import PRESSED_KEY, Pressed
+from channels.wecom import frames
+from channels.wecom.frames import RawContent, RawEventCallback, RawMessage
 from channels.wecom.media import attachment
-from channels.wecom.schema import RawContent, RawEventCallback, RawMessage
+from channels.wecom.outbound import PRESSED_KEY, Pressed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from channels.message import Attachment, InboundEvent
-    from channels.wecom.frames import Callback
-    from channels.wecom.schema import RawEnvelope, RawMedia
+    from channels.wecom.frames import Callback, RawEnvelope, RawMedia
 
 _FIRST_MENTION = re.compile(r"\s*@[^\s@]+(?:\s+|$)")
 _KINDS = frozenset({"text", "image", "mixed", "voice", "file", "video"})
 
 
 class Reader:
-    """For one account. bot_name: what people type after @ in groups, "" when it is not known."""
+    """Reader of one account's callbacks. bot_name: what people type after @ in groups, "" when it is not known."""
 
     def __init__(self, account: str, bot_name: str) -> None:
         self._account = account
@@ -41,7 +40,7 @@ class Reader:
                 return self._message(callback, now)
             if callback.event_type == "template_card_event":
                 return self._press(callback, now)
-        except Exception as error:  # whatever is in it: it is set aside as dead
+        except Exception as error:  # a callback may hold anything: it is set aside as dead
             return self._unparsed(callback, error, now)
         return None
 
@@ -61,7 +60,7 @@ class Reader:
             sent_at=_sent_at(raw, now),
             received_at=now,
             address=address,
-            platform_message_id=ids.message_id(raw.msgid, callback.req_id),
+            platform_message_id=frames.message_id(raw.msgid, callback.req_id),
             sender=_sender(raw),
             text=self._without_mention(text) if address.kind == "group" else text.strip(),
             mention=True,  # groups deliver nothing else
@@ -84,7 +83,7 @@ class Reader:
             platform_message_id=card.task_id,
             sender=_sender(raw),
             data=Pressed.read(card.event_key).data,
-            callback_id=ids.press_id(callback.req_id, card.event_key),
+            callback_id=frames.press_id(callback.req_id, card.event_key),
         )
 
     def _address(self, raw: RawEnvelope) -> Address:
@@ -93,7 +92,7 @@ class Reader:
             if not raw.chatid:
                 raise ValueError("a group without chatid")
             return Address(account=self._account, chat=raw.chatid, kind="group")
-        return Address(account=self._account, chat=ids.person(raw.sender.userid, raw.sender.corpid))
+        return Address(account=self._account, chat=frames.person(raw.sender.userid, raw.sender.corpid))
 
     def _without_mention(self, text: str) -> str:
         if self._mention is None:
@@ -149,7 +148,7 @@ def _quote(quote: RawContent) -> Quote:
 
 def _sender(raw: RawEnvelope) -> Sender:
     """People are known by their user id alone, which is what colleagues read as well."""
-    return Sender(id=ids.person(raw.sender.userid, raw.sender.corpid), display_name=raw.sender.userid)
+    return Sender(id=frames.person(raw.sender.userid, raw.sender.corpid), display_name=raw.sender.userid)
 
 
 def _sent_at(raw: RawEnvelope, now: datetime) -> datetime:

@@ -1,6 +1,6 @@
 """The connection that is there now, and the next one when it has ended: for receiving and for sending.
 
-Started by whoever needs it first, receiving or sending; only Fatal ends it, and `close`.
+Started by the first use, receiving or sending; only Fatal ends it, and `close`.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     from channels.base import ChannelPorts, Health
     from channels.errors import ChannelError
     from channels.wecom.config import WecomConfig
+    from channels.wecom.connection import Network
     from channels.wecom.frames import Body, Callback
-    from channels.wecom.network import Network
 
 KICK_SECONDS = 60.0
 STABLE_SECONDS = 60.0
 """A connection that lasted so long was a good one: the next failure is a new one, and is waited for shortly."""
 READY_SECONDS = 5.0
-"""How long a call waits for a connection that is being made, before it is left to whoever repeats it."""
+"""How long a call waits for a connection that is being made, before the call fails and is left to be repeated."""
 
 
 class Link:
@@ -99,7 +99,7 @@ class Link:
         return await self._connection.ask(cmd, body, req_id)
 
     async def end(self, error: Fatal) -> None:
-        """This account may not be served: whoever sends is told so."""
+        """This account may not be served: every send is told so."""
         self._refusal = error
         await self._put_away()
 
@@ -114,7 +114,7 @@ class Link:
             keeping.cancel()
             await asyncio.wait([keeping])
             if not keeping.cancelled():
-                keeping.exception()  # it was told to whoever waited for it
+                keeping.exception()  # those who waited for it were told
 
     async def _keep(self) -> None:
         try:

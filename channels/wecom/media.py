@@ -1,27 +1,71 @@
-"""A person's files: as references, and back to bytes (fetched, decrypted). Called by inbound.py and channel.py.
+"""A person's files: as references, and back to bytes, fetched and decrypted.
 
-A reference holds the file's URL and its one-time key; neither is ever logged.
+A reference holds the file's URL and its one-time key; neither is ever logged. The encryption is AES-256-CBC, with the
+key's first 16 bytes as IV and PKCS#7 padding to 32 bytes (developer docs 100719).
 """
 
 from __future__ import annotations
 
 import asyncio
+import base64
+import binascii
 import json
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import aiohttp
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 from channels.base import NamedSink
 from channels.errors import AttachmentFailed, Temporary
 from channels.files import capped
 from channels.message import Attachment, AttachmentKind
-from channels.wecom.crypto import Decryptor, media_key
 
 if TYPE_CHECKING:
     from channels.base import Sink
-    from channels.wecom.network import Network
-    from channels.wecom.schema import RawMedia
+    from channels.wecom.connection import Network
+    from channels.wecom.frames import RawMedia
+
+BLOCK = 32
+"""To which the text is padded; the cipher's own blocks are half as long."""
+
+
+def media_key(text: str) -> bytes:
+    """The 32 bytes of an `aeskey`, which comes as base64 with or without its "=". Raises AttachmentFailed."""
+    try:
+        key = base64.b64decode(text.rstrip("=") + "=" * (-len(text.rstrip("=")) % 4), validate=True)
+    except (binascii.Error, ValueError):
+        key = b""
+    if len(key) != 32:
+        raise AttachmentFailed("the file's key is none of AES-256", "gone")
+    return key
+
+
+class Decryptor:
+    """Takes the file in pieces of any size, gives its plain bytes; holds back what may be padding."""
+
+    def __init__(self, key: bytes) -> None:
+        self._decryptor = Cipher(algorithms.AES(key), modes.CBC(key[:16])).decryptor()
+        self._held = b""
+
+    def update(self, piece: bytes) -> bytes:
+        """The plain bytes that are certain by now."""
+        plain = self._held + self._decryptor.update(piece)
+        keep = min(len(plain), BLOCK)
+        self._held = plain[len(plain) - keep :]
+        return plain[: len(plain) - keep]
+
+    def finish(self) -> bytes:
+        """The last bytes without the padding. Raises AttachmentFailed when the file is cut or was not made for us."""
+        try:
+            plain = self._held + self._decryptor.finalize()
+        except ValueError:
+            raise AttachmentFailed("the encrypted file is incomplete", "gone") from None
+        count = plain[-1] if plain else 0
+        if not 1 <= count <= min(BLOCK, len(plain)) or plain[-count:] != bytes([count]) * count:
+            raise AttachmentFailed("the decrypted file has no valid padding", "gone")
+        return plain[:-count]
+
 
 DOWNLOAD_SECONDS = 180.0
 PIECE = 256 * 1024
@@ -39,7 +83,10 @@ def attachment(media: RawMedia, msgtype: str) -> Attachment:
 
 
 class Downloads:
-    """For one account. most: bytes that are taken. plain: unencrypted URLs are followed, as on a test server."""
+    """Downloads of one account.
+
+    most: bytes that are taken. plain: unencrypted URLs are followed, as on a test server.
+    """
 
     def __init__(self, network: Network, most: int, *, plain: bool) -> None:
         self._network = network

@@ -1,4 +1,4 @@
-"""Takes callbacks from the connection and hands them to the gateway in their order. Made and run by channel.py.
+"""Takes callbacks from the connection and hands them to the gateway in their order.
 
 WeCom neither waits for an ack nor sends anything twice: what was read is kept here until it is committed, and what is
 still here when the process is killed is lost. So as long as the connection is open for sending, what comes by it is

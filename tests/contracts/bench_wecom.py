@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from channels.message import Address
-from channels.wecom import ids
+from channels.wecom import frames
 from channels.wecom.channel import WecomChannel
 from channels.wecom.config import WecomConfig
 from channels.wecom.frames import PUSH, UPLOAD_BEGIN
@@ -94,7 +94,7 @@ def wecom(**settings: Any) -> MakeBench:
             config = WecomConfig.model_validate(
                 {"bot_id": robot.bot_id, "secret": robot.secret, "url": robot.url, **settings}
             )
-            made = WecomBench(config, Listener(), robot, ids.message_id(said.msgid, said.req_id))
+            made = WecomBench(config, Listener(), robot, frames.message_id(said.msgid, said.req_id))
             yield made
             await made.channel.close()
 

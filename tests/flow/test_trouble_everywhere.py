@@ -34,7 +34,7 @@ HINTS = {
     "telegram": "set channels.telegram.token to the token that @BotFather shows",
     "slack": "Slack refuses channels.slack.",
     "feishu": "set channels.feishu.app_id and app_secret to what Credentials & Basic Info shows",
-    "wecom": "copy Bot ID and Secret anew",
+    "wecom": "copy Bot ID and Secret again",
     SECOND: "set channels.second.token",
 }
 

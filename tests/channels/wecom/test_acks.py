@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from channels.errors import OutcomeUnknown
-from channels.wecom.acks import Acks
+from channels.wecom.connection import Acks
 from channels.wecom.frames import Ack
 
 OK = Ack(req_id="r", errcode=0, body={"n": 1})

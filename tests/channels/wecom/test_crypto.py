@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from channels.errors import AttachmentFailed
-from channels.wecom.crypto import BLOCK, Decryptor, media_key
+from channels.wecom.media import BLOCK, Decryptor, media_key
 from tests.simulators.wecom.media import encrypt
 
 KEY = bytes(range(32))

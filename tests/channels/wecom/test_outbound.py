@@ -11,8 +11,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from channels.message import Button, OutboundFile, OutboundMessage
-from channels.wecom.cards import BUTTONS_PER_CARD, ONLY_BUTTONS, PRESSED_KEY, TEXT_CHARACTERS, Card, Pressed
-from channels.wecom.outbound import FILE_AFTER_PARTS, MESSAGE_BYTES, WecomPart, layout, stream_text
+from channels.wecom.outbound import (
+    BUTTONS_PER_CARD,
+    FILE_AFTER_PARTS,
+    MESSAGE_BYTES,
+    ONLY_BUTTONS,
+    PRESSED_KEY,
+    TEXT_CHARACTERS,
+    Card,
+    Pressed,
+    WecomPart,
+    layout,
+    stream_text,
+)
 from tests.tables import table
 
 BUTTONS = ((Button(label="Yes", data="p:0"), Button(label="No", data="p:1")),)
