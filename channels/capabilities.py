@@ -8,7 +8,7 @@ from enum import StrEnum
 
 
 class TextUnit(StrEnum):
-    """In what a platform measures the length of one message."""
+    """The unit in which a platform measures the length of one message."""
 
     UTF16 = "utf16"
     CHARACTERS = "characters"

@@ -51,7 +51,7 @@ def _like_any_other(error: ChannelError) -> None:
 
 
 class Supervisor:
-    """Of one account's receiving, and the writer of its `Health.state`, `detail` and `reconnects`.
+    """Supervisor of one account's receiving, and the writer of its `Health.state`, `detail` and `reconnects`.
 
     When a connection counts as good again is the adapter's to say: `connected` is for people, `steady` for the waiting.
     url: of the server that is asked, whose host is told with each failure.

@@ -33,7 +33,7 @@ _REMEMBERED_REFUSALS = 1000
 
 
 class TelegramChannel(Adapter):
-    """See `channels.base.Channel`."""
+    """The `Channel` of one Telegram bot."""
 
     def __init__(self, account: str, config: TelegramConfig, ports: ChannelPorts) -> None:
         super().__init__(account, ports)

@@ -254,7 +254,7 @@ def _address(account: str, chat: RawChat, topic: int | None) -> Address:
 
 
 def _opens_topic(raw: RawMessage, replied: RawMessage) -> bool:
-    """In a topic every message "replies" to the one that opened it; that is no quote."""
+    """Whether the message only "replies" to the one that opened its topic, as every message there does: no quote."""
     return replied.forum_topic_created is not None or (
         raw.is_topic_message and replied.message_id == raw.message_thread_id
     )

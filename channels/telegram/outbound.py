@@ -217,7 +217,7 @@ def compose(lines: tuple[Line, ...], closing: tuple[Run, ...] = ()) -> tuple[str
 
 
 def _trimmed(runs: list[Run]) -> list[Run]:
-    """Without white space at the ends: the platform would take it off and so move the entities.
+    """The runs without white space at the ends: the platform would take it off and so move the entities.
 
     The indentation of code at the beginning stays: there the platform keeps it.
     """

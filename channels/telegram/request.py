@@ -29,7 +29,7 @@ HIDDEN_TOKEN = "TOKEN"
 CONNECT_SECONDS = 20.0
 """Until a connection is there, waiting for a free one included."""
 ANSWER_SECONDS = 30.0
-"""From then on, until the answer is complete."""
+"""Until the answer is complete, from then on."""
 _CODES_WITH_A_CLASS = frozenset({400, 401, 403, 409})
 """Codes that the SDK turns into a class that means this code only (it has one class for 401 and 404)."""
 _READ_OF_A_MESSAGE = ("message_id", "date", "chat")

@@ -127,7 +127,7 @@ class _Packer:
         return share or used, used
 
     def _share(self, line: Line) -> int:
-        """At most what the line adds to the page."""
+        """The most that the line can add to the page."""
         measure = self._dialect.measure
         above, leaf = self.lines[-1][0], line.leaf
         share = measure(_break(line) + line.text)

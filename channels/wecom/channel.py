@@ -31,7 +31,7 @@ STREAM_SECONDS = 330.0
 
 
 class WecomChannel(Adapter):
-    """See `channels.base.Channel`."""
+    """The `Channel` of one WeCom robot."""
 
     def __init__(self, account: str, config: WecomConfig, ports: ChannelPorts, timing: Timing | None = None) -> None:
         super().__init__(account, ports)

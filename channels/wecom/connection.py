@@ -70,7 +70,7 @@ class Network:
 
 
 class Acks:
-    """At most one frame of a req_id is awaited at a time.
+    """The acks that are awaited: at most one of a req_id at a time.
 
     doubt: seconds for which a success is doubted that may be meant for an earlier frame.
     """

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from channels.wecom.frames import RawMedia
 
 BLOCK = 32
-"""To which the text is padded; the cipher's own blocks are half as long."""
+"""Length to whose multiple the text is padded; the cipher's own blocks are half as long."""
 
 
 def media_key(text: str) -> bytes:

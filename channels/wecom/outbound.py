@@ -28,7 +28,7 @@ TEXT_CHARACTERS = 112
 _TITLE_CHARACTERS = 26
 ONLY_BUTTONS = "👇"
 PRESSED_KEY = "pressed"
-"""Of the button that was pressed: it says which it was, and means nothing any more."""
+"""Key of the button that was pressed: it says which it was, and means nothing any more."""
 _PRESSED = "✓"
 _REFUSED = "…"
 
@@ -86,7 +86,7 @@ class Pressed:
 
 
 def _key(data: str, label: str, text: str) -> str:
-    """At most 1024 bytes: 64 of data, 64 characters of label, and the card's text."""
+    """A button's key, at most 1024 bytes: 64 of data, 64 characters of label, and the card's text."""
     if data == PRESSED_KEY:
         return data
     return json.dumps([data, label, text], ensure_ascii=False, separators=(",", ":"))
