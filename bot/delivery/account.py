@@ -89,7 +89,6 @@ class Shared:
     progressed: Callable[[], None]
     say: Say
     texts: Callable[[str, str], Texts]
-    numbered: Callable[[Reply], None]
     tasks: Tasks
 
 
@@ -136,7 +135,7 @@ class Account:
         self._sender = Sender(
             channel, shared.journal, shared.clock, shared.redact, shared.lease_valid, shared.say, shared.texts
         )
-        self._failures = Failures(channel, shared.clock, shared.texts, shared.numbered)
+        self._failures = Failures(channel, shared.clock, shared.texts)
         self._scheduler = Scheduler(self.name, channel.rate, shared.clock, self._perform, self._bug, self._allowed)
         self._scheduler.start()
         self._go_on()
@@ -281,8 +280,11 @@ class Account:
                 reply.attempts += 1
                 self._move(reply.chat, error.new_chat)
             case _:
+                had_buttons = not reply.no_buttons
                 if not self._failures.note(reply, line, error):
                     await self._give_up([reply], "refused", error)
+                elif had_buttons and reply.no_buttons:  # before the numbers are shown, so that each can be answered
+                    await self._shared.journal.numbered(reply)
 
     async def _give_up_topic(self, reply: Reply, error: ChannelError) -> None:
         """What is to be said elsewhere in the chat goes on; there it is told, once a day, what did not arrive."""

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
     from bot.store.rows import RunRow
     from bot.texts.catalogue import Texts
-    from channels.base import Channel
     from channels.capabilities import Capabilities
     from channels.message import Address, Message, OutboundMessage
     from harness.events import Question
@@ -166,22 +165,19 @@ def typed_number(text: str) -> int | None:
     return int(text) if _NUMBER.fullmatch(text.strip()) else None
 
 
-def may_be_number(message: Message, channel: Channel | None, *, numbered: bool = False) -> bool:
-    """Whether a message may be the number of an option that stands in its chat.
-
-    channel: the one it came by. numbered: it refused the buttons of a question in that chat.
-    """
-    without = channel is not None and (numbered or not channel.capabilities.buttons)
-    typed = not message.attachments and not message.dictated
-    return without and typed and typed_number(message.text) is not None
+def may_be_number(message: Message) -> bool:
+    """Whether a message may be the number of an option that stands in its chat."""
+    return not message.attachments and not message.dictated and typed_number(message.text) is not None
 
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """A question that stands in a chat. data: of its buttons, in the order of their numbers."""
+    """A question that stands in a chat. data: of its buttons, in the order of their numbers. numbered: the platform
+    refused the buttons."""
 
     prompt: PromptRow
     reply_key: str
+    numbered: bool
     data: tuple[str, ...]
 
 
@@ -189,12 +185,12 @@ def questions(tx: Connection, conversation: str, address: Address, now: datetime
     """What a number may answer in a conversation, newest first: questions without an answer yet, up to the last thing
     that the agent said there, for a number below that is meant for the agent."""
     found = []
-    for reply_key, body in outbox.newest_replies(tx, address, LOOKED_BACK):
-        run = runs.load(tx, reply_key)
-        data = _data(body, run)
+    for reply in outbox.newest_replies(tx, address, LOOKED_BACK):
+        run = runs.load(tx, reply.reply_key)
+        data = _data(reply.body, run)
         prompt = prompts.load(tx, data[0].partition(":")[0]) if data else None
         if prompt is not None and prompt.conversation == conversation and prompt.answer is None:
-            found += [Standing(prompt, reply_key, data)] if prompt.expires_at > now else []
+            found += [Standing(prompt, reply.reply_key, reply.numbered, data)] if prompt.expires_at > now else []
         if run is not None and run.conversation == conversation and _has_spoken(run):
             break
     return found

@@ -45,21 +45,13 @@ def pause(attempts: int) -> float:
 class Failures:
     """The failures of one account's calls.
 
-    texts: what to say, in an account's language or that of a text. numbered: called with a reply whose buttons became
-    numbers.
+    texts: what to say, in an account's language or that of a text.
     """
 
-    def __init__(
-        self,
-        channel: Channel,
-        clock: Clock,
-        texts: Callable[[str, str], Texts],
-        numbered: Callable[[Reply], None],
-    ) -> None:
+    def __init__(self, channel: Channel, clock: Clock, texts: Callable[[str, str], Texts]) -> None:
         self._channel = channel
         self._clock = clock
         self._texts = texts
-        self._numbered = numbered
         self._hinted: set[str] = set()
 
     def note(self, reply: Reply, line: ChatLine, error: ChannelError) -> bool:
@@ -191,7 +183,6 @@ class Failures:
         """Show its options as a numbered list instead."""
         reply.no_buttons = self._words(reply)["buttons"]
         reply.view = None
-        self._numbered(reply)
         self._degrade(reply, Outcome.PLAIN)
 
     def _concede(self, reply: Reply, step: Send | Edit) -> str:

@@ -123,6 +123,10 @@ class Journal:
         row = outbox.Shown(reply_key=reply.key, part=state.index, rev=NO_PAGE)
         await self._store.add(outbox.RECORD_SHOWN, [row])
 
+    async def numbered(self, reply: Reply) -> None:
+        """The platform refused the reply's buttons: a numbered list of its options stands for them."""
+        await self._insist(lambda: self._store.write(lambda tx: outbox.mark_numbered(tx, reply.key)))
+
     async def only_answer(self, reply: Reply) -> bool:
         """Whether no other reply may have said anything to the message that this one answers. Raises as above."""
         reply_to = reply.reply_to

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import OrderedDict, deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -17,7 +16,7 @@ from bot.texts import language_of, texts_for
 from channels.errors import ChannelError, OutcomeUnknown
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
+    from collections.abc import Callable, Sequence
 
     from sqlalchemy import Connection
 
@@ -29,9 +28,6 @@ if TYPE_CHECKING:
     from channels.message import Address, OutboundMessage
 
 log = logging.getLogger(__name__)
-
-NUMBERED, NUMBERED_CHATS = 20, 1000
-"""Limits of what is remembered of buttons that became numbers: replies in a chat, and chats."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +78,6 @@ class Delivery:
             progressed=self._progressed,
             say=self.say,
             texts=texts,
-            numbered=self._became_numbers,
             tasks=self._tasks,
         )
         self._accounts: dict[str, Account] = {}
@@ -90,7 +85,6 @@ class Delivery:
         self._lease_valid = lease_valid
         self._progress = asyncio.Event()
         self._order = 0
-        self._numbered: OrderedDict[tuple[str, str], deque[str]] = OrderedDict()
         self._closed = False
 
     def register(self, channel: Channel) -> None:
@@ -109,18 +103,6 @@ class Delivery:
         """The account's platform has accepted its credential: what could not be sent is tried again at once."""
         if account in self._accounts:
             self._accounts[account].rearm()
-
-    def numbered(self, address: Address) -> Collection[str]:
-        """Keys of the replies in this chat whose buttons the platform refused, so that numbers stand in their place."""
-        return self._numbered.get((address.account, address.chat), ())
-
-    def _became_numbers(self, reply: Reply) -> None:
-        place = (reply.address.account, reply.chat)
-        keys = self._numbered.setdefault(place, deque(maxlen=NUMBERED))
-        self._numbered.move_to_end(place)
-        keys.append(reply.key)
-        if len(self._numbered) > NUMBERED_CHATS:
-            self._numbered.popitem(last=False)
 
     async def start(self) -> None:
         """Take over the finals that earlier processes left undelivered. Raises StoreUnavailable."""

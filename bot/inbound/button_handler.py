@@ -105,11 +105,10 @@ class Presses:
         none, or no such option: then it is said to the agent."""
         message, now = spoken.message, self._ports.clock.now()
         number, channel = typed_number(message.text), self._ports.channel(message.account)
-        numbered = self._ports.delivery.numbered(message.address)
-        if number is None or channel is None or not may_be_number(message, channel, numbered=bool(numbered)):
+        if number is None or channel is None or not may_be_number(message):
             return False
         for question in await self._ports.store.read(lambda tx: questions(tx, actor.key, message.address, now)):
-            if channel.capabilities.buttons and question.reply_key not in numbered:
+            if channel.capabilities.buttons and not question.numbered:
                 continue
             presses = [self._typed(spoken, question, data) for data in question.data]
             open_ones = [press for press in presses if await self._commands.open_to(actor, question.prompt, press)]

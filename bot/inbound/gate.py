@@ -221,7 +221,9 @@ class Gate:
         """It asks for a group to be let in, or may answer the question that follows."""
         if message.address.kind != "group" or message.sender.kind != "user":
             return False
-        answers = message.mention and may_be_number(message, self._channel(message.account))
+        channel = self._channel(message.account)
+        has_numbers = channel is not None and not channel.capabilities.buttons
+        answers = message.mention and has_numbers and may_be_number(message)
         return answers or (line is not None and line.name == OPENS_GROUPS)
 
     def _command(self, message: Message) -> CommandLine | None:

@@ -199,9 +199,7 @@ class ChannelManager:
                 await self._said(actor, spoken)
 
         conversation = self._conversations.of(self.gate.key(spoken.message.address, spoken.message.sender))
-        channel = self._ports.channel(spoken.message.account)
-        numbered = bool(self._ports.delivery.numbered(spoken.message.address))
-        plain = sure and not may_be_number(spoken.message, channel, numbered=numbered)
+        plain = sure and not may_be_number(spoken.message)
         conversation.post(spoken if plain else Task(hear))
 
     async def _said(self, actor: Conversation, spoken: Spoken) -> None:

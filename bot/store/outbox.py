@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 PLAIN = (
     "reply_key", "part", "idem_key", "reply_to", "sent_after", "message_id", "body", "desired_rev", "sent_rev", "final",
-    "created_at", "epoch",
+    "numbered", "created_at", "epoch",
 )  # fmt: skip
 # Built once: making a statement costs more than running it.
 EPOCH = select(instance.c.epoch)
@@ -43,6 +43,16 @@ FINALIZE = (
 DELIVERED = update(outbox).where(THIS_REPLY).values(delivered_at=bindparam("at"))
 DELIVERED_REV = DELIVERED.where(outbox.c.desired_rev <= bindparam("rev"))
 MARK_SHOWN = update(outbox).where(THIS_PART, outbox.c.sent_rev < bindparam("rev")).values(sent_rev=bindparam("rev"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownReply:
+    """A reply that stands in a chat. body: its OutboundMessage as JSON, empty for most drafts. numbered: as in
+    OutboxRow."""
+
+    reply_key: str
+    body: str
+    numbered: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,6 +178,11 @@ def clear_message(tx: Connection, reply_key: str, part: int, idem_key: str | Non
     tx.execute(update(outbox).where(outbox.c.reply_key == reply_key, outbox.c.part == part).values(changes))
 
 
+def mark_numbered(tx: Connection, reply_key: str) -> None:
+    """The reply's options are shown as a numbered list, because the platform refused its buttons."""
+    tx.execute(update(outbox).where(outbox.c.reply_key == reply_key).values(numbered=True))
+
+
 def newest_ids(tx: Connection, account: str, limit: int) -> list[tuple[str, str]]:
     """(chat, platform id) of the messages that were delivered last, and of those that were the newest before them.
 
@@ -199,8 +214,8 @@ def is_sending(tx: Connection, account: str, chat: str) -> bool:
     return tx.scalar(select(outbox.c.part).where(under_way).limit(1)) is not None
 
 
-def newest_replies(tx: Connection, address: Address, limit: int) -> list[tuple[str, str]]:
-    """(reply key, body) of the replies that stand in a chat's topic, the newest first; the body of a draft is empty."""
+def newest_replies(tx: Connection, address: Address, limit: int) -> list[ShownReply]:
+    """The replies that stand in a chat's topic, the newest first."""
     place = (
         (outbox.c.account == address.account)
         & (outbox.c.chat == address.chat)
@@ -210,13 +225,13 @@ def newest_replies(tx: Connection, address: Address, limit: int) -> list[tuple[s
     sent = select(outbox.c.reply_key, func.max(outbox.c.created_at).label("at"))
     sent_at = sent.where(place, outbox.c.message_id.is_not(None)).group_by(outbox.c.reply_key).subquery()
     query = (
-        select(outbox.c.reply_key, outbox.c.body)
+        select(outbox.c.reply_key, outbox.c.body, outbox.c.numbered)
         .join(sent_at, sent_at.c.reply_key == outbox.c.reply_key)
         .where(outbox.c.part == 0)
         .order_by(sent_at.c.at.desc())
         .limit(limit)
     )
-    return [(reply_key, body) for reply_key, body in tx.execute(query)]
+    return [ShownReply(reply_key=row.reply_key, body=row.body, numbered=row.numbered) for row in tx.execute(query)]
 
 
 def prune(tx: Connection, before: datetime, limit: int = 5000) -> int:

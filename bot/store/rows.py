@@ -137,6 +137,7 @@ class OutboxRow:
     body: the reply's OutboundMessage as JSON, on part 0 only ("" elsewhere). message_id: None until a send is recorded.
     sent_after: an id that its platform message is certainly newer than.
     desired_rev and sent_rev: the part is up to date when they are equal. final: the reply will not change any more.
+    numbered: its options are a numbered list, because the platform refused its buttons.
     epoch: of the process that intended the send, filled in by the store; a row of an earlier process without a
     message_id may have been sent or not.
     """
@@ -152,6 +153,7 @@ class OutboxRow:
     desired_rev: int
     sent_rev: int
     final: bool
+    numbered: bool = False
     created_at: datetime
     epoch: int = 0
 

@@ -231,6 +231,7 @@ outbox = Table(
     _time("delivered_at", "when the whole reply had been delivered", null=True),
     _text("abandoned", "why it is not delivered any more", null=True),
     _text("sent_after", "the newest message id known to the channel before the send; null if none was", null=True),
+    _flag("numbered", "the platform refused its buttons, so that a typed number answers it"),
     PrimaryKeyConstraint("reply_key", "part"),
     Index(None, "delivered_at"),
     Index(None, "account", "chat", "created_at"),

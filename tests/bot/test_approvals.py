@@ -15,7 +15,8 @@ from bot.store.approvals import Decided
 from bot.store.rows import RunState
 from bot.texts import LANGUAGES
 from bot.texts.en import EN
-from channels.memory import NO_BUTTONS
+from channels.errors import Rejected
+from channels.memory import NO_BUTTONS, NO_EDIT
 from channels.message import ChatMigrated, Quote
 from harness.events import ApprovalRequested, Question
 from harness.guardrails.proposals import ADMINS, ONCE
@@ -77,6 +78,23 @@ async def test_a_number_decides_where_there_are_no_buttons(tmp_path: Path) -> No
         await c.answered()
         assert "allowed: True" in c.texts()
         assert c.harness.asked == ["send it", "send it"]
+
+
+async def test_a_number_decides_also_after_a_restart_where_the_buttons_were_refused(tmp_path: Path) -> None:
+    async with core(tmp_path, mode=NO_EDIT) as c:
+        asks(c, "send it")
+        c.channel.fail("send", Rejected("no cards here"))
+        await say(c, "send it")
+        assert "1. Allow once\n2. Allow for this chat\n3. Deny\n4. Deny, and say why" in c.texts()[-1]
+        for restart in (c.crash, c.stop):
+            await restart()
+            await c.start()
+            await c.clock.advance(2)
+        assert await states(c) == [RunState.WAITING]
+        await say(c, "1")
+        await c.answered()
+        assert "allowed: True" in c.texts()
+        assert set(c.harness.asked) == {"send it"}
 
 
 async def test_the_reason_is_the_next_message_also_there(tmp_path: Path) -> None:

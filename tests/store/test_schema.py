@@ -31,7 +31,7 @@ SECOND_STEP = '''
 import sqlalchemy as sa
 from alembic import op
 revision = "9999"
-down_revision = "0012"
+down_revision = "0013"
 
 def upgrade():
     with op.batch_alter_table("threads") as batch:
