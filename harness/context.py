@@ -25,21 +25,18 @@ class Speaker:
 class RunContext:
     """Kept with the run row, so that a resume after a restart needs nothing else.
 
-    workspace: the thread's folder on this machine (never shown to the model). model: a name of the config's list.
-    schedule: the id of the one that started this turn, "" where a person did. skills_off: those that were turned off
-    for the conversation.
+    model: a name of the config's list. schedule: the id of the one that started this turn, "" where a person did.
+    skills_off: those that were turned off for the conversation.
     """
 
     thread_id: str
     run_id: str
-    trace_id: str
     account: str
     conversation: str
     owner: str
     speaker: Speaker
     is_group: bool
     locale: str
-    workspace: str
     model: str
     agent: str = "default"
     schedule: str = ""

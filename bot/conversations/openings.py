@@ -136,7 +136,6 @@ class Openings:
             agent=agent,
             called=ports.skills.called(parse(turn.text), turn.text, record.owner, agent, record.skills_off),
             background=ports.background.take(record.key),
-            data_dir=ports.data_dir,
             now=ports.clock.now(),
             epoch=ports.store.epoch,
             timezone=ports.timezone,

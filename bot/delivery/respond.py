@@ -6,6 +6,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from bot.store import decisions, inbox, outbox
+from bot.markdown import plain
+from bot.store import inbox, outbox
 from bot.store.rows import InboxState
 from bot.texts.markdown import plain
 from channels.message import OUTBOUND_MESSAGE, OutboundMessage
@@ -18,15 +20,13 @@ if TYPE_CHECKING:
     from bot.delivery import Delivery
     from bot.store.retrying import PatientStore
     from bot.tasks import Tasks
-    from channels.base import Clock
     from channels.message import Address, Message
 
 
 class Responder:
-    def __init__(self, store: PatientStore, delivery: Delivery, clock: Clock, tasks: Tasks) -> None:
+    def __init__(self, store: PatientStore, delivery: Delivery, tasks: Tasks) -> None:
         self._store = store
         self._delivery = delivery
-        self._clock = clock
         self._tasks = tasks
         self._dropped: dict[str, list[int]] = {}
         self._dropping = False
@@ -109,7 +109,7 @@ class Responder:
         def unit(tx: Connection) -> None:
             if also is not None:
                 also(tx)
-            self._settle(tx, event_ids, "no answer", reason)
+            inbox.settle(tx, event_ids, InboxState.DONE, reason)
 
         await self._store.write(unit)
 
@@ -133,8 +133,4 @@ class Responder:
 
     def answered(self, tx: Connection, event_ids: Sequence[int], reason: str) -> None:
         """Settle inbox rows that are answered in the same transaction."""
-        self._settle(tx, event_ids, "answered", reason)
-
-    def _settle(self, tx: Connection, event_ids: Sequence[int], decision: str, reason: str) -> None:
         inbox.settle(tx, event_ids, InboxState.DONE, reason)
-        decisions.record(tx, event_ids, decision, reason, self._clock.now())

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 from bot.store import decisions, deletions, inbox, outbox, prompts, runs, schedules
 from bot.store.retrying import attempted, every
+from bot.store import deletions, inbox, outbox, prompts, runs, schedules
+from bot.tasks import attempted, every
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -32,7 +34,7 @@ async def prune(
 
     async def old_rows() -> None:
         now = clock.now()
-        for table in (inbox.prune, outbox.prune, decisions.prune, prompts.prune):
+        for table in (inbox.prune, outbox.prune, prompts.prune):
             await _in_portions(store, table, now - KEPT)
         for table in (runs.prune, schedules.prune, deletions.prune):
             await _in_portions(store, table, now - keep_runs)

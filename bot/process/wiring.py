@@ -118,7 +118,7 @@ class Wiring:
         self.delivery = Delivery(
             store, clock, redact, lease_valid=store.lease_valid, on_moved=on_moved, texts=self._texts
         )
-        responder = Responder(patient, self.delivery, clock, self._conversation_tasks)
+        responder = Responder(patient, self.delivery, self._conversation_tasks)
         self.access = make_access(settings, self.connections, patient, self.delivery, responder, clock)
         self.health = HealthService(
             connections=lambda: self.connections.health,

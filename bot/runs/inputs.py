@@ -8,6 +8,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from bot.runs.turns import edited_message, joined
+from bot.commands.line import parse
+from bot.conversations.turns import joined
+from bot.days import zone_of
+from bot.skills import skill_name
 from bot.store.encoding import to_json
 from bot.store.identity import thread_folder
 from bot.store.rows import RunRow
@@ -19,7 +23,6 @@ from harness.context import RUN_CONTEXT, RUN_INPUT, RunContext, RunInput, Speake
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
-    from pathlib import Path
 
     from bot.runs.turns import Turn
     from bot.store.rows import ConversationRow, InboxRow
@@ -32,7 +35,6 @@ def run_of(
     model: str,
     agent: str,
     background: tuple[str, ...],
-    data_dir: Path,
     now: datetime,
     epoch: int,
     timezone: str = "UTC",
@@ -41,10 +43,9 @@ def run_of(
     """The pending run that answers a complete turn. called: a skill, "" for none, and what is asked of it; None: the
     turn's text is what is asked. timezone: where the conversation has chosen none."""
     message, run_id = turn.first, uuid.uuid4().hex
-    folder = thread_folder(data_dir, conversation.thread_id)
     skill, text = called or ("", turn.text)
     zone = zone_of(conversation, timezone)
-    context = _context_of(turn, conversation, run_id, model=model, agent=agent, workspace=str(folder), timezone=zone)
+    context = _context_of(turn, conversation, run_id, model=model, agent=agent, timezone=zone)
     run_input = RunInput(
         message_id=message_id(turn.ids[0]),
         text=text,
@@ -71,13 +72,12 @@ def run_of(
 
 
 def _context_of(
-    turn: Turn, conversation: ConversationRow, run_id: str, *, model: str, agent: str, workspace: str, timezone: str
+    turn: Turn, conversation: ConversationRow, run_id: str, *, model: str, agent: str, timezone: str
 ) -> RunContext:
     message = turn.first
     return RunContext(
         thread_id=conversation.thread_id,
         run_id=run_id,
-        trace_id=run_id,
         account=message.account,
         conversation=conversation.key,
         owner=conversation.owner,
@@ -89,7 +89,6 @@ def _context_of(
         ),
         is_group=message.address.kind != "dm",
         locale=turn.language,
-        workspace=workspace,
         model=model,
         agent=agent,
         schedule=turn.schedule,
@@ -171,7 +170,6 @@ def run_again(
     context = replace(
         RUN_CONTEXT.validate_json(run.context),
         run_id=run_id,
-        trace_id=run_id,
         model=model,
         agent=agent,
         skills_off=skills_off,

@@ -4,7 +4,17 @@ The modules beside `store` hold plain functions over a connection, to be compose
 """
 
 from bot.store.bulk import Bulk
-from bot.store.errors import Fenced, StoreBusy, StoreClosed, StoreError, StoreNewer, StoreUnavailable
+from bot.store.errors import Fenced, StoreBusy, StoreClosed, StoreError, StoreNewer, StoreTooOld, StoreUnavailable
 from bot.store.store import Store
 
-__all__ = ["Bulk", "Fenced", "Store", "StoreBusy", "StoreClosed", "StoreError", "StoreNewer", "StoreUnavailable"]
+__all__ = [
+    "Bulk",
+    "Fenced",
+    "Store",
+    "StoreBusy",
+    "StoreClosed",
+    "StoreError",
+    "StoreNewer",
+    "StoreTooOld",
+    "StoreUnavailable",
+]

@@ -4,6 +4,7 @@ StoreError
   StoreUnavailable      the database cannot be used now (full, read-only, locked, gone): later writes may work again
     StoreBusy           another process holds the lease; owner names it
   StoreNewer            the database was written by a newer version of the program: nothing was touched
+  StoreTooOld           the database was written by a version of before the first release: nothing was touched
   Fenced                another process took over: this one must stop, none of its writes will ever be accepted
   StoreClosed           used after close
 AccessUnreadable, AccountConflict, AlreadyAssigned, OwnerMismatch are StoreErrors too, each defined beside the function
@@ -62,6 +63,21 @@ class StoreNewer(StoreError):
     def __init__(self, revision: str) -> None:
         super().__init__(
             f"the database has revision {revision}, which is newer than this program: install that version"
+        )
+        self.revision = revision
+
+
+class StoreTooOld(StoreError):
+    """The database comes from a development version. revision: what it says about itself."""
+
+    def __init__(self, database: URL, revision: str) -> None:
+        if database.get_backend_name() == "sqlite":
+            name, remedy = database.database, "move that file away"
+        else:
+            name, remedy = database.render_as_string(hide_password=True), "name another database, or empty this one,"
+        super().__init__(
+            f"the database {name} comes from a development version of Antler (revision {revision}), whose tables cannot"
+            f" be upgraded: {remedy} and start again, or go on with that version"
         )
         self.revision = revision
 

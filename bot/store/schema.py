@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from sqlalchemy import Column, MetaData, PrimaryKeyConstraint, String, Table, inspect, select, text
 
 from bot.store import migrations
-from bot.store.errors import StoreNewer, StoreUnavailable
+from bot.store.errors import StoreNewer, StoreTooOld, StoreUnavailable
 from bot.store.instance import refuse_while_leased
 from bot.store.tables import metadata
 
@@ -44,7 +44,8 @@ STEPS = Steps(migrations.REVISIONS, Path(migrations.__file__).parent)
 def prepare(tx: Connection, steps: Steps = STEPS) -> None:
     """Create or upgrade within the transaction `tx`; foreign keys must be off on SQLite.
 
-    Raises StoreNewer, StoreBusy (before anything is changed), StoreUnavailable when the tables are not ours.
+    Raises StoreNewer, StoreTooOld, StoreBusy (before anything is changed), StoreUnavailable when the tables are not
+    ours.
     """
     if tx.dialect.name == "postgresql":
         tx.execute(text(f"SELECT pg_advisory_xact_lock({OPEN_LOCK})"))
@@ -54,6 +55,8 @@ def prepare(tx: Connection, steps: Steps = STEPS) -> None:
     revision = tx.scalar(select(alembic_version.c.version_num)) if alembic_version.name in tables else None
     if revision is None:
         _create(tx, tables, steps)
+    elif revision in migrations.DEVELOPMENT:
+        raise StoreTooOld(tx.engine.url, revision)
     elif revision not in steps.revisions:
         raise StoreNewer(revision)
     elif revision != steps.revisions[-1]:

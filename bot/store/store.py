@@ -55,8 +55,8 @@ class Store:
     async def open(cls, url: str, *, clock: Clock) -> Store:
         """Migrate the database and become its writing process.
 
-        url: "sqlite:////absolute/path/antler.db" or "postgresql://...". Raises StoreUnavailable, StoreNewer, and
-        StoreBusy while another process holds PostgreSQL's lease.
+        url: "sqlite:////absolute/path/antler.db" or "postgresql://...". Raises StoreUnavailable, StoreNewer,
+        StoreTooOld, and StoreBusy while another process holds PostgreSQL's lease.
         """
         parsed = engines.parse(url)
         thread = ThreadPoolExecutor(1, thread_name_prefix="store-writer")

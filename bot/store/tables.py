@@ -167,13 +167,7 @@ runs = Table(
     _time("ended_at", "null while it is pending, running or waiting", null=True),
     _text("stop", "why it is being ended (StopReason), recorded before its work is stopped", null=True),
     Column("ahead", Integer, nullable=True, doc="of those that wait the greatest goes first; null: in its turn"),
-    Column(
-        "deaths",
-        Ids,
-        nullable=False,
-        server_default="[]",
-        doc="the instances that died while it was at work, JSON list",
-    ),
+    Column("deaths", Ids, nullable=False, doc="the instances that died while it was at work, JSON list"),
     UniqueConstraint("run_id"),
     Index(None, "conversation", "seq"),
     Index(None, "state"),
@@ -226,12 +220,12 @@ outbox = Table(
     _count("desired_rev", "counts what should be shown"),
     _count("sent_rev", "the newest revision that the platform took; behind desired_rev means work to do"),
     _flag("final", "the reply will not change any more"),
+    _flag("numbered", "the platform refused its buttons, so that a typed number answers it"),
     _count("epoch", "the instance that intended the send"),
     _time("created_at", "when the intent was committed"),
     _time("delivered_at", "when the whole reply had been delivered", null=True),
     _text("abandoned", "why it is not delivered any more", null=True),
     _text("sent_after", "the newest message id known to the channel before the send; null if none was", null=True),
-    _flag("numbered", "the platform refused its buttons, so that a typed number answers it"),
     PrimaryKeyConstraint("reply_key", "part"),
     Index(None, "delivered_at"),
     Index(None, "account", "chat", "created_at"),
@@ -244,18 +238,6 @@ outbox = Table(
         sqlite_where=text("delivered_at IS NOT NULL"),
         postgresql_where=text("delivered_at IS NOT NULL"),
     ),
-)
-
-decisions = Table(
-    "decisions",
-    metadata,
-    Column("id", BigId, primary_key=True, doc="the order of the decisions"),
-    Column("inbox_id", BigId, nullable=False, doc="the event that was decided on"),
-    _text("decision", "what was done with it"),
-    _text("reason", "why"),
-    _time("decided_at", "when"),
-    Index(None, "decided_at"),
-    sqlite_autoincrement=True,
 )
 
 prompts = Table(

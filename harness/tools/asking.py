@@ -7,7 +7,7 @@ a refusal of its arguments could not be answered any more.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 from langchain_core.tools import tool
 
@@ -24,8 +24,6 @@ LONGEST_OPTION = 200
 LONGEST_TEXT = 4000
 """Characters of a question, and of what is said before it."""
 WAS_ASKED = "The person was asked. Their next message is the answer, or changes the subject."
-
-Kind = Literal["missing_info", "ambiguous_requirement", "approach_choice", "risk_confirmation", "suggestion"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +63,6 @@ def ask_tool() -> BaseTool:
     @tool(ASK, return_direct=True)
     async def ask_clarification(
         question: Annotated[str, "One short question, in the person's language."],
-        kind: Annotated[Kind, "Why you ask."] = "missing_info",
         options: Annotated[list[str] | None, "At most 6 short answers to choose from; leave out if open."] = None,
         context: Annotated[str, "What the person has to know to answer; leave out if nothing."] = "",
     ) -> str:

@@ -187,14 +187,12 @@ def _context() -> RunContext:
     return RunContext(
         thread_id=f"thread-{number}",
         run_id=f"{number:032x}",
-        trace_id=f"trace-{number}",
         account="telegram",
         conversation=f"telegram:{number}",
         owner=f"telegram:{number}",
         speaker=Speaker(id=f"telegram:{number}", display_name="Ann"),
         is_group=False,
         locale="en",
-        workspace="/nowhere",
         model="main",
     )
 

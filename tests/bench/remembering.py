@@ -199,14 +199,12 @@ async def _turn(harness: HarnessRunner, number: int) -> float:
     ctx = RunContext(
         thread_id=f"thread-{number}",
         run_id=f"{number:032x}",
-        trace_id="trace",
         account="telegram",
         conversation=OWNER,
         owner=OWNER,
         speaker=Speaker(id=OWNER, display_name="Ann"),
         is_group=False,
         locale="en",
-        workspace="/nowhere",
         model="main",
     )
     began = time.process_time()

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
+from sqlalchemy import select
+
 from bot.access.admins import Admins
 from bot.access.admission import AccessRules, AccountPolicy, Background, FloodGate
 from bot.access.book import AccessBook
@@ -46,6 +48,13 @@ from bot.store import access, decisions
 from bot.store.errors import StoreUnavailable
 from bot.store.identity import thread_folder
 from bot.store.retrying import PatientStore
+from bot.skills import SkillDesk
+from bot.souls import AgentChoices, ModelChoice
+from bot.spending import make_spending
+from bot.status import StatusPage
+from bot.store import access
+from bot.store.rows import InboxState
+from bot.store.tables import inbox
 from bot.tasks import Tasks
 from bot.usage.spending import make_spending
 from bot.voice.listener import Deaf
@@ -315,7 +324,7 @@ class Core:
         self.tasks, self.actors = Tasks("gateway"), Tasks("conversation")
         patient = PatientStore(self.store, self.clock)
         self.delivery = Delivery(self.store, self.clock, Redactor([SECRET]))
-        self.responder = Responder(patient, self.delivery, self.clock, self.actors)
+        self.responder = Responder(patient, self.delivery, self.actors)
         self.desk = AccessDesk(AccessBook(Policies(self)), self.delivery, self.clock)
         self.desk.book.load(await self.store.read(access.everything))
         self.claims = Claims(self.clock)
@@ -588,8 +597,9 @@ class Core:
         return self.channel.texts(chat)
 
     async def reasons(self) -> list[str]:
-        """Why each event was decided on as it was, oldest first."""
-        return [row.reason for row in reversed(await self.store.read(lambda tx: decisions.recent(tx, 1000)))]
+        """Why each event that no run answers was settled, oldest event first."""
+        settled = select(inbox.c.reason).where(inbox.c.state == InboxState.DONE, inbox.c.run_id.is_(None))
+        return await self.store.read(lambda tx: list(tx.scalars(settled.order_by(inbox.c.id))))
 
     async def answered(self) -> None:
         """Everything that was accepted is answered."""

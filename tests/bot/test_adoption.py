@@ -60,18 +60,16 @@ async def adopt(parts: Wiring, new: Settings) -> Outcome:
     return await parts.adoption.adopt(change(parts.adoption.settings, new))
 
 
-def said(folder: Path) -> tuple[RunContext, RunInput]:
+def said() -> tuple[RunContext, RunInput]:
     ctx = RunContext(
         thread_id="t",
         run_id="r",
         conversation="console:1",
         owner="console:1",
         account="console",
-        workspace=str(folder),
         speaker=Speaker(id="console:1", display_name="Ann"),
         locale="en",
         is_group=False,
-        trace_id="r",
         model="demo",
     )
     return ctx, RunInput(message_id="m", text="hello")
@@ -87,7 +85,7 @@ async def test_servers_are_closed_with_the_last_run_that_has_them(tmp_path: Path
             await close()
 
         setattr(servers, "close", closing)  # noqa: B010
-        events = (await agent.harness()).run(*said(tmp_path))
+        events = (await agent.harness()).run(*said())
         await anext(events)
         more: dict[str, Any] = {"loop": {"warn": 4}}
         assert (await adopt(parts, settings(tmp_path, **more))).applied == ("loop",)

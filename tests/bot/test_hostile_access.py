@@ -8,18 +8,22 @@ import re
 import sqlite3
 import unicodedata
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from bot.access.admission import AccessRules
 from bot.access.pairing import Tries, new_code, shown
+from bot.admission import AccessRules
+from bot.identity import thread_folder
 from bot.store import access, inbox
 from bot.store.access import AccessUnreadable
 from bot.texts.en import EN
 from channels.message import Address, ButtonPressed, MembershipChanged, MessageEdited, Quote, Sender
 from tests.bot.core import ANN, BOB, EVE, RULES, Core, core
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 OPEN = replace(RULES, pairing=True)
 CODE = re.compile(r"`([2-9A-Z]{4}-[2-9A-Z]{4}-[2-9A-Z]{4})`")
@@ -330,9 +334,9 @@ async def test_however_an_id_is_spelled_its_person_has_a_thread_and_a_folder_alo
         await c.answered()
         starts = [start.ctx for start in c.harness.starts]
         assert len({ctx.owner for ctx in starts}) == len({ctx.thread_id for ctx in starts}) == len(HOSTILE_IDS)
-        assert len({ctx.workspace for ctx in starts}) == len(HOSTILE_IDS)
-        for ctx in starts:
-            folder = Path(ctx.workspace)
+        folders = {thread_folder(tmp_path, ctx.thread_id) for ctx in starts}
+        assert len(folders) == len(HOSTILE_IDS)
+        for folder in folders:
             assert folder.is_relative_to(tmp_path / "threads")
             assert ".." not in folder.parts
 

@@ -98,7 +98,6 @@ async def test_two_accounts_with_the_same_number_are_two_persons(tmp_path: Path)
         one, two = (start.ctx for start in c.harness.starts)
         assert (one.owner, two.owner) == ("memory:7", "other:7")
         assert one.thread_id != two.thread_id
-        assert one.workspace != two.workspace
         assert c.channels["other"].texts("7") == ["echo: hello"]
 
 

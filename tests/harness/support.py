@@ -198,14 +198,12 @@ def context(run: str, *, thread: str = "thread-1", model: str = "main", **change
     values: dict[str, Any] = {
         "thread_id": thread,
         "run_id": run,
-        "trace_id": f"trace-{run}",
         "account": "telegram",
         "conversation": "telegram:1",
         "owner": "telegram:1",
         "speaker": Speaker(id="telegram:1", display_name="Ann"),
         "is_group": False,
         "locale": "en",
-        "workspace": "/nowhere",
         "model": model,
     }
     return RunContext(**(values | changes))

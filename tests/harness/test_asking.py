@@ -16,7 +16,7 @@ from tests.harness.support import Bench, Script, calls, collect, context, failed
 if TYPE_CHECKING:
     from harness.ports import AnyRunEvent
 
-ARGS = {"question": "Which year?", "kind": "missing_info", "options": ["2024", "2025"], "context": "There are two."}
+ARGS = {"question": "Which year?", "options": ["2024", "2025"], "context": "There are two."}
 
 
 def question(events: list[AnyRunEvent]) -> Question:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -39,14 +38,12 @@ def run_row(*inbox_ids: int, conversation: str = OWNER, owner: str = OWNER, addr
     context = RunContext(
         thread_id="thread",
         run_id=run_id,
-        trace_id="trace",
         account=address.account,
         conversation=conversation,
         owner=owner,
         speaker=Speaker(id=OWNER, display_name="Ann"),
         is_group=owner == conversation,
         locale="en",
-        workspace=str(Path("thread") / "user-data"),
         model="demo",
     )
     return RunRow(

@@ -1,4 +1,4 @@
-"""Effects, prompts, decisions and usage."""
+"""Effects, prompts and usage."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from uuid import uuid4
 import pytest
 
 from bot.store import Store, decisions, prompts, runs, usage
+from bot.patience import PatientStore
+from bot.store import Store, prompts, runs, usage
 from bot.store.effects import StoreEffectLog, StoreRunLedger
 from bot.store.retrying import PatientStore
 from bot.store.usage import Totals, UsageRow
@@ -67,15 +69,6 @@ async def test_an_unanswered_prompt_expires_once(store: Store) -> None:
     # A clock that jumps back does not open it again.
     assert await store.write(lambda tx: prompts.answer(tx, "p1", OWNER, "0", NOW)) is None
     assert await store.write(lambda tx: prompts.prune(tx, LATER + timedelta(seconds=1))) == 1
-
-
-async def test_decisions_are_kept_newest_first(store: Store) -> None:
-    await store.write(lambda tx: decisions.record(tx, [0], "dropped", "mention gate", NOW))
-    await store.write(lambda tx: decisions.record(tx, [1], "dropped", "flood", NOW))
-
-    assert [row.reason for row in await store.read(lambda tx: decisions.recent(tx, 5))] == ["flood", "mention gate"]
-    assert [row.inbox_id for row in await store.read(lambda tx: decisions.recent(tx, 1))] == [1]
-    assert await store.write(lambda tx: decisions.prune(tx, LATER)) == 2
 
 
 def call_of(thread: str, tokens: int, **changes: Any) -> UsageRow:

@@ -15,7 +15,7 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import inspect, text
 
 from bot.clock import SystemClock
-from bot.store import Store, StoreNewer, StoreUnavailable, accounts, engines, schema
+from bot.store import Store, StoreNewer, StoreTooOld, StoreUnavailable, accounts, engines, schema
 from bot.store.schema import STEPS, Steps
 from bot.store.tables import metadata
 from tests.store.samples import NOW
@@ -31,7 +31,7 @@ SECOND_STEP = '''
 import sqlalchemy as sa
 from alembic import op
 revision = "9999"
-down_revision = "0013"
+down_revision = "1"
 
 def upgrade():
     with op.batch_alter_table("threads") as batch:
@@ -151,6 +151,18 @@ async def test_a_newer_database_is_refused_untouched(url: str) -> None:
     with pytest.raises(StoreNewer, match="9999") as refused:
         await Store.open(url, clock=SystemClock())
     assert refused.value.revision == "9999"
+    assert in_transaction(url, lambda tx: tx.scalar(text("SELECT epoch FROM instance"))) == 1
+
+
+async def test_a_database_of_before_the_first_release_is_refused_untouched(url: str) -> None:
+    await open_and_close(url)
+    in_transaction(url, lambda tx: tx.execute(text("UPDATE alembic_version SET version_num = '0012'")))
+    with pytest.raises(StoreTooOld, match=r"development version of Antler \(revision 0012\).*start again") as refused:
+        await Store.open(url, clock=SystemClock())
+    parsed = engines.parse(url)
+    name = parsed.database if url.startswith("sqlite") else parsed.render_as_string(hide_password=True)
+    assert name is not None
+    assert name in str(refused.value)
     assert in_transaction(url, lambda tx: tx.scalar(text("SELECT epoch FROM instance"))) == 1
 
 

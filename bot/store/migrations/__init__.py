@@ -1,5 +1,7 @@
 """The schema's steps. Alembic runs them; it is imported only when a step has to run, because it costs 0.2 s."""
 
-REVISIONS = ("0001", "0002", "0003", "0004", "0005", "0006", "0007", "0008", "0009", "0010", "0011", "0012", "0013")
-"""All steps, oldest first: a database whose revision is not among them was made by a newer program. The last one is
-what tables.py describes."""
+REVISIONS = ("1",)
+"""All steps, oldest first: a database whose revision is not among them was made by a newer program, or by one of before
+the first release. The last one is what tables.py describes."""
+DEVELOPMENT = tuple(f"{number:04}" for number in range(1, 14))
+"""The revisions of before the first release, for which there are no steps any more."""
