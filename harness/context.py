@@ -148,3 +148,16 @@ class Titled:
 
 RUN_CONTEXT: TypeAdapter[RunContext] = TypeAdapter(RunContext)
 RUN_INPUT: TypeAdapter[RunInput] = TypeAdapter(RunInput)
+UNREADABLE_CONTEXT = RunContext(
+    thread_id="",
+    run_id="",
+    account="",
+    conversation="",
+    owner="",
+    speaker=Speaker(id="", display_name=""),
+    is_group=False,
+    locale="",
+    model="",
+)
+UNREADABLE_INPUT = RunInput(message_id="", text="?")
+"""What stands for a context or an input that another version stored in another form."""

@@ -88,7 +88,7 @@ class UndoCommands:
 
 
 def _first_words(run: RunRow) -> str:
-    said = RUN_INPUT.validate_json(run.input)
+    said = run.input
     return inline(said.text.strip() or ", ".join(file.name for file in said.files)) or "…"
 
 

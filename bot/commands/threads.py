@@ -11,7 +11,6 @@ from bot.delivery.buttons import question
 from bot.store import conversations, prompts
 from bot.texts.markdown import inline
 from channels.message import Button, OutboundMessage
-from harness.context import RUN_INPUT
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -143,7 +142,7 @@ def _title(thread: ThreadRow, texts: Texts) -> str:
     """The thread's name, else what was first said in it."""
     words = thread.title
     if not words and thread.first_input is not None:
-        said = RUN_INPUT.validate_json(thread.first_input)
+        said = thread.first_input
         words = said.text.strip() or ", ".join(file.name for file in said.files)
     return inline(words) or texts.status["untitled"]
 

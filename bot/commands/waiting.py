@@ -9,13 +9,12 @@ import secrets
 from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
-
+from bot.buttons import DROP, RETRY, RUN_NOW, WAITING, chosen, question
 from bot.commands.group import ButtonKind
 from bot.delivery.buttons import DROP, RETRY, RUN_NOW, WAITING, chosen, question
 from bot.store import prompts
 from bot.texts.markdown import inline
 from channels.message import Button, OutboundMessage
-from harness.context import RUN_CONTEXT, RUN_INPUT
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -178,26 +177,18 @@ class WaitingCommands:
             return texts.retry_not_newest
         if last.speaker != person and not is_admin:
             return texts.retry_not_yours
-        if _is_deleted(last):
+        if last.input.is_blank or not last.is_readable:  # its person had it deleted, or another version stored it
             return texts.retry_lost
         try:
             await conversation.repeat(last, event_id)
-        except (LookupError, ValidationError):  # pruned, or stored by another version
+        except LookupError:  # pruned
             return texts.retry_lost
         return None
 
 
-def _is_deleted(run: RunRow) -> bool:
-    """Its words are gone, at its person's wish."""
-    try:
-        return RUN_INPUT.validate_json(run.input).is_blank
-    except ValidationError:  # stored by another version: whoever answers it again finds that out
-        return False
-
-
 def _about(run: RunRow, since: datetime, now: datetime, texts: Texts) -> dict[str, str]:
     """What a line of the list tells of a run: its first words, whose it is, for how long."""
-    run_input, context = RUN_INPUT.validate_json(run.input), RUN_CONTEXT.validate_json(run.context)
+    run_input, context = run.input, run.context
     words = run_input.words.strip() or ", ".join(file.name for file in run_input.files)
     age = texts.duration((now - since).total_seconds())
     return {"text": inline(words) or "…", "name": inline(context.speaker.display_name) or "?", "age": age}

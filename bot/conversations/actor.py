@@ -24,7 +24,6 @@ from bot.texts import texts_for
 from bot.texts.command_line import parse
 from bot.usage.days import zone_of
 from channels.message import OutboundMessage
-from harness.context import RUN_INPUT
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -374,7 +373,7 @@ class Conversation:
         after a crash all of this happens again. Raises LookupError when what to go back to is not kept.
         """
         ports, known = self._ports, await self.stored()
-        heard = RUN_INPUT.validate_json(ended.input).steered
+        heard = ended.input.steered
         model, agent = ports.agents.answering(known)
         await ports.runs.rewind(ended)
         off, now = known.skills_off if known is not None else (), ports.clock.now()

@@ -15,7 +15,6 @@ from bot.runs.inputs import edited_run
 from bot.store import inbox
 from bot.texts import texts_for
 from channels.message import OutboundMessage
-from harness.context import RUN_CONTEXT, RUN_INPUT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -50,7 +49,7 @@ class Waiting:
         """Whether that run may hear it, which may be another one than when it was said."""
         if not self.steers or self.row.inbox_ids[0] <= running.inbox_ids[-1]:
             return False
-        context, row = RUN_CONTEXT.validate_json(running.context), self.row
+        context, row = running.context, self.row
         at_work = (running.thread_id, running.speaker, running.address, context.speaker.is_admin, context.schedule)
         return at_work == (row.thread_id, row.speaker, row.address, self.context.speaker.is_admin, "")
 
@@ -90,7 +89,7 @@ class WaitingLine:
     def heard_by(self, running: RunRow) -> list[Waiting]:
         """What that run is to hear, as far as it hears anything more."""
         found = [waiting for waiting in self._line if waiting.heard_by(running)]
-        return found and found[: max(0, MOST_HEARD - len(RUN_INPUT.validate_json(running.input).steered))]
+        return found and found[: max(0, MOST_HEARD - len(running.input.steered))]
 
     def all_heard_by(self, running: RunRow, person: str) -> bool:
         """Nothing of that person waits for a turn of its own, which a later message must not overtake."""
@@ -191,7 +190,7 @@ class WaitingLine:
 
 
 def _waiting(row: RunRow, messages: int) -> Waiting:
-    return Waiting(row, RUN_CONTEXT.validate_json(row.context), messages, RUN_INPUT.validate_json(row.input).steers)
+    return Waiting(row, row.context, messages, row.input.steers)
 
 
 def acknowledgement(waiting: Waiting, place: int, *, heard: bool = False) -> OutboundMessage:

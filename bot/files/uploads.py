@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeVar
 
 from pydantic import ValidationError
-
+from bot.quotas import Allowance, PersonBook, UploadLimits
 from bot.store import runs
 from bot.store.identity import harmless_name
 from channels.errors import AttachmentFailed, ChannelError, Temporary
-from harness.context import RUN_INPUT, InputFile, Voice
+from harness.context import InputFile, Voice
 from harness.slots import FairSlots
 
 if TYPE_CHECKING:
@@ -161,11 +161,10 @@ class Uploads:
         """Count what people brought before this process began, as far as it became part of a run. Raises StoreError."""
         since, known = self._book.since, set[Path]()
         for run in await store.read(lambda tx: runs.with_files(tx, since)):
-            with contextlib.suppress(ValidationError):  # of another version
-                for file in RUN_INPUT.validate_json(run.input).files:
-                    if file.path not in known:  # one that was answered again came once
-                        self._book.add(run.speaker, file.size, run.created_at)
-                    known.add(file.path)
+            for file in run.input.files:
+                if file.path not in known:  # one that was answered again came once
+                    self._book.add(run.speaker, file.size, run.created_at)
+                known.add(file.path)
 
     def allowance(self, person: str) -> Allowance:
         """What a message of that person may bring; one for all its files."""

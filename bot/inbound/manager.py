@@ -28,7 +28,6 @@ from channels.message import (
     ScheduleDue,
     Sender,
 )
-from harness.context import RUN_CONTEXT
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -118,7 +117,7 @@ class ChannelManager:
             return True
         if self._may_speak(row.address, row.speaker):
             return True
-        language = RUN_CONTEXT.validate_json(row.context).locale
+        language = row.context.locale
         await self._ports.runs.drop(row, texts_for(language).stopped_by[StopReason.REVOKED])
         return False
 

@@ -12,7 +12,6 @@ from bot.store.encoding import to_json
 from bot.store.memory_queue import QueuedTurn
 from bot.store.rows import RunState, StopReason
 from harness.config import SAME
-from harness.context import RUN_CONTEXT, RUN_INPUT
 from harness.events import Outcome
 from harness.memory.exchange import EXCHANGE, LONGEST_SAID, Exchange, Said, is_tainted, own_words
 from harness.memory.hygiene import without_secrets
@@ -58,8 +57,8 @@ class Feeding:
     def after(self, row: RunRow, ending: Ending, text: str) -> Aftermath:
         """What comes of a run's end for the memory. text: what the agent said; an answer only where the ending says
         so."""
-        context = RUN_CONTEXT.validate_json(row.context)
-        run_input, now = RUN_INPUT.validate_json(row.input).whole, self._clock.now()
+        context = row.context
+        run_input, now = row.input.whole, self._clock.now()
         words = spoken(own_words(run_input.words))
         if not words or not self._is_of_interest(row, context, ending):
             return NO_AFTERMATH

@@ -77,4 +77,4 @@ class ActiveRuns(dict[str, ActiveRun]):
         if active is None:
             return ()
         await active.take_in(active)
-        return RUN_INPUT.validate_json(active.row.input).steered
+        return active.row.input.steered

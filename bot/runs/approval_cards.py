@@ -13,7 +13,6 @@ from bot.delivery.buttons import question
 from bot.texts import texts_for
 from bot.texts.markdown import inline, plain
 from channels.message import Button, OutboundMessage
-from harness.context import RUN_CONTEXT
 
 if TYPE_CHECKING:
     from bot.store.approvals import ApprovalRow
@@ -76,7 +75,7 @@ def first(row: ApprovalRow, texts: Texts, *, buttons: bool) -> OutboundMessage:
 
 
 def _about(run: RunRow) -> tuple[Texts, str]:
-    context = RUN_CONTEXT.validate_json(run.context)
+    context = run.context
     return texts_for(context.locale), inline(context.speaker.display_name) or "?"
 
 

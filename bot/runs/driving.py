@@ -62,7 +62,7 @@ class Transcriber:
 
     async def listen(self, active: ActiveRun) -> None:
         """Put the words of its voice messages into the run's input; the answer tells what was not understood."""
-        run_input = RUN_INPUT.validate_json(active.row.input)
+        run_input = active.row.input
         if any(_is_new(file) for file in run_input.files):
             if await self._budgets.refusal(payer_of(active.row), active.texts) is not None:
                 return  # the run is about to be refused
@@ -76,9 +76,8 @@ class Transcriber:
         async with asyncio.TaskGroup() as listening:
             tasks = [listening.create_task(self._file(row, file)) for file in run_input.files]
         run_input = replace(run_input, files=tuple(task.result() for task in tasks))
-        stored = to_json(RUN_INPUT, run_input)
-        await self._store.write(lambda tx: runs.set_input(tx, row.run_id, stored))
-        active.row = replace(row, input=stored)
+        await self._store.write(lambda tx: runs.set_input(tx, row.run_id, run_input))
+        active.row = replace(row, input=run_input)
         active.show("")
         return run_input
 
@@ -159,11 +158,11 @@ class Driver:
             return endings.refused(*refused)
         head = await (await self._harness()).head(active.row.thread_id)
         active.row, seq = await self._start(active.row, head)
-        active.context = RUN_CONTEXT.validate_json(active.row.context)  # its chat may have moved
+        active.context = active.row.context  # its chat may have moved
         if active.view.read_before:  # the agent may tell the same message once more
             active.record.add(TextReset(run_id=active.row.run_id, seq=seq, message_id=active.view.message_id))
             seq += 1
-        run_input = RUN_INPUT.validate_json(active.row.input)
+        run_input = active.row.input
         last: AnyRunEvent | None = None
         asked: list[ApprovalRequested] = []
         harness = await self._harness()  # the one of now: what one is given back is in use from its first event on

@@ -118,7 +118,7 @@ class Asks:
 def asks_of(ending: Ending, row: RunRow) -> Asks:
     """The buttons below an ending, if it has any."""
     if ending.retry:
-        texts = texts_for(RUN_CONTEXT.validate_json(row.context).locale)
+        texts = texts_for(row.context.locale)
         return Asks(retry_buttons(row, texts), lambda now: [retry_question(row, now)])
     asked = ending.question
     if asked is not None and asked.options:

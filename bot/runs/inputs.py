@@ -18,7 +18,7 @@ from bot.store.rows import RunRow
 from bot.texts.command_line import parse, skill_name
 from bot.usage.days import zone_of
 from channels.message import INBOUND_EVENT, Message
-from harness.context import RUN_CONTEXT, RUN_INPUT, RunContext, RunInput, Speaker, Voice
+from harness.context import RunContext, RunInput, Speaker, Voice
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -64,8 +64,8 @@ def run_of(
         reply_key=run_id,
         address=message.address,
         reply_to=message.platform_message_id or None,
-        context=to_json(RUN_CONTEXT, context),
-        input=to_json(RUN_INPUT, run_input),
+        context=context,
+        input=run_input,
         epoch=epoch,
         created_at=now,
     )
@@ -105,8 +105,8 @@ def message_id(event_id: int) -> str:
 def can_join(row: RunRow, turn: Turn) -> bool:
     """Whether a run that waits can answer this turn too: the same person's, answered in the same place and language.
     What a schedule began is answered by itself, and so is what calls a skill, or seems to."""
-    context = RUN_CONTEXT.validate_json(row.context)
-    if context.schedule or turn.schedule or parse(turn.text) is not None or RUN_INPUT.validate_json(row.input).skill:
+    context = row.context
+    if context.schedule or turn.schedule or parse(turn.text) is not None or row.input.skill:
         return False
     told = (row.speaker, row.address, context.locale, context.speaker.is_admin)
     return told == (turn.person, turn.first.address, turn.language, turn.is_admin) and row.attempt == 0
@@ -119,26 +119,26 @@ def can_steer(running: RunRow, turn: Turn) -> bool:
         return False
     if any(file.voice is not None and not file.voice.listened for file in turn.files):
         return False
-    context = RUN_CONTEXT.validate_json(running.context)
+    context = running.context
     told = (running.speaker, running.address, context.speaker.is_admin, context.schedule)
     return told == (turn.person, turn.first.address, turn.is_admin, "")
 
 
 def as_steering(run: RunRow) -> RunRow:
     """The run of a turn that the running answer may hear."""
-    return replace(run, input=to_json(RUN_INPUT, replace(RUN_INPUT.validate_json(run.input), steers=True)))
+    return replace(run, input=replace(run.input, steers=True))
 
 
 def steered_run(running: RunRow, heard: RunRow) -> RunRow:
     """A run that works, having heard what another one was to answer."""
-    known = RUN_INPUT.validate_json(running.input)
-    known = replace(known, steered=(*known.steered, RUN_INPUT.validate_json(heard.input)))
-    return replace(running, input=to_json(RUN_INPUT, known))
+    known = running.input
+    known = replace(known, steered=(*known.steered, heard.input))
+    return replace(running, input=known)
 
 
 def joined_run(row: RunRow, turn: Turn, background: tuple[str, ...]) -> RunRow:
     """A run that waits, answering this turn too. background: what others said in between."""
-    run_input = RUN_INPUT.validate_json(row.input)
+    run_input = row.input
     run_input = replace(
         run_input,
         text=joined((run_input.text, turn.text)),
@@ -147,7 +147,7 @@ def joined_run(row: RunRow, turn: Turn, background: tuple[str, ...]) -> RunRow:
         background=(*run_input.background, *background),
         dictated=run_input.dictated or turn.dictated,
     )
-    return replace(row, inbox_ids=(*row.inbox_ids, *turn.ids), input=to_json(RUN_INPUT, run_input))
+    return replace(row, inbox_ids=(*row.inbox_ids, *turn.ids), input=run_input)
 
 
 def run_again(
@@ -168,7 +168,7 @@ def run_again(
     """
     run_id = uuid.uuid4().hex
     context = replace(
-        RUN_CONTEXT.validate_json(run.context),
+        run.context,
         run_id=run_id,
         model=model,
         agent=agent,
@@ -184,8 +184,8 @@ def run_again(
         reply_key=run_id,
         address=run.address,
         reply_to=run.reply_to,
-        context=to_json(RUN_CONTEXT, context),
-        input=to_json(RUN_INPUT, asked_again(RUN_INPUT.validate_json(run.input).whole)),
+        context=context,
+        input=asked_again(run.input.whole),
         epoch=epoch,
         created_at=now,
     )
@@ -219,7 +219,7 @@ def edited_run(run: RunRow, known: Sequence[InboxRow], new: Message) -> tuple[Ru
 
     known: the run's messages as they are stored. None when none of them was edited.
     """
-    run_input = RUN_INPUT.validate_json(run.input)
+    run_input = run.input
     if run_input.message_id != message_id(run.inbox_ids[0]):
         return None  # it answers again what was said earlier; its own event is only what asked for that
     found: tuple[int, Message] | None = None
@@ -235,4 +235,4 @@ def edited_run(run: RunRow, known: Sequence[InboxRow], new: Message) -> tuple[Ru
     if found is None:
         return None
     run_input = _with_text(run_input, joined(texts))
-    return replace(run, input=to_json(RUN_INPUT, run_input)), *found
+    return replace(run, input=run_input), *found

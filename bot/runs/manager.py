@@ -58,14 +58,6 @@ def _nobody(row: RunRow, text: str) -> None:
     """Default: no listener."""
 
 
-def _is_readable(row: RunRow) -> bool:
-    try:
-        RUN_CONTEXT.validate_json(row.context)
-        RUN_INPUT.validate_json(row.input)
-    except ValidationError:
-        return False
-    return True
-
 
 class RunManager:
     """Runs of all conversations. harness: awaited by each run, so that channels may listen before it is imported.
@@ -128,7 +120,7 @@ class RunManager:
         await self._close_lost_drafts({row.reply_key for row in unended})
         left: dict[str, list[RunRow]] = {}
         for row in unended:
-            if _is_readable(row):
+            if row.is_readable:
                 left.setdefault(row.conversation, []).append(row)
             else:
                 log.error("run %s was stored by another version and cannot be read; it is given up", row.run_id)
@@ -161,7 +153,7 @@ class RunManager:
 
         asking_changed, take_in: see `ActiveRun`.
         """
-        context = RUN_CONTEXT.validate_json(row.context)
+        context = row.context
         self._owners.learn(context.thread_id, context.owner)
         texts, record = texts_for(context.locale), self._meter.open(row)
         active = ActiveRun(

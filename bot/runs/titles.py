@@ -11,7 +11,6 @@ from bot.store.usage import UsageRow
 from bot.usage.budgets import payer_of
 from bot.usage.meter import EventRecord
 from harness.config import SAME
-from harness.context import RUN_CONTEXT, RUN_INPUT
 from harness.events import Usage
 
 if TYPE_CHECKING:
@@ -76,11 +75,11 @@ class Titles:
             self._tasks.spawn(f"title:{row.thread_id}", self._name(row, answer))
 
     async def _name(self, row: RunRow, answer: str) -> None:
-        thread, said = row.thread_id, RUN_INPUT.validate_json(row.input).words
+        thread, said = row.thread_id, row.input.words
         title, calls = first_words(said) or first_words(answer), tuple[UsageRow, ...]()
         model = self.settings.model
         if model == SAME:
-            model = RUN_CONTEXT.validate_json(row.context).model
+            model = row.context.model
         if model and await self._may_ask(row):
             made = await (await self._harness()).title(model, said, answer)
             if made is not None:

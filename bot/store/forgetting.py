@@ -30,13 +30,13 @@ from bot.store.tables import (
     threads,
 )
 from channels.message import INBOUND_EVENT, Unparsed
-from harness.context import RUN_CONTEXT, RUN_INPUT
+from harness.context import UNREADABLE_CONTEXT
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
     from datetime import datetime
 
-    from sqlalchemy import Connection
+    from sqlalchemy import Connection, Row
 
     from bot.store.deletions import DeletionRow
 
@@ -147,7 +147,7 @@ def blank_runs(tx: Connection, run_ids: Sequence[str]) -> int:
     """
     these = runs.c.run_id.in_(run_ids)
     rows = list(tx.execute(select(runs.c.run_id, runs.c.context, runs.c.input, runs.c.reply_key).where(these)))
-    first = sum(_blank_run(tx, row.run_id, row.context, row.input) for row in rows)
+    first = sum(_blank_run(tx, row) for row in rows)
     shown = [str(row.reply_key) for row in rows]
     asked = tx.scalars(select(approvals.c.prompt_id).where(approvals.c.run_id.in_(run_ids)))
     shown += list(asked)
@@ -162,15 +162,12 @@ def blank_runs(tx: Connection, run_ids: Sequence[str]) -> int:
     return first
 
 
-def _blank_run(tx: Connection, run_id: str, context: str, run_input: str) -> bool:
-    known, whose = from_json(RUN_INPUT, run_input), from_json(RUN_CONTEXT, context)
-    values = {
-        "input": "" if known is None else to_json(RUN_INPUT, blank_input(known)),
-        "context": "" if whose is None else to_json(RUN_CONTEXT, blank_context(whose)),
-    }
-    if values != {"input": run_input, "context": context}:
-        tx.execute(update(runs).where(runs.c.run_id == run_id).values(values))
-    return not known.is_blank if known is not None else run_input != ""
+def _blank_run(tx: Connection, row: Row[*tuple[Any, ...]]) -> bool:
+    context, run_input = blank_context(row.context), blank_input(row.input)
+    # A context that cannot be read may hold words all the same.
+    if row.context == UNREADABLE_CONTEXT or (context, run_input) != (row.context, row.input):
+        tx.execute(update(runs).where(runs.c.run_id == row.run_id).values(context=context, input=run_input))
+    return not row.input.is_blank
 
 
 def delete_thread(tx: Connection, thread_id: str) -> bool:

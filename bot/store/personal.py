@@ -11,6 +11,9 @@ from sqlalchemy import ColumnElement, and_, delete, func, select, update
 
 from bot.store.blanking import Whose, is_of, without_others, without_quote_of, without_words
 from bot.store.encoding import from_json, to_json
+from bot.identity import direct_address
+from bot.store.blanking import Whose, blank_input, is_of, without_others, without_quote_of, without_words
+from bot.store.encoding import from_json
 from bot.store.forgetting import PORTION, SETTLED, SHOWN, blank_replies, store_event
 from bot.store.identity import direct_address
 from bot.store.sql import chunks
@@ -26,7 +29,7 @@ from bot.store.tables import (
     threads,
 )
 from channels.message import INBOUND_EVENT, Message, MessageEdited
-from harness.context import RUN_CONTEXT, RUN_INPUT
+from harness.context import UNREADABLE_INPUT
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
@@ -34,16 +37,13 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection
 
-    from harness.context import RunInput
-
 
 def names_of(tx: Connection, whose: Whose) -> frozenset[str]:
     """What the person was called, as far as it is still known."""
     found = set(tx.scalars(select(schedules.c.name).where(schedules.c.person == whose.person)))
     found |= set(tx.scalars(select(access.c.display_name).where(access.c.subject_id == whose.person)))
-    for text in tx.scalars(select(runs.c.context).where(runs.c.speaker == whose.person)):
-        context = from_json(RUN_CONTEXT, text)
-        found |= {context.speaker.display_name} if context is not None else set()
+    for context in tx.scalars(select(runs.c.context).where(runs.c.speaker == whose.person)):
+        found.add(context.speaker.display_name)
     events = select(inbox.c.event).where(inbox.c.account == whose.account, inbox.c.event.contains(whose.native))
     for text in tx.scalars(events, execution_options={"yield_per": PORTION}):
         event = from_json(INBOUND_EVENT, text)
@@ -108,11 +108,7 @@ def under_way(tx: Connection, whose: Whose, met: Collection[str], until: datetim
     working = select(runs.c.chat, runs.c.input).where(
         _others(whose), runs.c.ended_at.is_(None), runs.c.created_at <= until
     )
-    for row in tx.execute(working):
-        known = from_json(RUN_INPUT, row.input)
-        if known is not None and without_others(known, whose, met=row.chat in met) != known:
-            return True
-    return False
+    return any(without_others(row.input, whose, met=row.chat in met) != row.input for row in tx.execute(working))
 
 
 def _others(whose: Whose) -> ColumnElement[bool]:
@@ -128,15 +124,12 @@ def blank_others(tx: Connection, whose: Whose, met: Collection[str], after: int)
     )
     rows = tx.execute(query.order_by(runs.c.seq).limit(PORTION)).all()
     for row in rows:
-        known = from_json(RUN_INPUT, row.input)
-        changed = "" if known is None else _input_without(known, whose, met=row.chat in met)
+        # What cannot be read may hold their words.
+        unreadable = row.input == UNREADABLE_INPUT
+        changed = blank_input(row.input) if unreadable else without_others(row.input, whose, met=row.chat in met)
         if changed != row.input:
             tx.execute(update(runs).where(runs.c.seq == row.seq).values(input=changed))
     return rows[-1].seq if rows else None
-
-
-def _input_without(known: RunInput, whose: Whose, *, met: bool) -> str:
-    return to_json(RUN_INPUT, without_others(known, whose, met=met))
 
 
 def blank_chat(tx: Connection, account: str, chats: Iterable[str], until: datetime, told_in: str | None) -> None:

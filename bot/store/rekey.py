@@ -32,7 +32,7 @@ from bot.store.tables import (
     usage,
 )
 from channels.message import INBOUND_EVENT, ButtonPressed, MembershipChanged, Message, MessageEdited, ScheduleDue
-from harness.context import RUN_CONTEXT
+from harness.context import UNREADABLE_CONTEXT
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -154,9 +154,9 @@ def _set(tx: Connection, column: Column[Any], where: ColumnElement[bool], value:
 
 
 def _rewrite_contexts(tx: Connection, where: ColumnElement[bool], change: Callable[[RunContext], RunContext]) -> None:
-    for run_id, text in list(tx.execute(select(runs.c.run_id, runs.c.context).where(where))):
-        context = to_json(RUN_CONTEXT, change(RUN_CONTEXT.validate_json(text)))
-        tx.execute(update(runs).where(runs.c.run_id == run_id).values(context=context))
+    for run_id, context in list(tx.execute(select(runs.c.run_id, runs.c.context).where(where))):
+        if context != UNREADABLE_CONTEXT:
+            tx.execute(update(runs).where(runs.c.run_id == run_id).values(context=change(context)))
 
 
 def _rewrite_events(tx: Connection, where: ColumnElement[bool], change: Callable[[Any], Any]) -> None:

@@ -6,10 +6,13 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from harness.context import UNREADABLE_CONTEXT, UNREADABLE_INPUT
+
 if TYPE_CHECKING:
     from datetime import datetime
 
     from channels.message import Address
+    from harness.context import RunContext, RunInput
 
 
 class InboxState(StrEnum):
@@ -87,18 +90,18 @@ class ConversationRow:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ThreadRow:
     """A thread of a conversation, as /threads lists it. last_at: when something was said there last. messages: that
-    are still known; first_input: RunInput of the first of them, as JSON."""
+    are still known; first_input: what the first of them said."""
 
     thread_id: str
     title: str
     last_at: datetime
     messages: int
-    first_input: str | None
+    first_input: RunInput | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRow:
-    """One turn of the agent. context and input: RunContext and RunInput as JSON. address: where it answers, JSON.
+    """One turn of the agent. address: where it answers.
 
     inbox_ids: the messages that it answers. reply_key: its reply in the outbox. head: the newest checkpoint when the
     run was last started; attempt counts starts without a new checkpoint. epoch: of the process that runs it.
@@ -115,8 +118,8 @@ class RunRow:
     address: Address
     reply_to: str | None
     state: RunState = RunState.PENDING
-    context: str
-    input: str
+    context: RunContext
+    input: RunInput
     base_checkpoint_id: str | None = None
     head: str | None = None
     attempt: int = 0
@@ -128,6 +131,11 @@ class RunRow:
     stop: str | None = None
     ahead: int | None = None
     deaths: tuple[int, ...] = ()
+
+    @property
+    def is_readable(self) -> bool:
+        """False for a run that another version stored in another form."""
+        return self.context != UNREADABLE_CONTEXT and self.input != UNREADABLE_INPUT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import and_, bindparam, delete, or_, select, update
+from sqlalchemy import Text, and_, bindparam, delete, or_, select, type_coerce, update
 
 from bot.store import inbox, memory_queue
 from bot.store.errors import StoreError
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from sqlalchemy import Connection, Row, Select
+
+    from harness.context import RunInput
 
 OPEN_STATES = tuple(state for state in RunState if not state.ended)
 ACTIVE_STATES = (RunState.RUNNING, RunState.WAITING)
@@ -141,7 +143,7 @@ def end(tx: Connection, run_id: str, state: RunState, now: datetime, detail: str
     return True
 
 
-def extend(tx: Connection, run_id: str, inbox_ids: Iterable[int], run_input: str) -> None:
+def extend(tx: Connection, run_id: str, inbox_ids: Iterable[int], run_input: RunInput) -> None:
     """Merge further messages into a run: they are its own from now on, and `run_input` is what it answers."""
     row = tx.execute(select(runs.c.inbox_ids).where(runs.c.run_id == run_id)).one()
     added = tuple(inbox_id for inbox_id in inbox_ids if inbox_id not in row.inbox_ids)
@@ -150,7 +152,7 @@ def extend(tx: Connection, run_id: str, inbox_ids: Iterable[int], run_input: str
     tx.execute(update(runs).where(runs.c.run_id == run_id).values(changes))
 
 
-def join(tx: Connection, run_id: str, joined: str, run_input: str, now: datetime) -> bool:
+def join(tx: Connection, run_id: str, joined: str, run_input: RunInput, now: datetime) -> bool:
     """Let a run that works hear what one that waits was to answer: that one ends, its messages are the other's, and
     `run_input` is what the other answers now. False when the one that waited had ended before; then nothing happens."""
     ended = tx.execute(END, {"run": joined, "ending": RunState.INTERRUPTED, "at": now, "why": JOINED})
@@ -162,8 +164,8 @@ def join(tx: Connection, run_id: str, joined: str, run_input: str, now: datetime
     return True
 
 
-def set_input(tx: Connection, run_id: str, run_input: str) -> None:
-    """Replace what it answers (RunInput as JSON)."""
+def set_input(tx: Connection, run_id: str, run_input: RunInput) -> None:
+    """Replace what it answers."""
     tx.execute(update(runs).where(runs.c.run_id == run_id).values(input=run_input))
 
 
@@ -247,7 +249,7 @@ def recent(tx: Connection, conversation: str, limit: int) -> list[RunRow]:
 def with_files(tx: Connection, since: datetime) -> list[RunRow]:
     """The runs that were opened since then for messages with files."""
     recent = runs.c.ended_at.is_(None) | (runs.c.ended_at >= since)  # for the index
-    query = RUNS.where(recent, runs.c.created_at >= since, runs.c.input.like('%"files":[{%'))
+    query = RUNS.where(recent, runs.c.created_at >= since, type_coerce(runs.c.input, Text).like('%"files":[{%'))
     return _rows(tx, query.order_by(runs.c.seq))
 
 
@@ -271,7 +273,8 @@ def last_kept(tx: Connection, conversation: str, thread_id: str) -> RunRow | Non
 
 def undo(tx: Connection, row: RunRow) -> None:
     """The agent has forgotten an ended run, and with it the earlier answers to the same message."""
-    same = and_(runs.c.thread_id == row.thread_id, runs.c.input == row.input, runs.c.ended_at.is_not(None))
+    given = select(runs.c.input).where(runs.c.run_id == row.run_id).scalar_subquery()
+    same = and_(runs.c.thread_id == row.thread_id, runs.c.input == given, runs.c.ended_at.is_not(None))
     undone = tx.scalars(update(runs).where(same).values(detail=UNDONE).returning(runs.c.run_id))
     memory_queue.drop_runs(tx, list(undone))
 

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from sqlalchemy import BigInteger, Integer, Text, TypeDecorator
 from sqlalchemy.dialects import postgresql, sqlite
 
-from bot.store.encoding import storable
+from bot.store.encoding import from_json, storable, to_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from pydantic import TypeAdapter
     from sqlalchemy import Column, Connection, Dialect, Table
     from sqlalchemy.sql.dml import ReturningInsert
 
@@ -54,6 +55,27 @@ class Instant(TypeDecorator[datetime]):
 
     def process_result_value(self, value: int | None, dialect: Dialect) -> datetime | None:
         return None if value is None else EPOCH + value * MICROSECOND
+
+
+class Json(TypeDecorator[T]):
+    """A value as the JSON text of `adapter`; `unreadable` in place of what another version stored in another form."""
+
+    impl = Text
+    cache_ok = True
+
+    def __init__(self, adapter: TypeAdapter[T], unreadable: T) -> None:
+        super().__init__()
+        self.adapter = adapter
+        self.unreadable = unreadable
+
+    def process_bind_param(self, value: T | None, dialect: Dialect) -> str | None:
+        return None if value is None else to_json(self.adapter, value)
+
+    def process_result_value(self, value: str | None, dialect: Dialect) -> T | None:
+        if value is None:
+            return None
+        known = from_json(self.adapter, value)
+        return self.unreadable if known is None else known
 
 
 class Ids(TypeDecorator[tuple[int, ...]]):

@@ -22,7 +22,8 @@ from sqlalchemy import (
     text,
 )
 
-from bot.store.sql import BigId, Ids, Instant, SafeText
+from bot.store.sql import BigId, Ids, Instant, Json, SafeText
+from harness.context import RUN_CONTEXT, RUN_INPUT, UNREADABLE_CONTEXT, UNREADABLE_INPUT
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -154,8 +155,8 @@ runs = Table(
     _text("reply_to", "the platform message that it answers", null=True),
     _text("state", "RunState"),
     _text("detail", "what is known of its end", null=True),
-    _text("context", "RunContext as JSON"),
-    _text("input", "RunInput as JSON"),
+    Column("context", Json(RUN_CONTEXT, UNREADABLE_CONTEXT), nullable=False, doc="RunContext as JSON"),
+    Column("input", Json(RUN_INPUT, UNREADABLE_INPUT), nullable=False, doc="RunInput as JSON"),
     _text("base_checkpoint_id", "the thread's newest checkpoint before the run", null=True),
     _text("head", "the thread's newest checkpoint when the run was last started", null=True),
     _count("attempt", "starts in a row without a new checkpoint and without a planned stop; 0 before the first"),

@@ -34,7 +34,7 @@ from channels.message import Address
 from harness.agents import Agents
 from harness.checkpoint import open_checkpoints, thread_config
 from harness.config import LlmSettings, LoopSettings, ModelSettings, SummarizationSettings
-from harness.context import RunContext, Speaker
+from harness.context import UNREADABLE_INPUT, RunContext, Speaker
 from harness.guardrails.make import load_guardrails
 from harness.mcp.config import ToolSearchSettings
 from harness.parts import Parts
@@ -166,8 +166,8 @@ async def _opened(store: PatientStore, contexts: list[RunContext]) -> None:
             reply_key=ctx.run_id,
             address=Address(account="telegram", chat=ctx.thread_id, kind="dm"),
             reply_to=None,
-            context="{}",
-            input="{}",
+            context=ctx,
+            input=UNREADABLE_INPUT,
             epoch=store.epoch,
             created_at=store.clock.now(),
         )

@@ -599,7 +599,8 @@ class Core:
     async def reasons(self) -> list[str]:
         """Why each event that no run answers was settled, oldest event first."""
         settled = select(inbox.c.reason).where(inbox.c.state == InboxState.DONE, inbox.c.run_id.is_(None))
-        return await self.store.read(lambda tx: list(tx.scalars(settled.order_by(inbox.c.id))))
+        found: list[str] = await self.store.read(lambda tx: list(tx.scalars(settled.order_by(inbox.c.id))))
+        return found
 
     async def answered(self) -> None:
         """Everything that was accepted is answered."""

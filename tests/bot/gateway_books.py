@@ -10,7 +10,6 @@ from sqlalchemy import select
 from bot.store import tables
 from bot.store.runs import JOINED
 from channels.message import INBOUND_EVENT, ButtonPressed, Message, MessageEdited
-from harness.context import RUN_INPUT
 from tests.bot.core import ANN, BOB
 
 if TYPE_CHECKING:
@@ -62,7 +61,7 @@ class Books:
         newest: dict[tuple[str, str], str] = {}
         again: dict[str, str] = {}
         for run in self.runs:
-            about = (run.thread_id, RUN_INPUT.validate_json(run.input).message_id)
+            about = (run.thread_id, run.input.message_id)
             if about in newest:
                 asked = self.events[run.inbox_ids[0]]
                 wanted = isinstance(asked, ButtonPressed) or (isinstance(asked, Message) and asked.text == "/retry")

@@ -6,7 +6,6 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from bot.store.rows import RunState
-from harness.context import RUN_INPUT
 from tests.bot.gateway_books import Books, admitted
 from tests.bot.played_agent import said_in
 
@@ -75,7 +74,7 @@ def _edits_count(books: Books) -> None:
     answered: dict[int, int] = {}
     for run in books.runs:
         if run.run_id not in books.again:
-            answered |= said_in(RUN_INPUT.validate_json(run.input).text)
+            answered |= said_in(run.input.text)
     taken: dict[int, int] = {}
     for row, edit in books.edits:
         outcome = f"edit {row.id} ended as {row.reason!r}"

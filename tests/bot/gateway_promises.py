@@ -19,7 +19,6 @@ from bot.texts import texts_for
 from bot.texts.commands import written
 from channels.memory import FULL
 from channels.message import OUTBOUND_MESSAGE, Address
-from harness.context import RUN_CONTEXT, RUN_INPUT
 from tests.bot.gateway_books import Books, admitted, read_books
 from tests.bot.gateway_outcomes import one_outcome_each
 from tests.bot.played_agent import ending_of, mark_of, said_in
@@ -129,7 +128,7 @@ def endings_have_a_cause(play: Play, books: Books) -> None:
     """A run ends as the agent ended it, unless somebody stopped it or it was killed again and again."""
     busy, pressed = play.core.policy.turns.busy, bool(books.presses)
     for run in books.runs:
-        ending = ending_of(RUN_INPUT.validate_json(run.input).text)
+        ending = ending_of(run.input.text)
         outcome = f"{run.input} ended as {run.state}, {run.detail}"
         commands = books.commands_in(run.chat)
         causes = {
@@ -158,7 +157,7 @@ def what_joined_was_heard(books: Books) -> None:
     for run in books.runs:
         if run.detail != JOINED:
             continue
-        said = said_in(RUN_INPUT.validate_json(run.input).text)
+        said = said_in(run.input.text)
         for host in {books.answering(event_id).run_id for event_id in run.inbox_ids}:
             known = books.run[host]
             assert known.detail != JOINED, f"{run.input} is heard by a run that never began"
@@ -190,7 +189,7 @@ def commands_count(play: Play, books: Books) -> None:
     threads: defaultdict[tuple[str, int], set[str]] = defaultdict(set)
     begun: Counter[str] = Counter()
     model: dict[str, str] = {}
-    contexts = {run.run_id: RUN_CONTEXT.validate_json(run.context) for run in books.runs}
+    contexts = {run.run_id: run.context for run in books.runs}
     for context in contexts.values():
         owners[context.thread_id].add(context.owner)
     assert all(len(found) == 1 for found in owners.values()), f"a thread of several owners: {owners}"
@@ -235,7 +234,7 @@ def answers_are_seen_once(play: Play, books: Books) -> None:
     """Each as often as it was given; where a send can neither be repeated nor looked up, a loss may cost a copy."""
     given: Counter[tuple[str, str]] = Counter()
     for run in books.runs:
-        mark = mark_of(run.run_id, RUN_INPUT.validate_json(run.input).text)
+        mark = mark_of(run.run_id, run.input.text)
         abandoned = books.replies[run.reply_key][0].abandoned is not None
         given[run.chat, mark] += int(run.state in ANSWERED and not abandoned)
     doubts = 0 if play.channel.mode.idempotent else play.kills + play.losses

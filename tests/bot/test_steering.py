@@ -13,12 +13,11 @@ from bot.runs import inputs
 from bot.runs.turns import Spoken, Turn
 from bot.settings.busy_policies import Busy, TurnRules
 from bot.store import inbox, runs
-from bot.store.encoding import to_json
 from bot.store.rows import InboxState, RunState
 from bot.texts.en import EN
 from bot.texts.zh import ZH
 from channels.message import Attachment
-from harness.context import RUN_INPUT, RunInput
+from harness.context import RunInput
 from harness.events import FailureKind, TextDelta
 from tests.bot.core import ANN, BOB, RULES, Core, core
 from tests.bot.test_approvals import asks
@@ -150,7 +149,7 @@ async def test_while_it_waits_for_a_decision_messages_are_queued(tmp_path: Path)
         await say(c, "first")
         await say(c, "second")
         (_, waiting) = await rows(c)
-        assert not RUN_INPUT.validate_json(waiting.input).steers
+        assert not waiting.input.steers
         assert EN.steering not in c.texts()
 
 
@@ -178,7 +177,7 @@ async def test_a_file_is_heard_once_it_is_there(tmp_path: Path) -> None:
         gate.set()
         await c.clock.advance(3)
         assert await work.step() == ["with this"]
-        (heard,) = RUN_INPUT.validate_json((await rows(c))[0].input).steered
+        (heard,) = (await rows(c))[0].input.steered
         assert [file.name for file in heard.files] == ["notes.txt"]
 
 
@@ -237,9 +236,9 @@ async def test_one_answer_hears_no_more_than_so_many(tmp_path: Path) -> None:
         work = Working(c)
         await say(c, "first")
         active = next(iter(c.runs.active.values()))
-        known = RUN_INPUT.validate_json(active.row.input)
+        known = active.row.input
         many = tuple(RunInput(message_id=f"s{number}", text="") for number in range(queue.MOST_HEARD - 1))
-        active.row = replace(active.row, input=to_json(RUN_INPUT, replace(known, steered=many)))
+        active.row = replace(active.row, input=replace(known, steered=many))
         await say(c, "the last")
         await say(c, "one more")
         assert (await work.step())[-1] == "the last"

@@ -19,7 +19,7 @@ from bot.tasks import Tasks
 from bot.usage.spending import make_spending
 from channels.message import Address
 from harness.config import PriceSettings
-from harness.context import RUN_INPUT, RunInput, Titled
+from harness.context import UNREADABLE_CONTEXT, RunInput, Titled
 from tests.bot.scripted_harness import ScriptedHarness
 from tests.clock import VirtualClock
 from tests.tables import table
@@ -73,8 +73,8 @@ class Bench:
             reply_key=run_id,
             address=Address(account="telegram", chat="1", kind="dm"),
             reply_to=None,
-            context="{}",
-            input=to_json(RUN_INPUT, RunInput(message_id="m1", text=text)),
+            context=UNREADABLE_CONTEXT,
+            input=RunInput(message_id="m1", text=text),
             epoch=1,
             created_at=NOW,
         )

@@ -25,7 +25,7 @@ from channels.base import ChannelPorts, Route
 from channels.errors import AttachmentFailed, ChannelError, Temporary
 from channels.memory import MemoryChannel
 from channels.message import Attachment
-from harness.context import RUN_INPUT, InputFile, RunInput
+from harness.context import InputFile, RunInput
 from sandbox.files.rights import Owner
 from tests.clock import VirtualClock
 from tests.store.samples import message, run_row
@@ -174,7 +174,7 @@ async def test_what_came_before_the_process_began_counts(store: Store, tmp_path:
     ):
         (event,) = await store.add(ADD_EVENTS, [message(f"u:{number}")])
         assert event is not None
-        run_input = to_json(RUN_INPUT, RunInput(message_id="m1", text='"files":[]', files=sent))
+        run_input = RunInput(message_id="m1", text='"files":[]', files=sent)
         run = replace(run_row(event.id), speaker="telegram:1", input=run_input, created_at=at)
         await store.write(partial(runs.open, row=run))
     files = Uploads(LIMITS, clock)

@@ -9,7 +9,7 @@ from uuid import uuid4
 from bot.store.encoding import to_json
 from bot.store.rows import OutboxRow, PromptRow, RunRow, RunState
 from channels.message import OUTBOUND_MESSAGE, Address, Message, OutboundMessage, Sender
-from harness.context import RUN_CONTEXT, RUN_INPUT, RunContext, RunInput, Speaker
+from harness.context import RunContext, RunInput, Speaker
 
 NOW = datetime(2026, 5, 1, 12, 0, 0, 123456, tzinfo=UTC)
 LATER = NOW + timedelta(minutes=1)
@@ -56,8 +56,8 @@ def run_row(*inbox_ids: int, conversation: str = OWNER, owner: str = OWNER, addr
         address=address,
         reply_to="1",
         state=RunState.PENDING,
-        context=to_json(RUN_CONTEXT, context),
-        input=to_json(RUN_INPUT, RunInput(message_id="m1", text="hello")),
+        context=context,
+        input=RunInput(message_id="m1", text="hello"),
         base_checkpoint_id=None,
         head=None,
         attempt=0,

@@ -15,7 +15,6 @@ from bot.store.conversations import OwnerMismatch
 from bot.store.inbox import ADD_EVENTS
 from bot.store.tables import conversations as table
 from channels.message import INBOUND_EVENT, Address, Message, MessageEdited
-from harness.context import RUN_CONTEXT
 from tests.store.samples import LATER, NOW, OWNER, message, outbox_row, prompt_row, run_row
 
 if TYPE_CHECKING:
@@ -96,7 +95,7 @@ async def test_a_migrated_chat_takes_everything_along(store: Store) -> None:
     found = await store.read(runs.unended)
     assert [run.conversation for run in found] == ["telegram:-100", "telegram:-100/5", "telegram:-100@7"]
     assert {run.address.chat for run in found} == {"-100"}
-    contexts = [RUN_CONTEXT.validate_json(run.context) for run in found]
+    contexts = [run.context for run in found]
     assert [(context.conversation, context.owner) for context in contexts] == [(run.conversation,) * 2 for run in found]
     assert {row.address.chat for row in await store.read(outbox.undelivered)} == {"-100"}
     (waiting,) = await store.read(inbox.unsettled)
@@ -140,7 +139,7 @@ async def test_a_renamed_account_takes_everything_along(store: Store) -> None:
     assert after == replace(before, key="support:7", account="support", owner="support:7")
     (run,) = await store.read(runs.unended)
     assert (run.conversation, run.speaker, run.address.account) == ("support:7", "support:7", "support")
-    context = RUN_CONTEXT.validate_json(run.context)
+    context = run.context
     assert (context.account, context.owner, context.speaker.id) == ("support", "support:7", "support:7")
     waiting = [INBOUND_EVENT.validate_json(row.event) for row in await store.read(inbox.unsettled)]
     assert [event.account for event in waiting] == ["support", "support"]

@@ -8,19 +8,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from sqlalchemy import select, update
+from sqlalchemy import Text, literal, select, update
 
 from bot.store import Store, accounts, conversations, deletions, effects, forgetting, inbox, outbox, personal, runs
 from bot.store.blanking import Whose
 from bot.store.deletions import DeletionKind, DeletionRow
-from bot.store.encoding import to_json
 from bot.store.inbox import ADD_EVENTS
 from bot.store.rows import InboxState, RunState
 from bot.store.tables import inbox as inbox_table
 from bot.store.tables import metadata, threads
 from bot.store.tables import runs as runs_table
 from channels.message import Address, Quote, Sender
-from harness.context import RUN_INPUT, InputFile, RunInput
+from harness.context import InputFile, RunInput
 from harness.ports import EffectKey
 from tests.store.samples import LATER, NOW, OWNER, body, message, outbox_row, run_row
 
@@ -60,7 +59,7 @@ async def turn(store: Store, thread_id: str, text: str = CANARY, **changes: Any)
     assert row is not None
     file = InputFile(path=Path(f"/data/{CANARY}.txt"), name=f"{CANARY}.txt", mime_type="text/plain", size=12)
     given = RunInput(message_id=f"m{row.id}", text=text, quote=text, background=(f"Bob: {text}",), files=(file,))
-    run = replace(run_row(row.id), thread_id=thread_id, input=to_json(RUN_INPUT, given), **changes)
+    run = replace(run_row(row.id), thread_id=thread_id, input=given, **changes)
 
     def unit(tx: Connection) -> None:
         runs.open(tx, run)
@@ -118,7 +117,7 @@ async def test_what_belongs_to_runs_loses_its_words_and_keeps_its_size(store: St
     assert await store.write(lambda tx: forgetting.blank_runs(tx, [run.run_id])) == 0
     left = await store.read(lambda tx: runs.load(tx, run.run_id))
     assert left is not None
-    known = RUN_INPUT.validate_json(left.input)
+    known = left.input
     assert (known.is_blank, known.files[0].size, left.model_calls) == (True, 12, 0)
     assert await store.read(holding) == []
     await store.write(lambda tx: forgetting.let_go(tx, OWNER, LATER, LATER))
@@ -137,7 +136,7 @@ async def test_what_others_hold_of_a_person_goes_too(store: Store) -> None:
     others = {"speaker": "telegram:8", "address": GROUP, "conversation": "telegram:-5"}
     run = await turn(store, thread, "mine", **others)
     given = RunInput(message_id="m", text="mine", background=(f"Ann: {CANARY}", "Eve: hello"))
-    given_json = to_json(RUN_INPUT, given)
+    given_json = given
     await store.write(
         lambda tx: tx.execute(update(runs_table).where(runs_table.c.run_id == run.run_id).values(input=given_json))
     )
@@ -151,7 +150,7 @@ async def test_what_others_hold_of_a_person_goes_too(store: Store) -> None:
     assert await store.read(holding) == []
     left = await store.read(lambda tx: runs.load(tx, run.run_id))
     assert left is not None
-    assert RUN_INPUT.validate_json(left.input).background == ("Eve: hello",)
+    assert left.input.background == ("Eve: hello",)
     assert "Eve: hello" not in str(await store.write(lambda tx: _met(tx, run.run_id)))
 
 
@@ -168,7 +167,7 @@ async def test_what_is_not_over_yet_is_known_to_hold_their_words(store: Store) -
     assert await under_way()
     await store.write(lambda tx: inbox.settle(tx, [row.id], InboxState.DONE))
     assert not await under_way()
-    given = to_json(RUN_INPUT, RunInput(message_id="m", text="mine", background=(f"Ann: {CANARY}",)))
+    given = RunInput(message_id="m", text="mine", background=(f"Ann: {CANARY}",))
     others: dict[str, Any] = {"speaker": "telegram:8", "address": GROUP, "conversation": "telegram:-5", "inbox_ids": ()}
     run = replace(run_row(row.id), thread_id=thread, input=given, **others)
     await store.write(lambda tx: runs.open(tx, run))
@@ -179,7 +178,7 @@ async def test_what_is_not_over_yet_is_known_to_hold_their_words(store: Store) -
     assert not await store.read(lambda tx: forgetting.is_group(tx, ANN))
 
 
-def _met(tx: Connection, run_id: str) -> str:
+def _met(tx: Connection, run_id: str) -> RunInput:
     """In a chat where the person spoke, nothing that others said stays."""
     personal.blank_others(tx, ANN, {"-5"}, 0)
     left = runs.load(tx, run_id)
@@ -194,7 +193,7 @@ async def test_what_another_version_wrote_is_no_obstacle(store: Store) -> None:
     await store.add(ADD_EVENTS, [message("strange", text=CANARY)])
 
     def older(tx: Connection) -> None:
-        tx.execute(update(runs_table).values(input=strange, context=strange))
+        tx.execute(update(runs_table).values(input=literal(strange, Text), context=literal(strange, Text)))
         tx.execute(update(inbox_table).values(event=strange, state=InboxState.DONE))
 
     await store.write(older)

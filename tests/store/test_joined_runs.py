@@ -9,11 +9,9 @@ from sqlalchemy import select
 
 from bot.store import inbox, runs
 from bot.store.blanking import blank_input
-from bot.store.encoding import to_json
 from bot.store.inbox import ADD_EVENTS
 from bot.store.rows import InboxState, RunRow, RunState
 from bot.store.tables import inbox as inbox_table
-from harness.context import RUN_INPUT
 from tests.store.samples import LATER, NOW, OWNER, message, run_row
 
 if TYPE_CHECKING:
@@ -31,8 +29,8 @@ async def opened(store: Store, key: str) -> RunRow:
 async def test_its_messages_end_with_the_run_that_heard_them(store: Store) -> None:
     working, waiting = await opened(store, "u:1"), await opened(store, "u:2")
     await store.write(lambda tx: runs.start(tx, working.run_id, None, NOW, store.epoch))
-    known, said = (RUN_INPUT.validate_json(run.input) for run in (working, waiting))
-    heard = to_json(RUN_INPUT, replace(known, steered=(said,)))
+    known, said = (run.input for run in (working, waiting))
+    heard = replace(known, steered=(said,))
     joined = [
         await store.write(lambda tx: runs.join(tx, working.run_id, waiting.run_id, heard, LATER)) for _ in range(2)
     ]
@@ -41,7 +39,7 @@ async def test_its_messages_end_with_the_run_that_heard_them(store: Store) -> No
     rows = await store.read(lambda tx: [runs.load(tx, run.run_id) for run in (working, waiting)])
     assert [row and row.state for row in rows] == [RunState.RUNNING, RunState.INTERRUPTED]
     assert rows[0] is not None
-    assert RUN_INPUT.validate_json(rows[0].input).steered == (said,)
+    assert rows[0].input.steered == (said,)
     assert [row.run_id for row in await store.read(runs.unended)] == [working.run_id]
     assert await store.read(lambda tx: runs.last_worked(tx, OWNER, "thread")) is None
 
@@ -55,8 +53,8 @@ async def test_its_messages_end_with_the_run_that_heard_them(store: Store) -> No
 
 
 def test_what_was_heard_is_deleted_with_the_rest() -> None:
-    said = RUN_INPUT.validate_json(run_row(1).input)
+    said = run_row(1).input
     whole = replace(said, text="first", steered=(replace(said, text="second", quote="q", background=("b",)),))
     assert whole.whole == replace(whole, text="first\nsecond", quote="q", background=("b",), steered=())
     assert blank_input(whole) == blank_input(replace(whole, steered=()))
-    assert "second" not in to_json(RUN_INPUT, blank_input(whole))
+    assert "second" not in str(blank_input(whole))

@@ -185,12 +185,13 @@ async def test_a_waiting_run_is_extended(store: Store) -> None:
     run = await opened(store)
     (late,) = await store.add(ADD_EVENTS, [message("u:2")])
     assert late is not None
-    await store.write(lambda tx: runs.extend(tx, run.run_id, [late.id, *run.inbox_ids], '{"both": true}'))
+    both = replace(run.input, text="both")
+    await store.write(lambda tx: runs.extend(tx, run.run_id, [late.id, *run.inbox_ids], both))
     extended = await store.read(lambda tx: runs.load(tx, run.run_id))
-    assert extended == replace(run, inbox_ids=(*run.inbox_ids, late.id), input='{"both": true}')
+    assert extended == replace(run, inbox_ids=(*run.inbox_ids, late.id), input=both)
 
-    await store.write(lambda tx: runs.set_input(tx, run.run_id, "{}"))
-    assert await store.read(lambda tx: runs.load(tx, run.run_id)) == replace(extended, input="{}")
+    await store.write(lambda tx: runs.set_input(tx, run.run_id, run.input))
+    assert await store.read(lambda tx: runs.load(tx, run.run_id)) == replace(extended, input=run.input)
     assert await store.read(inbox.unsettled) == []
 
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from bot.store.runs import JOINED
 from bot.texts import texts_for
-from harness.context import RUN_INPUT
 from tests.torture.facts import marker_of
 from tests.torture.load import expected, final_words, squeezed
 from tests.torture.said_anew import said_anew
@@ -153,13 +152,13 @@ class Judge:
     @staticmethod
     def _heard(run: Row[Any] | None) -> list[str]:
         """What a run was told last while it worked, which the model then answers instead."""
-        return [] if run is None else [each.text for each in RUN_INPUT.validate_json(run.input).steered][-1:]
+        return [] if run is None else [each.text for each in run.input.steered][-1:]
 
     def _passed_on(self, asked: Asked, run: Row[Any] | None) -> str:
         """What is said below a message that another answer took in, squeezed; "" for any other. One has to know it."""
         if run is None or run.detail != JOINED:
             return ""
-        told = (each.text for run in self._facts.runs for each in RUN_INPUT.validate_json(run.input).steered)
+        told = (each.text for run in self._facts.runs for each in run.input.steered)
         if not any(asked.marker in text for text in told):
             self._report.blame("lost", f"{asked.marker} was passed on to an answer that never heard it")
         self._report.passed_on += 1
@@ -269,7 +268,7 @@ class Judge:
     def _worked_at(self, run: Row[Any], asked_at: Mapping[str, list[float]]) -> list[float]:
         """When the model was asked for a run, also in the words that it was told while it worked."""
         own = next((self._by_id[i].marker for i in run.inbox_ids if i in self._by_id), "")
-        told = [marker_of(each.text) for each in RUN_INPUT.validate_json(run.input).steered]
+        told = [marker_of(each.text) for each in run.input.steered]
         return [at for marker in (own, *told) for at in asked_at.get(marker, ())]
 
     def _recovery(self) -> None:

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from bot.store.encoding import to_json
-from harness.context import RUN_INPUT, RunInput
+from harness.context import RunInput
 from tests.torture.facts import Facts, Reply
 from tests.torture.load import Asked
 from tests.torture.on_wecom import told_apart
@@ -53,7 +52,7 @@ def judged(
     row: Any = SimpleNamespace(
         id=7, chat=message.chat, platform_message_id=message.message_id, state="done", received_at=received
     )
-    heard = to_json(RUN_INPUT, RunInput(message_id="m7", text=message.text))
+    heard = RunInput(message_id="m7", text=message.text)
     run: Any = SimpleNamespace(
         seq=1, reply_key="k", inbox_ids=[7], conversation="wecom:person0", detail=None, input=heard
     )
