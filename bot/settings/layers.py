@@ -1,29 +1,46 @@
-"""The sources of the configuration, strongest first, and which of them is to blame for a value."""
+"""The sources of the configuration as pydantic-settings takes them, and which of them is to blame for a value."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
+
+from pydantic_settings import EnvSettingsSource, InitSettingsSource, PydanticBaseSettingsSource
 
 from bot.settings.problems import ConfigProblem, dotted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from pydantic.fields import FieldInfo
+    from pydantic_settings import BaseSettings
+
     from bot.settings.problems import Finding, Path
 
 ENV_PREFIX = "ANTLER__"
 
+SOURCES: ContextVar[tuple[PydanticBaseSettingsSource, ...]] = ContextVar("sources", default=())
+"""Where Settings take their values from while `load` makes them, the strongest first."""
 
-@dataclass(slots=True)
-class Layer:
+
+class Layer(InitSettingsSource):
     """One source. lines: of a file's keys. names: what a value is called there (a variable, an option)."""
 
-    source: str
-    values: dict[str, Any] = field(default_factory=dict)
-    lines: Mapping[Path, int] = field(default_factory=dict)
-    names: dict[Path, str] = field(default_factory=dict)
+    def __init__(
+        self,
+        settings: type[BaseSettings],
+        source: str,
+        values: dict[str, Any],
+        *,
+        lines: Mapping[Path, int] | None = None,
+        names: Mapping[Path, str] | None = None,
+    ) -> None:
+        super().__init__(settings, values)
+        self.source = source
+        self.values = values
+        self.lines = lines or {}
+        self.names = names or {}
 
     def depth_of(self, path: Path) -> int:
         """How many steps of the path are in this source."""
@@ -35,26 +52,72 @@ class Layer:
         return len(path)
 
 
-def _has(value: Any, step: str | int) -> bool:
-    if isinstance(value, list):
-        return isinstance(step, int) and step < len(value)
-    return isinstance(value, dict) and step in value
+class Merged(PydanticBaseSettingsSource):
+    """The weakest source, which gives nothing itself: it learns what all others gave together."""
+
+    values: Mapping[str, Any]
+
+    def get_field_value(self, field: FieldInfo, field_name: str) -> tuple[Any, str, bool]:
+        return None, field_name, False
+
+    def __call__(self) -> dict[str, Any]:
+        self.values = self.current_state
+        return {}
 
 
-def merge(layers: Sequence[Layer]) -> dict[str, Any]:
-    """One tree; mappings are joined key by key, everything else is taken from the strongest source that has it."""
-    merged: dict[str, Any] = {}
-    for layer in reversed(layers):
-        merged = _joined(merged, layer.values)
-    return merged
+class _Environment(EnvSettingsSource):
+    """Variables of `env`. A value that starts with [ or { is JSON where the tree goes on, all others are plain text."""
+
+    def __init__(self, settings: type[BaseSettings], env: Mapping[str, str], accounts: Sequence[str]) -> None:
+        self._env = env
+        self._accounts = {account.replace("-", "_"): account for account in accounts}
+        self.names: dict[Path, str] = {}
+        super().__init__(settings, case_sensitive=False, env_prefix=ENV_PREFIX, env_nested_delimiter="__")
+
+    def _load_env_vars(self) -> Mapping[str, str | None]:
+        found: dict[str, str | None] = {}
+        for variable in sorted(self._env):
+            if variable.startswith(ENV_PREFIX):
+                path = tuple(variable.removeprefix(ENV_PREFIX).lower().split("__"))
+                if path[0] == "channels" and len(path) > 1:
+                    path = ("channels", self._accounts.get(path[1], path[1]), *path[2:])
+                self.names[path] = variable
+                found[ENV_PREFIX.lower() + "__".join(path)] = self._env[variable]
+        return found
+
+    def decode_complex_value(self, field_name: str, field: FieldInfo, value: Any) -> Any:
+        """The text itself where it is no JSON: what is wrong with it is said with everything else that is."""
+        if value.lstrip()[:1] not in ("[", "{"):
+            return value
+        try:
+            return json.loads(value)
+        except ValueError:
+            return value
+
+    def __call__(self) -> dict[str, Any]:
+        """With the keys that nobody knows, which the base class leaves out."""
+        return {str(path[0]): {} for path in self.names} | super().__call__()
 
 
-def _joined(weak: dict[str, Any], strong: Mapping[str, Any]) -> dict[str, Any]:
-    joined = dict(weak)
-    for key, value in strong.items():
-        old = joined.get(key)
-        joined[key] = _joined(old if isinstance(old, dict) else {}, value) if isinstance(value, dict) else value
-    return joined
+def environment(settings: type[BaseSettings], env: Mapping[str, str], accounts: Sequence[str]) -> Layer:
+    """ANTLER__A__B=value becomes a.b. accounts: ids of the file; one with a dash is meant by the same name with an
+    underscore."""
+    source = _Environment(settings, env, accounts)
+    return Layer(settings, "environment", source(), names=source.names)
+
+
+def command_line(settings: type[BaseSettings], options: Mapping[str, Any]) -> Layer:
+    """options: dotted key -> value, those that were given."""
+    values: dict[str, Any] = {}
+    names: dict[Path, str] = {}
+    for key, value in options.items():
+        *parents, last = key.split(".")
+        inner = values
+        for step in parents:
+            inner = inner.setdefault(step, {})
+        inner[last] = value
+        names[(*parents, last)] = f"--{key.replace('.', '-').replace('_', '-')}"
+    return Layer(settings, "command line", values, names=names)
 
 
 def blame(finding: Finding, layers: Sequence[Layer]) -> ConfigProblem:
@@ -93,47 +156,7 @@ def _name_in(layer: Layer, path: Path) -> str | None:
     return next((layer.names[given] for given in related), None)
 
 
-def environment(env: Mapping[str, str], accounts: Sequence[str]) -> Layer:
-    """ANTLER__A__B=value becomes a.b; a value that starts with [ or { is JSON, all others are plain text.
-
-    accounts: ids of the file; one with a dash is meant by the same name with an underscore.
-    """
-    layer = Layer("environment")
-    spelled = {account.replace("-", "_"): account for account in accounts}
-    for variable in sorted(env):
-        if not variable.startswith(ENV_PREFIX):
-            continue
-        path = tuple(variable.removeprefix(ENV_PREFIX).lower().split("__"))
-        if path[0] == "channels" and len(path) > 1:
-            path = ("channels", spelled.get(path[1], path[1]), *path[2:])
-        _put(layer.values, path, _parse(env[variable]))
-        layer.names[path] = variable
-    return layer
-
-
-def command_line(options: Mapping[str, Any]) -> Layer:
-    """options: dotted key -> value, those that were given."""
-    layer = Layer("command line")
-    for key, value in options.items():
-        path = tuple(key.split("."))
-        _put(layer.values, path, value)
-        layer.names[path] = f"--{key.replace('.', '-').replace('_', '-')}"
-    return layer
-
-
-def _parse(text: str) -> Any:
-    if text.lstrip()[:1] not in ("[", "{"):
-        return text
-    try:
-        return json.loads(text)
-    except ValueError:
-        return text
-
-
-def _put(values: dict[str, Any], path: tuple[str, ...], value: Any) -> None:
-    *parents, last = path
-    for step in parents:
-        inner = values.get(step)
-        values[step] = inner = inner if isinstance(inner, dict) else {}
-        values = inner
-    values[last] = value
+def _has(value: Any, step: str | int) -> bool:
+    if isinstance(value, list):
+        return isinstance(step, int) and step < len(value)
+    return isinstance(value, dict) and step in value

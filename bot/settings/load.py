@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,9 +10,9 @@ from pydantic import ValidationError
 
 from bot.settings.agent_folders import agent_problems
 from bot.settings.checks import check_tree
-from bot.settings.layers import Layer, blame, command_line, environment, merge
+from bot.settings.layers import SOURCES, Layer, Merged, blame, command_line, environment
 from bot.settings.model import Settings
-from bot.settings.problems import ConfigError, ConfigProblem, Finding
+from bot.settings.problems import ConfigError, ConfigProblem
 from bot.settings.schema_errors import findings_of
 from bot.settings.variables import expand
 from bot.settings.yamlfile import YamlSyntaxError, read_yaml
@@ -21,6 +20,9 @@ from bot.settings.yamlfile import YamlSyntaxError, read_yaml
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from pydantic_settings import PydanticBaseSettingsSource
+
+    from bot.settings.problems import Finding
     from bot.settings.problems import Path as TreePath
 
 _BUILT_IN = "built-in default"
@@ -30,14 +32,6 @@ _RELATIVE_TO_FILE: tuple[TreePath, ...] = (
 )
 
 
-@dataclass(slots=True)
-class _File:
-    """The file's layer and what was wrong with it before anything was validated."""
-
-    layer: Layer
-    findings: list[Finding] = field(default_factory=list)
-
-
 def load(path: Path | None, env: Mapping[str, str], options: Mapping[str, Any] | None = None) -> Settings:
     """The settings, or ConfigError with every problem found.
 
@@ -45,43 +39,51 @@ def load(path: Path | None, env: Mapping[str, str], options: Mapping[str, Any] |
     environment. options: dotted key -> value from the command line. Relative paths in the file are relative to it,
     all others to the working directory.
     """
-    file = _read(path, env) if path is not None else _built_in()
-    layers = _layers(file, env, options or {})
-    values = merge(layers)
-    findings = [*file.findings, *check_tree(values)]
+    file, findings = _read(path, env) if path is not None else (_built_in(), [])
+    layers, merged = _layers(file, env, options or {}), Merged(Settings)
+    settings, faults = _made((*layers, merged))
+    findings += check_tree(merged.values)
+    findings += findings_of(faults, merged.values) if faults is not None else ()
+    if settings is None or findings:
+        raise ConfigError(_sorted(blame(finding, layers) for finding in _first_of_each_place(findings)))
+    if problems := list(agent_problems(settings, path)):
+        raise ConfigError(problems)
+    return settings
+
+
+def _made(sources: tuple[PydanticBaseSettingsSource, ...]) -> tuple[Settings | None, ValidationError | None]:
+    """The settings, or why there are none: the error that people see must not carry the one that knows the values."""
+    token = SOURCES.set(sources)
     try:
-        settings = Settings.model_validate(values)
+        return Settings(), None  # type: ignore[call-arg] # its sources give what it needs
     except ValidationError as error:
-        findings += findings_of(error, values)
-    else:
-        if not findings:
-            if problems := list(agent_problems(settings, path)):
-                raise ConfigError(problems)
-            return settings
-    # Outside the handler: the error that people see must not carry the one that knows the values.
-    raise ConfigError(_sorted(blame(finding, layers) for finding in _first_of_each_place(findings)))
+        return None, error
+    finally:
+        SOURCES.reset(token)
 
 
 def data_dir_of(path: Path | None, env: Mapping[str, str], options: Mapping[str, Any] | None = None) -> Path | None:
     """What `load` says of data_dir, whatever else is wrong; None where that cannot be known either."""
     try:
-        file = _read(path, env) if path is not None else _built_in()
+        file, findings = _read(path, env) if path is not None else (_built_in(), [])
     except ConfigError:
-        file = _File(Layer(str(path), {}))
-    if any(finding.path == ("data_dir",) for finding in file.findings):
-        file.layer.values.pop("data_dir", None)
-    value = merge(_layers(file, env, options or {})).get("data_dir")
+        file, findings = Layer(Settings, str(path), {}), []
+    if any(finding.path == ("data_dir",) for finding in findings):
+        file.values.pop("data_dir", None)
+    layers = _layers(file, env, options or {})
+    value = next((layer.values["data_dir"] for layer in layers if "data_dir" in layer.values), None)
     return Path(value).expanduser().absolute() if isinstance(value, str) and value else None
 
 
-def _layers(file: _File, env: Mapping[str, str], options: Mapping[str, Any]) -> list[Layer]:
+def _layers(file: Layer, env: Mapping[str, str], options: Mapping[str, Any]) -> list[Layer]:
     """The strongest first."""
-    accounts = file.layer.values.get("channels")
+    accounts = file.values.get("channels")
     known = list(accounts) if isinstance(accounts, dict) else []
-    return [command_line(options), environment(env, known), file.layer]
+    return [command_line(Settings, options), environment(Settings, env, known), file]
 
 
-def _read(path: Path, env: Mapping[str, str]) -> _File:
+def _read(path: Path, env: Mapping[str, str]) -> tuple[Layer, list[Finding]]:
+    """The file, and what is wrong with it before anything is validated."""
     try:
         tree = read_yaml(_text(path))
     except YamlSyntaxError as error:
@@ -94,11 +96,11 @@ def _read(path: Path, env: Mapping[str, str]) -> _File:
     values.setdefault("agents_dir", "agents")
     for place in _RELATIVE_TO_FILE:
         _anchor(values, place, path.absolute().parent)
-    return _File(Layer(str(path), values, tree.lines), findings)
+    return Layer(Settings, str(path), values, lines=tree.lines), findings
 
 
-def _built_in() -> _File:
-    return _File(Layer(_BUILT_IN, {"data_dir": str(Path("data").absolute()), "channels": {"console": {}}}))
+def _built_in() -> Layer:
+    return Layer(Settings, _BUILT_IN, {"data_dir": str(Path("data").absolute()), "channels": {"console": {}}})
 
 
 def _text(path: Path) -> str:

@@ -21,6 +21,7 @@ from pydantic_core import InitErrorDetails, PydanticCustomError
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from bot.settings.identities import ACCOUNT_ID, with_account
+from bot.settings.layers import SOURCES
 from bot.settings.network import NetworkSettings, ProxyUrl
 from bot.settings.problems import did_you_mean
 from bot.settings.secret_values import secret_values
@@ -94,7 +95,7 @@ class ChannelSettings(Section):
 class Settings(BaseSettings):
     """The whole configuration. `bot.settings.load` builds it from files; tests build it directly."""
 
-    model_config = SettingsConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
+    model_config = SettingsConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True, case_sensitive=True)
 
     @classmethod
     def settings_customise_sources(
@@ -105,8 +106,8 @@ class Settings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Only what `load` hands over: its sources know the file, the line or the variable to blame for each value."""
-        return (init_settings,)
+        """What is given directly, and what `load` reads: its sources know the line or the variable of each value."""
+        return (init_settings, *SOURCES.get())
 
     data_dir: Path = Field(default=Path("data"), validate_default=True)
     database: DatabaseSettings = DatabaseSettings()
