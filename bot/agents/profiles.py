@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from bot.settings.agent_folders import agents_of
+from bot.settings.load import agents_of
 from harness.souls import DEFAULT, AgentDefinition
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import typer
 
 if TYPE_CHECKING:
     from bot.settings import Settings
-    from bot.settings.source import SettingsSource
+    from bot.settings.load import SettingsSource
 
 EXIT_CONFIG = 78
 """EX_CONFIG of sysexits.h: the configuration has to be changed before a restart makes sense."""
@@ -36,7 +36,7 @@ def settings_of(config: Path | None, data_dir: Path | None) -> tuple[Settings, P
 
 
 def source_of(config: Path | None, data_dir: Path | None, log_level: str | None = None) -> SettingsSource:
-    from bot.settings.source import SettingsSource
+    from bot.settings.load import SettingsSource
 
     if config is None and Path("config.yaml").exists():
         config = Path("config.yaml")

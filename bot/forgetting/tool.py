@@ -12,7 +12,7 @@ from bot.control.server import ANSWER_SECONDS
 from bot.control.wherever import do_wherever
 from bot.forgetting.persons import whose
 from bot.forgetting.told import summary
-from bot.settings.identities import check_identity
+from bot.settings.sections import check_identity
 from bot.store import Store, deletions, forgetting
 from bot.store.deletions import DeletionKind, DeletionRow
 

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from bot.settings.source import SettingsSource, Signature
     from bot.skills.service import SkillService
     from bot.usage.spending import Spending
+    from bot.settings.load import SettingsSource, Signature
     from channels.base import Clock
     from harness.mcp.pool import McpPool
     from harness.souls import AgentDefinition

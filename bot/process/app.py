@@ -28,7 +28,7 @@ from bot.store.errors import StoreBusy, StoreError
 
 if TYPE_CHECKING:
     from bot.settings import Settings
-    from bot.settings.source import SettingsSource
+    from bot.settings.load import SettingsSource
 
 
 log = logging.getLogger(__name__)

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from bot.clock import SystemClock
     from bot.redaction import Redactor
     from bot.settings import Settings
-    from bot.settings.source import SettingsSource
+    from bot.settings.load import SettingsSource
     from bot.store import Store
     from bot.store.rows import RunRow
     from bot.tasks import Tasks

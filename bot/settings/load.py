@@ -3,27 +3,30 @@
 from __future__ import annotations
 
 import os
+import re
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
-from bot.settings.agent_folders import agent_problems
 from bot.settings.checks import check_tree
 from bot.settings.layers import SOURCES, Layer, Merged, blame, command_line, environment
 from bot.settings.model import Settings
-from bot.settings.problems import ConfigError, ConfigProblem
+from bot.settings.problems import ConfigError, ConfigProblem, Finding
 from bot.settings.schema_errors import findings_of
-from bot.settings.variables import expand
 from bot.settings.yamlfile import YamlSyntaxError, read_yaml
+from harness.souls import DEFAULT, Known, load_agents
+from harness.subagents.config import BASH, GENERAL_PURPOSE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from pydantic_settings import PydanticBaseSettingsSource
 
-    from bot.settings.problems import Finding
     from bot.settings.problems import Path as TreePath
+    from harness.souls import LoadedAgents
+
 
 _BUILT_IN = "built-in default"
 _RELATIVE_TO_FILE: tuple[TreePath, ...] = (
@@ -131,3 +134,131 @@ def _first_of_each_place(findings: list[Finding]) -> list[Finding]:
 
 def _sorted(problems: Iterable[ConfigProblem]) -> list[ConfigProblem]:
     return sorted(problems, key=lambda problem: (problem.line or 0, problem.key))
+
+
+# $VAR, ${VAR:-default} and $$ in the string values of a file.
+
+_REFERENCE = re.compile(r"\$(?:(?P<dollar>\$)|(?P<name>[A-Za-z_]\w*)|(?P<brace>\{(?P<inner>[^}]*)\}?))", re.ASCII)
+_BRACED = re.compile(r"([A-Za-z_]\w*)(?::-(.*))?", re.ASCII | re.DOTALL)
+_DOLLAR = "write $$ for a dollar sign"
+
+
+def expand(value: Any, env: Mapping[str, str], path: TreePath, findings: list[Finding]) -> Any:
+    """The value with all references replaced; what cannot be replaced stays as it is and becomes a finding."""
+    if isinstance(value, str):
+        return _expand_text(value, env, path, findings) if "$" in value else value
+    if isinstance(value, dict):
+        return {key: expand(item, env, (*path, key), findings) for key, item in value.items()}
+    if isinstance(value, list):
+        return [expand(item, env, (*path, index), findings) for index, item in enumerate(value)]
+    return value
+
+
+def _expand_text(text: str, env: Mapping[str, str], path: TreePath, findings: list[Finding]) -> str:
+    def replace(match: re.Match[str]) -> str:
+        if match["dollar"]:
+            return "$"
+        if match["name"]:
+            name, default = match["name"], None
+        else:
+            braced = _BRACED.fullmatch(match["inner"]) if match[0].endswith("}") else None
+            if braced is None:
+                findings.append(Finding(path, "has a ${ that is not of the form ${NAME} or ${NAME:-default}", _DOLLAR))
+                return match[0]
+            name, default = braced[1], braced[2]
+        found = env.get(name)
+        if found or (found is not None and default is None):
+            return found
+        if default is not None:
+            return default
+        findings.append(_unset(name, is_certain=match[0] == text or bool(match["brace"]) or name.isupper(), path=path))
+        return match[0]
+
+    return _REFERENCE.sub(replace, text)
+
+
+def _unset(name: str, *, is_certain: bool, path: TreePath) -> Finding:
+    # `pa$sword` is a password with a dollar sign rather than a variable: its second half must not be printed.
+    subject = f"environment variable {name}" if is_certain else "the environment variable named after its $"
+    return Finding(path, f"{subject} is not set", f"set it, or {_DOLLAR}" if not is_certain else "")
+
+
+# Where the settings come from, so that they can be read again while the gateway runs.
+
+Signature = tuple[tuple[str, int, int, int], ...]
+
+
+@dataclass(slots=True)
+class SettingsSource:
+    """path: the config file, None for the built-in default. options: from the command line, as load takes them. seen:
+    the signature of what was read last."""
+
+    path: Path | None
+    options: Mapping[str, Any] = field(default_factory=dict)
+    seen: Signature = ()
+
+    def read(self) -> Settings:
+        """The settings as they are now; raises ConfigError with every problem."""
+        settings = load(self.path, os.environ, self.options)
+        self.seen = self.signature(settings.agents_dir)
+        return settings
+
+    def data_dir(self) -> Path | None:
+        """Where everything is kept, of a config with faults too; None where that cannot be known."""
+        return data_dir_of(self.path, os.environ, self.options)
+
+    def signature(self, agents_dir: Path) -> Signature:
+        """Another one whenever the file, or one of the agents' folder, was written. Blocking, and quick."""
+        try:
+            return tuple(_signed(path) for path in self._files(agents_dir))
+        except OSError:  # a folder went away while it was listed
+            return ()
+
+    def _files(self, agents_dir: Path) -> Iterator[Path]:
+        if self.path is not None:
+            yield self.path
+            yield from sorted(agents_dir.glob("*/*"))
+
+
+def _signed(path: Path) -> tuple[str, int, int, int]:
+    try:
+        stat = path.stat()
+    except OSError:
+        return str(path), 0, 0, 0
+    return str(path), stat.st_mtime_ns, stat.st_size, stat.st_ino
+
+
+# The folder of agents that the settings point to.
+
+USUAL = "agents"
+"""The folder that need not be there."""
+
+
+def agents_of(settings: Settings) -> LoadedAgents:
+    """All agents that are without fault, and what is wrong with the others."""
+    known = Known(
+        models=[model.name for model in settings.models],
+        groups={tool.group for tool in settings.tools if tool.group},
+        subagents={GENERAL_PURPOSE, BASH, *settings.subagents.types},
+    )
+    return load_agents(settings.agents_dir, known)
+
+
+def agent_problems(settings: Settings, file: Path | None) -> Iterator[ConfigProblem]:
+    """file: the config's, to be named where one of its own keys is wrong."""
+    config = str(file) if file is not None else "built-in default"
+    if settings.agents_dir.name != USUAL and not settings.agents_dir.is_dir():
+        yield ConfigProblem(file=config, key="agents_dir", message="is no folder")
+    loaded = agents_of(settings)
+    for problem in loaded.problems:
+        yield ConfigProblem(file=str(problem.file), key=problem.key, message=problem.message)
+    named = {"conversations.agent": settings.conversations.agent}
+    for account, channel in settings.channels.items():
+        named[f"channels.{account}.agent"] = channel.agent or DEFAULT
+        named[f"channels.{account}.conversations.agent"] = settings.conversations_for(account).agent
+    broken = {problem.file.name for problem in loaded.problems} | {p.file.parent.name for p in loaded.problems}
+    for key, name in named.items():
+        if name not in loaded.definitions and name not in broken:
+            known = ", ".join(loaded.definitions)
+            yield ConfigProblem(file=config, key=key, message="names no agent", suggestion=f"known are: {known}")
+            return

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, TypeVar
+from urllib.parse import unquote, urlsplit
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import (
     BaseModel,
     Field,
+    SecretStr,
     SerializeAsAny,
     StringConstraints,
     ValidationError,
@@ -20,12 +22,10 @@ from pydantic import (
 from pydantic_core import InitErrorDetails, PydanticCustomError
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
-from bot.settings.identities import ACCOUNT_ID, with_account
 from bot.settings.layers import SOURCES
-from bot.settings.network import NetworkSettings, ProxyUrl
 from bot.settings.problems import did_you_mean
-from bot.settings.secret_values import secret_values
 from bot.settings.sections import (
+    ACCOUNT_ID,
     AccessSettings,
     BudgetsSettings,
     ConversationSettings,
@@ -33,9 +33,12 @@ from bot.settings.sections import (
     DataSettings,
     LimitSettings,
     LogSettings,
+    NetworkSettings,
+    ProxyUrl,
     ScheduleSettings,
     TitleSettings,
     UploadSettings,
+    with_account,
 )
 from bot.settings.transcription import TranscriptionSettings
 from channels.registry import PLATFORMS, config_class, names_group
@@ -300,3 +303,50 @@ def _overlay(general: _Section, own: _Section | None) -> _Section:
 
 def _fault(path: tuple[str | int, ...], message: str) -> InitErrorDetails:
     return InitErrorDetails(type=PydanticCustomError("value_error", message), loc=path, input=None)
+
+
+def secret_values(value: Any) -> Iterator[str]:
+    """Every SecretStr of the tree, and the passwords in all its URLs as written and decoded."""
+    if isinstance(value, SecretStr):
+        text = value.get_secret_value()
+        if text and not _is_plain_server(text):
+            yield text
+            yield from _credentials(text)
+        yield from _url_passwords(text)
+    elif isinstance(value, str):
+        yield from _url_passwords(value)
+    elif isinstance(value, BaseModel):
+        for name in type(value).model_fields:
+            yield from secret_values(getattr(value, name))
+    elif isinstance(value, Mapping):
+        for item in value.values():
+            yield from secret_values(item)
+    elif isinstance(value, list | tuple | set | frozenset):
+        for item in value:
+            yield from secret_values(item)
+
+
+def _credentials(text: str) -> Iterator[str]:
+    """What stands behind the scheme of an Authorization header, which whoever it is sent to may repeat alone."""
+    scheme, _, rest = text.partition(" ")
+    if rest and scheme.lower() in ("bearer", "basic", "token"):
+        yield rest.strip()
+
+
+def _url_passwords(text: str) -> Iterator[str]:
+    userinfo = _netloc(text).rpartition("@")[0]
+    password = userinfo.partition(":")[2]
+    yield from {part for part in (userinfo, password, unquote(password)) if part}
+
+
+def _is_plain_server(text: str) -> bool:
+    """A URL of a server and nothing more (a proxy without a password): its name in a log is no leak."""
+    netloc = _netloc(text)
+    return bool(netloc) and "@" not in netloc and text.rstrip("/").endswith(f"://{netloc}")
+
+
+def _netloc(text: str) -> str:
+    try:
+        return urlsplit(text).netloc if "://" in text else ""
+    except ValueError:
+        return ""

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Union, get_args, get_origin
 
 from pydantic import BaseModel
 
-from bot.settings.identities import ACCOUNT_ID
 from bot.settings.model import COMMON_KEYS, ChannelSettings, Settings
 from bot.settings.problems import Finding, did_you_mean
+from bot.settings.sections import ACCOUNT_ID
 from channels.registry import PLATFORMS, config_class
 
 if TYPE_CHECKING:

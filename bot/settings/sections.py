@@ -1,13 +1,163 @@
-"""The sections of the settings tree that bot/ owns, each checked by itself; model.py puts them together."""
+"""The sections of the settings tree that bot/ owns, each checked by itself; model.py puts them together.
+
+Persons and groups are exact strings `account:native id`, and nothing that is a name. The network is what is said here,
+never HTTP_PROXY.
+"""
 
 from __future__ import annotations
 
-from typing import Any, Literal, Self
+import ipaddress
+import re
+import unicodedata
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+from urllib.parse import urlsplit
 
-from pydantic import Field, SecretStr, field_validator, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, field_validator, model_validator
 
-from bot.settings.identities import ANYBODY, Identities, NamedIdentities
 from harness.config import Section
+
+# Persons and groups.
+
+ANYBODY = "*"
+ACCOUNT_ID = r"^[a-z0-9][a-z0-9_-]{0,31}$"
+
+_FORM = 'should be "account:id", for example as /whoami prints it'
+_ODD_NUMBER = re.compile(r"[+-]?0\d+|\+\d+|-0")
+
+
+def check_identity(value: Any) -> str:
+    """The value, if it is an exact `account:native id`. Raises ValueError with a text that does not repeat it."""
+    if isinstance(value, Mapping):
+        raise ValueError(f"is a mapping: take out the space after the colon, or put it in quotes; it {_FORM}")
+    if not isinstance(value, str):
+        raise ValueError(f"has no account in front; it {_FORM}")
+    if value == ANYBODY:
+        return value
+    if any(c.isspace() or not c.isprintable() for c in value):
+        raise ValueError("contains a space or an invisible character")
+    if unicodedata.normalize("NFKC", value) != value:
+        raise ValueError("contains look-alike characters; copy the id from /whoami")
+    account, colon, native = value.partition(":")
+    if account.startswith("@") or native.startswith("@"):
+        raise ValueError("is a name, and names change hands; write the id that /whoami tells")
+    if not colon or not native or not re.match(ACCOUNT_ID, account):
+        raise ValueError(_FORM)
+    if native == ANYBODY:
+        raise ValueError("does not take a pattern: name each one")
+    if _ODD_NUMBER.fullmatch(native):
+        raise ValueError("is not written as the platform writes it (a leading zero or plus sign)")
+    return value
+
+
+def _check_named(value: Any) -> str:
+    if value == ANYBODY:
+        raise ValueError("does not take *: name each one")
+    return check_identity(value)
+
+
+def _nobody(value: Any) -> Any:
+    """null, "" and [] all mean nobody."""
+    return () if value is None or value == "" else value
+
+
+Identity = Annotated[str, BeforeValidator(check_identity)]
+NamedIdentity = Annotated[str, BeforeValidator(_check_named)]
+Identities = Annotated[tuple[Identity, ...], BeforeValidator(_nobody)]
+"""Persons or groups, or "*" for everybody."""
+NamedIdentities = Annotated[tuple[NamedIdentity, ...], BeforeValidator(_nobody)]
+"""Persons, never "*"."""
+
+
+def with_account(account: str, value: Any) -> Any:
+    """An entry of one channel's own list: there a bare id means that channel's account, be it written 12 or "12"."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return f"{account}:{value}"
+    if isinstance(value, str) and value and value != ANYBODY and ":" not in value:
+        return f"{account}:{value}"
+    return value
+
+
+# The network.
+
+DIRECT = "direct"
+
+
+def _check_proxy(value: SecretStr) -> SecretStr:
+    text = value.get_secret_value()
+    if text == DIRECT:
+        return value
+    try:
+        parts = urlsplit(text)
+        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        usable = False
+    if not usable:
+        raise ValueError(f"should be http://host:port or https://host:port, or {DIRECT} for none")
+    return value
+
+
+ProxyUrl = Annotated[SecretStr, AfterValidator(_check_proxy)]
+"""A proxy, possibly with user:password in it; "direct" for none."""
+
+
+def _comma_list(value: Any) -> Any:
+    return [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
+
+
+class NetworkSettings(Section):
+    """Used by every channel and model that has no proxy of its own."""
+
+    proxy: ProxyUrl | None = None
+    no_proxy: Annotated[tuple[str, ...], BeforeValidator(_comma_list)] = Field(
+        default=("localhost", "127.0.0.0/8", "::1"),
+        description="Host names with their subdomains, addresses, networks, or *",
+    )
+    ca_file: Path | None = Field(default=None, description="PEM file of CAs to trust besides the system's")
+
+    def proxy_for(self, url: str, override: str | None = None) -> str | None:
+        """The proxy for a URL, None for a direct connection.
+
+        override: the channel's own setting; given for one purpose, it wins over no_proxy too.
+        """
+        if override is not None:
+            return None if override == DIRECT else override
+        proxy = self.proxy.get_secret_value() if self.proxy else DIRECT
+        host = (urlsplit(url).hostname or "").rstrip(".")
+        if proxy == DIRECT or any(_matches(host, pattern) for pattern in self.no_proxy):
+            return None
+        return proxy
+
+
+def _matches(host: str, pattern: str) -> bool:
+    if pattern == "*":
+        return True
+    address = _address(host)
+    if address is not None:
+        network = _network(pattern)
+        return network is not None and address.version == network.version and address in network
+    name = pattern.lower().removeprefix("*").removeprefix(".").rstrip(".")
+    return bool(name) and (host == name or host.endswith(f".{name}"))
+
+
+def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return None
+    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
+    return mapped or address
+
+
+def _network(pattern: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network | None:
+    try:
+        return ipaddress.ip_network(pattern.strip("[]"), strict=False)
+    except ValueError:
+        return None
+
+
+# The other sections.
 
 
 class DatabaseSettings(Section):

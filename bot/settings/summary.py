@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from bot.settings.agent_folders import agents_of
+from bot.settings.load import agents_of
 from harness.config import SAME
 from harness.souls import DEFAULT
 

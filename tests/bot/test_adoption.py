@@ -14,7 +14,7 @@ from bot.process.wiring import Wiring
 from bot.redaction import Redactor
 from bot.settings import Settings
 from bot.settings.live import Change, change
-from bot.settings.source import SettingsSource
+from bot.settings.load import SettingsSource
 from bot.store import Store
 from bot.tasks import Tasks
 from harness.context import RunContext, RunInput, Speaker

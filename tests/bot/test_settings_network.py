@@ -8,7 +8,7 @@ import pytest
 from pydantic import SecretStr
 
 from bot.settings import Settings
-from bot.settings.network import NetworkSettings
+from bot.settings.sections import NetworkSettings
 from tests.tables import table
 
 if TYPE_CHECKING:
