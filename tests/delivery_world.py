@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection
 
-    from bot.store.bulk import Bulk
+    from bot.store.sql import Bulk
     from channels.base import LiveReply, Part, Probe
 
 T = TypeVar("T")

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from bot.delivery.plan import button_data, idem_key
 from bot.store import inbox, outbox
-from bot.store.encoding import to_json
 from bot.store.errors import StoreUnavailable
 from bot.store.rows import OutboxRow
+from bot.store.sql import to_json
 from channels.message import OUTBOUND_MESSAGE
 from harness.outage import Outage
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Protocol
 from bot.store import deletions, forgetting, personal
 from bot.store.blanking import Whose
 from bot.store.identity import folder_name
+from bot.store.forgetting import Whose
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 from bot.runs.endings import NO_AFTERMATH, Aftermath
 from bot.store import memory_owners, memory_queue, run_events
-from bot.store.encoding import to_json
 from bot.store.memory_queue import QueuedTurn
 from bot.store.rows import RunState, StopReason
+from bot.store.rows import RunState
+from bot.store.sql import to_json
 from harness.config import SAME
 from harness.events import Outcome
 from harness.memory.exchange import EXCHANGE, LONGEST_SAID, Exchange, Said, is_tainted, own_words

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from bot.runs.approval_store import StoreApprovals
 from bot.skills.folders import editing_of
 from bot.store.effects import StoreEffectLog, StoreRunLedger
-from bot.store.engines import libpq_url
+from bot.store.sql import libpq_url
 from bot.tasks import Tasks
 from harness.errors import SetupError
 from harness.extras import ExtraSettings

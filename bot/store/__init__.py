@@ -3,8 +3,8 @@
 The modules beside `store` hold plain functions over a connection, to be composed in one `store.write(...)`.
 """
 
-from bot.store.bulk import Bulk
 from bot.store.errors import Fenced, StoreBusy, StoreClosed, StoreError, StoreNewer, StoreTooOld, StoreUnavailable
+from bot.store.sql import Bulk
 from bot.store.store import Store
 
 __all__ = [

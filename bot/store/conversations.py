@@ -8,8 +8,8 @@ from uuid import uuid4
 
 from sqlalchemy import bindparam, func, select, update
 
+from bot.store.accounts import migrate_chat as migrate_chat
 from bot.store.errors import StoreError
-from bot.store.rekey import migrate_chat as migrate_chat
 from bot.store.rows import ConversationRow, ThreadRow
 from bot.store.sql import chunks, insert
 from bot.store.tables import conversations, runs, threads, usage

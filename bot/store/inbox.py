@@ -7,11 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import bindparam, delete, select, update
 
-from bot.store.bulk import Bulk
-from bot.store.encoding import storable, to_json
 from bot.store.errors import StoreError
 from bot.store.rows import InboxRow, InboxState
-from bot.store.sql import chunks, insert, insert_numbered
+from bot.store.sql import Bulk, chunks, insert, insert_numbered, storable, to_json
 from bot.store.tables import inbox, inbox_keys
 from channels.message import (
     INBOUND_EVENT,

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import bindparam, delete, select
 
-from bot.store.encoding import storable
-from bot.store.sql import chunks, insert
+from bot.store.sql import chunks, insert, storable
 from bot.store.tables import memory_lists, memory_owners
 
 if TYPE_CHECKING:

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import bindparam, case, delete, func, select, update
 
-from bot.store.bulk import Bulk
 from bot.store.rows import OutboxRow
-from bot.store.sql import chunks, insert_new
+from bot.store.sql import Bulk, chunks, insert_new
 from bot.store.tables import instance, outbox
 from channels.message import Address
 

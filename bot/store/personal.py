@@ -12,11 +12,21 @@ from sqlalchemy import ColumnElement, and_, delete, func, select, update
 from bot.store.blanking import Whose, is_of, without_others, without_quote_of, without_words
 from bot.store.encoding import from_json, to_json
 from bot.identity import direct_address
-from bot.store.blanking import Whose, blank_input, is_of, without_others, without_quote_of, without_words
-from bot.store.encoding import from_json
-from bot.store.forgetting import PORTION, SETTLED, SHOWN, blank_replies, store_event
+from bot.store.forgetting import (
+    PORTION,
+    SETTLED,
+    SHOWN,
+    Whose,
+    blank_input,
+    blank_replies,
+    is_of,
+    store_event,
+    without_others,
+    without_quote_of,
+    without_words,
+)
+from bot.store.sql import chunks, from_json
 from bot.store.identity import direct_address
-from bot.store.sql import chunks
 from bot.store.tables import (
     access,
     approval_grants,

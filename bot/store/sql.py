@@ -1,26 +1,74 @@
-"""The few things that SQLAlchemy Core leaves to the caller: column types, ON CONFLICT, list sizes, ordered ids."""
+"""What all tables share: connections, column types, ON CONFLICT, list sizes, ordered ids, text that databases take."""
 
 from __future__ import annotations
 
 import json
+import os
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from itertools import islice
-from typing import TYPE_CHECKING, Any, TypeVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from sqlalchemy import BigInteger, Integer, Text, TypeDecorator
+from pydantic import ValidationError
+from pydantic_core import PydanticSerializationError
+from sqlalchemy import BigInteger, Integer, Text, TypeDecorator, create_engine, event
 from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.engine import URL, make_url
+from sqlalchemy.exc import ArgumentError
+from sqlalchemy.pool import NullPool, QueuePool
 
-from bot.store.encoding import from_json, storable, to_json
+from bot.store.errors import StoreUnavailable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    import sqlite3
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from pydantic import TypeAdapter
-    from sqlalchemy import Column, Connection, Dialect, Table
+    from sqlalchemy import Column, Connection, Dialect, Engine, Table
     from sqlalchemy.sql.dml import ReturningInsert
 
+
 T = TypeVar("T")
+# Text that every database takes: PostgreSQL refuses NUL, UTF-8 has no lone surrogates, strangers send both.
+
+REPLACEMENT = "\ufffd"
+
+
+def storable(text: str) -> str:
+    """`text` with each NUL and each lone surrogate replaced by U+FFFD; nearly always the same object."""
+    if "\0" in text:
+        text = text.replace("\0", REPLACEMENT)
+    return text if text.isascii() else _without_lone_surrogates(text)
+
+
+def to_json(adapter: TypeAdapter[T], value: T) -> str:
+    """JSON that `adapter.validate_json` reads back. A NUL survives (as an escape), a lone surrogate becomes U+FFFD:
+    it is no character, and whatever comes next (the model's HTTP body, the platform's) could not encode it either."""
+    try:
+        return adapter.dump_json(value).decode()
+    except PydanticSerializationError:
+        document = adapter.dump_python(value, mode="json")
+        return _without_lone_surrogates(json.dumps(document, ensure_ascii=False, separators=(",", ":")))
+
+
+def from_json(adapter: TypeAdapter[T], text: str) -> T | None:
+    """What `to_json` wrote; None where another version of the program did, in another form."""
+    try:
+        return adapter.validate_json(text)
+    except ValidationError:
+        return None
+
+
+def _without_lone_surrogates(text: str) -> str:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return text
+
+
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
 CHUNK = 1000
@@ -132,3 +180,127 @@ def chunks(values: Iterable[T], size: int = CHUNK) -> Iterator[list[T]]:
     iterator = iter(values)
     while piece := list(islice(iterator, size)):
         yield piece
+
+
+Row = TypeVar("Row")
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Bulk(Generic[Row, Result]):
+    """One kind, made once per module and passed to `Store.add`.
+
+    name: for logs. run: writes all rows in their order and returns one result per row. It may get the rows of several
+    callers at once and may be run a second time after a rollback, so it has no effect but on its connection.
+    """
+
+    name: str
+    run: Callable[[Connection, Sequence[Row]], list[Result]]
+
+
+# How connections are made: the pragmas and options that the promises of the store rest on.
+
+READERS = 2
+POSTGRES_OPTIONS: dict[str, Any] = {
+    "connect_timeout": 5,
+    "application_name": "antler",
+    # A dead network is noticed within half a minute, idle or in mid-statement (PostgreSQL docs, libpq connection).
+    "keepalives_idle": 15,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 25_000,
+}
+SESSION_OPTIONS = "-c idle_in_transaction_session_timeout=20s -c lock_timeout=10s"
+"""The server ends the transaction of a process that froze (stopped, a paused machine) before its lease runs out: else
+its lock on the instance row would keep the next process waiting for ever."""
+
+
+def parse(url: str) -> URL:
+    """The checked URL. Raises StoreUnavailable when no database can be behind it."""
+    try:
+        parsed = make_url(url)
+    except ArgumentError as error:
+        raise StoreUnavailable("the database URL cannot be read") from error
+    if parsed.get_backend_name() == "postgresql":
+        return parsed.set(drivername="postgresql+psycopg")
+    if parsed.get_backend_name() != "sqlite":
+        raise StoreUnavailable(f"the database URL must start with sqlite: or postgresql:, not {parsed.drivername}:")
+    if not parsed.database or parsed.database == ":memory:":
+        raise StoreUnavailable("the database URL names no file")
+    return parsed
+
+
+def libpq_url(database: str) -> str:
+    """A PostgreSQL URL as libpq takes it, with the options of the store's own connections where it names no others;
+    anything else (a path) unchanged."""
+    if "://" not in database:
+        return database
+    url = make_url(database).set(drivername="postgresql")
+    given = {name: str(value) for name, value in POSTGRES_OPTIONS.items() if name not in url.query}
+    return url.update_query_dict(given).render_as_string(hide_password=False)
+
+
+def prepare_file(url: URL) -> None:
+    """Make sure that SQLite's file exists and is ours alone (0600; its -wal and -shm get the same mode)."""
+    path = Path(url.database or "")
+    try:
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+        if path.stat().st_mode & 0o077:
+            path.chmod(0o600)
+    except OSError as error:
+        raise StoreUnavailable(f"database {path}: {error.strerror or error}") from error
+
+
+def writer_engine(url: URL, *, foreign_keys: bool = True) -> Engine:
+    """For the one writing connection: each commit is on the disk when it returns.
+
+    foreign_keys: off only for migrations, which on SQLite rebuild a table by copying and dropping it.
+    """
+    if url.get_backend_name() != "sqlite":
+        return _engine(url, poolclass=NullPool, connect_args=_postgres_options(url))
+    # Made in the writer's thread, but closed by whoever closes the store.
+    engine = _engine(url, poolclass=NullPool, connect_args={"check_same_thread": False})
+    # What is deleted is overwritten: it shall not be found in the file any more (docs/privacy.md).
+    pragmas = ["PRAGMA journal_mode=WAL", "PRAGMA synchronous=FULL", "PRAGMA secure_delete=ON"]
+    _on_sqlite_connect(engine, *pragmas, *(["PRAGMA foreign_keys=ON"] if foreign_keys else []))
+    # A deferred transaction that reads first and writes then fails at once when another one wrote in between.
+    _on_begin(engine, "BEGIN IMMEDIATE")
+    return engine
+
+
+def reader_engine(url: URL) -> Engine:
+    """For queries: each sees one moment of the database, none can change it."""
+    pool: dict[str, Any] = {"poolclass": QueuePool, "pool_size": READERS, "max_overflow": 0}
+    if url.get_backend_name() != "sqlite":
+        engine = _engine(
+            url, connect_args=_postgres_options(url), isolation_level="REPEATABLE READ", pool_pre_ping=True, **pool
+        )
+        return engine.execution_options(postgresql_readonly=True)
+    engine = _engine(url, connect_args={"check_same_thread": False}, **pool)
+    _on_sqlite_connect(engine, "PRAGMA query_only=ON")
+    _on_begin(engine, "BEGIN")
+    return engine
+
+
+def _engine(url: URL, **options: Any) -> Engine:
+    """hide_parameters: what is written are people's words, and the text of an error goes to the log."""
+    return create_engine(url, hide_parameters=True, **options)
+
+
+def _postgres_options(url: URL) -> dict[str, Any]:
+    own = url.query.get("options", "")  # the later one wins, so that the URL can say otherwise
+    return POSTGRES_OPTIONS | {"options": f"{SESSION_OPTIONS} {own if isinstance(own, str) else ' '.join(own)}"}
+
+
+def _on_sqlite_connect(engine: Engine, *pragmas: str) -> None:
+    @event.listens_for(engine, "connect")
+    def _configure(connection: sqlite3.Connection, _record: object) -> None:
+        connection.isolation_level = None  # the driver must not begin transactions of its own
+        for pragma in pragmas:
+            connection.execute(pragma)
+
+
+def _on_begin(engine: Engine, statement: str) -> None:
+    @event.listens_for(engine, "begin")
+    def _begin(connection: Connection) -> None:
+        connection.exec_driver_sql(statement)

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, TypeVar, cast
 
 from sqlalchemy.exc import DBAPIError
 
-from bot.store import engines, instance, schema
+from bot.store import instance, schema, sql
 from bot.store.errors import Fenced, StoreClosed, StoreUnavailable, unavailable
-from bot.store.write_queue import WriteQueue
-from bot.store.writer import UNIT, Writer
+from bot.store.writer import UNIT, WriteQueue, Writer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
     from sqlalchemy.engine import URL
 
-    from bot.store.bulk import Bulk
+    from bot.store.sql import Bulk
     from channels.base import Clock
 
 log = logging.getLogger(__name__)
@@ -39,11 +38,11 @@ class Store:
         self.clock = clock
         self._url = url
         self._thread = thread
-        self._writer_engine = engines.writer_engine(url)
+        self._writer_engine = sql.writer_engine(url)
         self._writer = Writer(self._writer_engine, epoch)
         self._queue = WriteQueue(self._writer, thread, clock)
-        self._reader_engine = engines.reader_engine(url)
-        self._readers = ThreadPoolExecutor(engines.READERS, thread_name_prefix="store-reader")
+        self._reader_engine = sql.reader_engine(url)
+        self._readers = ThreadPoolExecutor(sql.READERS, thread_name_prefix="store-reader")
         self._closed = False
         self._under_way = 0
         self._lease_until = leased_at + instance.LEASE_SECONDS
@@ -58,7 +57,7 @@ class Store:
         url: "sqlite:////absolute/path/antler.db" or "postgresql://...". Raises StoreUnavailable, StoreNewer,
         StoreTooOld, and StoreBusy while another process holds PostgreSQL's lease.
         """
-        parsed = engines.parse(url)
+        parsed = sql.parse(url)
         thread = ThreadPoolExecutor(1, thread_name_prefix="store-writer")
         asked = clock.monotonic()
         try:
@@ -184,8 +183,8 @@ class Store:
 def _take(url: URL) -> int:
     """Prepare the schema and take the epoch, in one transaction."""
     if url.get_backend_name() == "sqlite":
-        engines.prepare_file(url)
-    engine = engines.writer_engine(url, foreign_keys=False)
+        sql.prepare_file(url)
+    engine = sql.writer_engine(url, foreign_keys=False)
     try:
         with engine.connect() as tx, tx.begin():
             schema.prepare(tx)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from bot.store import run_events, usage
-from bot.store.encoding import to_json
+from bot.store.sql import to_json
 from bot.store.usage import UsageRow
 from harness.events import RUN_EVENT, ReasoningDelta, SubagentProgress, TextDelta, ToolProgress, Usage
 

@@ -79,8 +79,8 @@ if TYPE_CHECKING:
 
     from bot.files.uploads import Allowance
     from bot.runs.endings import Aftermath, Ending
-    from bot.store.bulk import Bulk
     from bot.store.rows import RunRow
+    from bot.store.sql import Bulk
     from bot.voice.listener import Hearing
     from channels.base import BotIdentity, Channel
     from channels.message import InboundEvent, OutboundFile

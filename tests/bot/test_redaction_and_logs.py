@@ -18,7 +18,7 @@ from sqlalchemy import text
 from bot.delivery.redaction import may_hide, redact_message, without_hidden
 from bot.process.logs import OURS, JsonFormatter, TextFormatter, configure
 from bot.redaction import MARK, MOST_LEARNT, SHORTEST, RedactingFormatter, Redactor
-from bot.store import engines
+from bot.store import sql
 from channels.console import outbound as console
 from channels.feishu import outbound as feishu
 from channels.message import OutboundMessage
@@ -179,7 +179,7 @@ def within_another() -> None:
 
 
 def refused_by_sqlite(tmp_path: Path) -> None:
-    engine = engines.writer_engine(engines.parse(f"sqlite:///{tmp_path}/x.db"))
+    engine = sql.writer_engine(sql.parse(f"sqlite:///{tmp_path}/x.db"))
     try:
         with engine.connect() as tx, tx.begin():
             tx.execute(text("CREATE TABLE said (words TEXT UNIQUE)"))
@@ -220,7 +220,7 @@ def test_a_database_that_refuses_a_row_names_the_column_and_not_the_words(tmp_pa
 
 @pytest.mark.postgres
 def test_a_server_that_refuses_a_row_names_the_constraint_and_not_the_words(postgres: PostgresServer) -> None:
-    engine = engines.writer_engine(engines.parse(postgres.database()))
+    engine = sql.writer_engine(sql.parse(postgres.database()))
 
     def doubled() -> None:
         with engine.connect() as tx, tx.begin():

@@ -19,7 +19,7 @@ import pytest
 from langgraph.checkpoint.base import id as checkpoint_ids
 from langgraph.checkpoint.serde import jsonplus
 
-from bot.store.engines import POSTGRES_OPTIONS, libpq_url
+from bot.store.sql import POSTGRES_OPTIONS, libpq_url
 from harness.checkpoint import open_checkpoints
 from harness.postgres_saver import PatientPostgresSaver
 from tests.harness.support import Bench, Script, collect, context, said

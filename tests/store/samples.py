@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import uuid4
 
-from bot.store.encoding import to_json
 from bot.store.rows import OutboxRow, PromptRow, RunRow, RunState
+from bot.store.sql import to_json
 from channels.message import OUTBOUND_MESSAGE, Address, Message, OutboundMessage, Sender
 from harness.context import RunContext, RunInput, Speaker
 

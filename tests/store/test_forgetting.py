@@ -11,8 +11,8 @@ from uuid import uuid4
 from sqlalchemy import Text, literal, select, update
 
 from bot.store import Store, accounts, conversations, deletions, effects, forgetting, inbox, outbox, personal, runs
-from bot.store.blanking import Whose
 from bot.store.deletions import DeletionKind, DeletionRow
+from bot.store.forgetting import Whose
 from bot.store.inbox import ADD_EVENTS
 from bot.store.rows import InboxState, RunState
 from bot.store.tables import inbox as inbox_table

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from sqlalchemy import select
 
 from bot.store import inbox, runs
-from bot.store.blanking import blank_input
+from bot.store.forgetting import blank_input
 from bot.store.inbox import ADD_EVENTS
 from bot.store.rows import InboxState, RunRow, RunState
 from bot.store.tables import inbox as inbox_table

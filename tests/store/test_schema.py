@@ -15,7 +15,7 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import inspect, text
 
 from bot.clock import SystemClock
-from bot.store import Store, StoreNewer, StoreTooOld, StoreUnavailable, accounts, engines, schema
+from bot.store import Store, StoreNewer, StoreTooOld, StoreUnavailable, accounts, schema, sql
 from bot.store.schema import STEPS, Steps
 from bot.store.tables import metadata
 from tests.store.samples import NOW
@@ -42,7 +42,7 @@ FAILING_STEP = SECOND_STEP + '    raise RuntimeError("half way")\n'
 
 
 def in_transaction(url: str, work: Callable[[Connection], Any]) -> Any:
-    engine = engines.writer_engine(engines.parse(url), foreign_keys=False)
+    engine = sql.writer_engine(sql.parse(url), foreign_keys=False)
     with engine.connect() as tx, tx.begin():
         result = work(tx)
     engine.dispose()
@@ -159,7 +159,7 @@ async def test_a_database_of_before_the_first_release_is_refused_untouched(url: 
     in_transaction(url, lambda tx: tx.execute(text("UPDATE alembic_version SET version_num = '0012'")))
     with pytest.raises(StoreTooOld, match=r"development version of Antler \(revision 0012\).*start again") as refused:
         await Store.open(url, clock=SystemClock())
-    parsed = engines.parse(url)
+    parsed = sql.parse(url)
     name = parsed.database if url.startswith("sqlite") else parsed.render_as_string(hide_password=True)
     assert name is not None
     assert name in str(refused.value)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from bot.memory.book import MemoryBook
 from bot.store import memory_queue
-from bot.store.encoding import to_json
 from bot.store.memory_queue import QueuedTurn
+from bot.store.sql import to_json
 from harness.memory.changes import Changes, Proposed
 from harness.memory.config import MemorySettings
 from harness.memory.exchange import EXCHANGE, Exchange, Said
