@@ -1,4 +1,4 @@
-"""What a request for approval looks like in the chat, open and decided, with its buttons; for desk.py and the queue.
+"""What a request for approval looks like in the chat, open and decided, with its buttons.
 
 The arguments come escaped and cut from the harness; here they only get a fence that they cannot close.
 """
@@ -87,7 +87,7 @@ def _buttons(row: ApprovalRow, texts: Texts, *options: str) -> tuple[Button, ...
 
 
 def _fenced(text: str) -> str:
-    """As a code block; nothing within it can end it."""
+    """The text as a code block; nothing within it can end it."""
     longest = max((len(ticks) for ticks in _TICKS.findall(text)), default=0)
     fence = "`" * max(3, longest + 1)
     return f"{fence}\n{text or ' '}\n{fence}"

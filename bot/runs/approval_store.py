@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 MOST_OF_A_RUN = 10
 MOST_OF_A_CHAT = 20
-"""Within WINDOW. Who is asked again and again allows without reading."""
+"""Requests within WINDOW. A person who is asked again and again allows without reading."""
 WINDOW = timedelta(minutes=10)
 
 

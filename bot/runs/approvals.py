@@ -203,7 +203,7 @@ class ApprovalDesk:
         return await self._store.read(lambda tx: approvals.grants(tx, conversation))
 
     async def revoke(self, conversation: str, ids: Sequence[int]) -> None:
-        """From the next call on these are asked for again."""
+        """Take the grants back: these are asked for again from the next call on."""
         await self._store.write(lambda tx: approvals.revoke(tx, conversation, ids))
 
     def blocking(self, run: RunRow | None) -> ApprovalRow | None:
@@ -247,7 +247,7 @@ def _awaited(tx: Connection, run_id: str, person: str, message: Message) -> tupl
 
 
 def _begins_nothing(message: Message) -> bool:
-    """In a group whoever addresses the bot wants something, and so does who replies to something else."""
+    """In a group everybody who addresses the bot wants something, and so does who replies to something else."""
     return message.address.kind != "group" and message.reply_to is None and message.bundle_key is None
 
 

@@ -279,7 +279,7 @@ def check_models(values: Mapping[str, Any]) -> Iterator[Finding]:
 
 
 def check_helpers(values: Mapping[str, Any]) -> Iterator[Finding]:
-    """The models that work beside the conversations: of titles, of memories, and the judge of skills."""
+    """The models that work outside the conversations: those of titles, of memories, and the judge of skills."""
     known = model_names(values)
     for name in ("title", "memory", "skill_evolution"):
         section = values.get(name)

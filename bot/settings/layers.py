@@ -95,7 +95,7 @@ class _Environment(EnvSettingsSource):
             return value
 
     def __call__(self) -> dict[str, Any]:
-        """With the keys that nobody knows, which the base class leaves out."""
+        """All variables, with the unknown keys that the base class leaves out."""
         return {str(path[0]): {} for path in self.names} | super().__call__()
 
 

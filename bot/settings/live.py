@@ -1,4 +1,4 @@
-"""What of a changed config can be taken over by a running process; pure, for reload.py."""
+"""What of a changed config can be taken over by a running process. Pure."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Change:
 
 
 def change(old: Settings, new: Settings) -> Change:
-    """From what a process runs with to what its config says now."""
+    """The step from what a process runs with to what its config says now."""
     differing = [name for name in type(new).model_fields if getattr(old, name) != getattr(new, name)]
     live = [name for name in differing if name in LIVE]
     applied, restart = list(live), [name for name in differing if name not in LIVE and name != "channels"]

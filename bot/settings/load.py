@@ -66,7 +66,7 @@ def _made(sources: tuple[PydanticBaseSettingsSource, ...]) -> tuple[Settings | N
 
 
 def data_dir_of(path: Path | None, env: Mapping[str, str], options: Mapping[str, Any] | None = None) -> Path | None:
-    """What `load` says of data_dir, whatever else is wrong; None where that cannot be known either."""
+    """What `load` says of data_dir, even if something else is wrong; None where that cannot be known either."""
     try:
         file, findings = _read(path, env) if path is not None else (_built_in(), [])
     except ConfigError:

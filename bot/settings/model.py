@@ -193,7 +193,7 @@ class Settings(BaseSettings):
 
     @property
     def database_url(self) -> str:
-        """As SQLAlchemy takes it, with the password: `sqlite:///...` or `postgresql+psycopg://...`."""
+        """The URL as SQLAlchemy takes it, with the password: `sqlite:///...` or `postgresql+psycopg://...`."""
         if self.database.url is None:
             return f"sqlite:///{self.data_dir / 'antler.db'}"
         return "postgresql+psycopg://" + self.database.url.get_secret_value().partition("://")[2]
@@ -220,7 +220,7 @@ class Settings(BaseSettings):
         return _overlay(self.access, self.channels[account].access)
 
     def conversations_for(self, account: str) -> ConversationSettings:
-        """As access_for."""
+        """The conversation settings of an account, as access_for finds the access rules."""
         return _overlay(self.conversations, self.channels[account].conversations)
 
     def names_group(self, account: str, native_id: str) -> bool | None:
@@ -251,7 +251,7 @@ class Settings(BaseSettings):
 
     @property
     def prices(self) -> dict[str, PriceSettings]:
-        """Of the models that have one, by name."""
+        """The prices of the models that have one, by name."""
         return {model.name: model.price for model in self.models if model.price is not None}
 
     def secrets(self) -> frozenset[str]:
@@ -327,7 +327,7 @@ def secret_values(value: Any) -> Iterator[str]:
 
 
 def _credentials(text: str) -> Iterator[str]:
-    """What stands behind the scheme of an Authorization header, which whoever it is sent to may repeat alone."""
+    """What stands behind the scheme of an Authorization header, which its recipient may repeat alone."""
     scheme, _, rest = text.partition(" ")
     if rest and scheme.lower() in ("bearer", "basic", "token"):
         yield rest.strip()

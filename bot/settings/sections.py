@@ -277,8 +277,10 @@ class BudgetsSettings(Section):
 
 
 class TitleSettings(Section):
-    """Of threads. model: makes one of the first exchange, "same": the one that answered; "": the message's first words
-    are it."""
+    """Titles of threads.
+
+    model: makes a title of the first exchange; "same": the model that answered; "": the message's first words are it.
+    """
 
     enabled: bool = True
     model: str = ""

@@ -18,7 +18,7 @@ _DM = {
     "allowlist": "known persons (a stranger is told their id)",
     "open": "EVERYBODY",
 }
-_TERMINAL = "whoever may use this machine as the user that Antler runs as"
+_TERMINAL = "everybody who may use this machine as the user that Antler runs as"
 
 
 def describe(settings: Settings) -> str:

@@ -26,7 +26,7 @@ SubjectKind = Literal["person", "group"]
 
 class AccessState(StrEnum):
     """PENDING: has a pairing code. PAIRED: came in with one. ALLOWED and ADMIN: named by somebody. BLOCKED: gets
-    nothing, whatever a list for everybody says."""
+    nothing, even where a list admits everybody."""
 
     PENDING = "pending"
     PAIRED = "paired"

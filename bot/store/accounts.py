@@ -108,7 +108,7 @@ def migrate_chat(tx: Connection, account: str, old_chat: str, new_chat: str) -> 
             _move_conversation(tx, key, new + rest)
     for table in (runs, outbox, schedules, deletions):
         tx.execute(update(table).where(table.c.account == account, table.c.chat == old_chat).values(chat=new_chat))
-    # Ids are counted anew there.
+    # Message ids start again there.
     _set(tx, schedules.c.reply_to, (schedules.c.account == account) & (schedules.c.chat == new_chat), None)
     tx.execute(update(outbox).where(outbox.c.account == account, outbox.c.chat == new_chat).values(sent_after=None))
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 EVERYBODY = ""
 MOST_GRANTS = 100
-"""Of one conversation; the oldest go."""
+"""Most grants of one conversation; the oldest go."""
 
 
 class Decided(StrEnum):
@@ -69,7 +69,7 @@ class ApprovalRow:
 
     @property
     def is_exact(self) -> bool:
-        """It is asked for anew each time, whatever is allowed for the chat."""
+        """It is asked for each time, even if something is allowed for the chat."""
         return self.coverage.partition(":")[0] in (ONCE, ADMINS)
 
     @property
@@ -158,7 +158,7 @@ def await_reason(tx: Connection, prompt_id: str, person: str, now: datetime) -> 
 
 
 def decisions(tx: Connection, run_id: str) -> dict[CallKey, Approval]:
-    """Of one run."""
+    """The decisions of one run."""
     query = select(approvals).where(approvals.c.run_id == run_id, approvals.c.decision.is_not(None))
     made = [_row(row) for row in tx.execute(query)]
     return {(row.call_id, row.args_hash): Approval(_allows(row), row.reason) for row in made}

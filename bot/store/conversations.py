@@ -1,4 +1,4 @@
-"""Conversations, and the threads they point at. A thread belongs to one owner for ever."""
+"""Conversations, and the threads they point at. A thread never changes its owner."""
 
 from __future__ import annotations
 
@@ -147,17 +147,17 @@ def set_model(tx: Connection, key: str, model: str | None) -> None:
 
 
 def set_agent(tx: Connection, key: str, agent: str | None) -> None:
-    """As set_model, the agent."""
+    """Choose the agent, as set_model chooses the model."""
     tx.execute(update(conversations).where(conversations.c.key == key).values(agent=agent))
 
 
 def set_timezone(tx: Connection, key: str, timezone: str | None) -> None:
-    """As set_model, the time zone."""
+    """Choose the time zone, as set_model chooses the model."""
     tx.execute(update(conversations).where(conversations.c.key == key).values(timezone=timezone))
 
 
 def set_skills_off(tx: Connection, key: str, names: Iterable[str]) -> None:
-    """As set_model: the names of all skills that are off there."""
+    """Record the names of all skills that are off there."""
     off = json.dumps(sorted(set(names)))
     tx.execute(update(conversations).where(conversations.c.key == key).values(skills_off=off))
 

@@ -1,4 +1,4 @@
-"""What is to be deleted, and how far that is: a row each, so that no crash ends it half way. For bot/forgetting/."""
+"""What is to be deleted, and how far that is: a row each, so that no crash ends it half way."""
 
 from __future__ import annotations
 

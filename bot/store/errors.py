@@ -7,7 +7,7 @@ StoreError
   StoreTooOld           the database was written by a version of before the first release: nothing was touched
   Fenced                another process took over: this one must stop, none of its writes will ever be accepted
   StoreClosed           used after close
-AccessUnreadable, AccountConflict, AlreadyAssigned, OwnerMismatch are StoreErrors too, each defined beside the function
+AccessUnreadable, AccountConflict, AlreadyAssigned, OwnerMismatch are StoreErrors too, each defined next to the function
 that raises it.
 """
 

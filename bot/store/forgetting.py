@@ -1,4 +1,4 @@
-"""Takes the words of threads out of the tables; ids, times and counts stay until their age. For bot/forgetting/.
+"""Takes the words of threads out of the tables; ids, times and counts stay until their age.
 
 What belongs to one person elsewhere: personal.py. Each function may run again after a crash.
 """

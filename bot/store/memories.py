@@ -1,4 +1,4 @@
-"""Memories in the database: harness.memory's `MemoryStore`, for gateways on PostgreSQL and whoever chooses it."""
+"""Memories in the database: harness.memory's `MemoryStore`, for gateways on PostgreSQL, or where it is chosen."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ class MemoryBody:
 
 
 class StoreMemories:
-    """See the port. A broken one stays in the row, out of the way, until it is deleted."""
+    """The `MemoryStore` of harness.memory. A broken memory stays in its row, out of the way, until it is deleted."""
 
     def __init__(self, store: PatientStore | Store, clock: Clock) -> None:
         self._store = store
         self._clock = clock
 
     async def load(self, owner: str) -> Memory:
-        """See the port."""
+        """The owner's memory, empty where there is none; from the last good copy where it cannot be read."""
         found = await _or_unavailable(self._store.read(lambda tx: load(tx, owner)))
         if found is None:
             return Memory()
@@ -56,17 +56,17 @@ class StoreMemories:
         return memory if memory is not None else await self._recover(owner, found)
 
     async def save(self, owner: str, memory: Memory) -> None:
-        """See the port."""
+        """Put the owner's memory in the place of the old one."""
         body, now = memory.to_json(), self._clock.now()
         await _or_unavailable(self._store.write(lambda tx: save(tx, owner, body, now)))
 
     async def delete(self, owner: str) -> bool:
-        """See the port."""
+        """Delete the owner's memory; returns whether there was one."""
         gone = delete(memories).where(memories.c.owner == owner)
         return await _or_unavailable(self._store.write(lambda tx: tx.execute(gone).rowcount > 0))
 
     async def owners(self) -> list[StoredMemory]:
-        """See the port."""
+        """All owners of whom a memory is kept, and how large it is."""
         return await _or_unavailable(self._store.read(owners))
 
     async def _recover(self, owner: str, found: MemoryBody) -> Memory:
@@ -107,7 +107,7 @@ def set_aside(tx: Connection, owner: str, broken: str, body: str) -> None:
 
 
 def owners(tx: Connection) -> list[StoredMemory]:
-    """Of whom there is one."""
+    """The owners of whom a memory is kept."""
     rows = tx.execute(select(memories.c.owner, memories.c.body, memories.c.updated_at).order_by(memories.c.owner))
     return [StoredMemory(owner=row.owner, size=len(row.body.encode()), updated_at=row.updated_at) for row in rows]
 

@@ -1,4 +1,4 @@
-"""Of whose memory what was decided (on or off, what was forgotten), and the facts that /memory numbered in a chat."""
+"""What each owner decided about their memory (on or off, what was forgotten), and the facts that /memory listed."""
 
 from __future__ import annotations
 

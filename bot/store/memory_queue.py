@@ -1,4 +1,4 @@
-"""Turns that are still to be learnt from, kept from the end of the run until the memory is written. For bot/memory/."""
+"""Turns that are still to be learnt from, kept from the end of the run until the memory is written."""
 
 from __future__ import annotations
 

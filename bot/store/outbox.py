@@ -111,7 +111,7 @@ def finalize(
 ) -> list[OutboxRow]:
     """Make `body` (OutboundMessage as JSON) the reply's last state; returns its parts.
 
-    Creates part 0 if nothing was intended yet. Every part needs to be shown anew, unless the reply already was final
+    Creates part 0 if nothing was intended yet. Every part needs to be shown again, unless the reply already was final
     with the same body: then nothing changes. A delivered or abandoned reply with a new body is to be delivered again.
     """
     first = OutboxRow(
@@ -169,7 +169,7 @@ def abandon(tx: Connection, reply_key: str, reason: str) -> None:
 
 
 def clear_message(tx: Connection, reply_key: str, part: int, idem_key: str | None = None) -> None:
-    """Its platform message was deleted: the part is to be sent anew, with another key where one is given (a platform
+    """Its platform message was deleted: the part is to be sent again, with another key where one is given (a platform
     that knows the old key would answer with the deleted message)."""
     changes: dict[str, Any] = {"message_id": None, "sent_rev": 0, "epoch": select(instance.c.epoch).scalar_subquery()}
     if idem_key is not None:
@@ -185,7 +185,7 @@ def mark_numbered(tx: Connection, reply_key: str) -> None:
 def newest_ids(tx: Connection, account: str, limit: int) -> list[tuple[str, str]]:
     """(chat, platform id) of the messages that were delivered last, and of those that were the newest before them.
 
-    Last is what the last process did, whatever its clock said: the machine's may have been set back since.
+    Last is what the last process did, not what its clock said: the machine's may have been set back since.
     """
     query = select(outbox.c.chat, outbox.c.message_id, outbox.c.sent_after)
     delivered = (outbox.c.account == account) & outbox.c.delivered_at.is_not(None)
@@ -194,7 +194,7 @@ def newest_ids(tx: Connection, account: str, limit: int) -> list[tuple[str, str]
 
 
 def reply_of(tx: Connection, account: str, chat: str, message_id: str) -> str | None:
-    """The reply that a platform message of ours belongs to."""
+    """The reply that a message of the bot belongs to."""
     ours = (outbox.c.account == account) & (outbox.c.chat == chat) & (outbox.c.message_id == message_id)
     return tx.scalar(select(outbox.c.reply_key).where(ours).limit(1))
 
@@ -207,7 +207,7 @@ def others_answer(tx: Connection, reply_key: str, address: Address, reply_to: st
 
 
 def is_sending(tx: Connection, account: str, chat: str) -> bool:
-    """Whether a message of ours may stand in that chat whose id is not known yet."""
+    """Whether a message of the bot may stand in that chat whose id is not known yet."""
     there = (outbox.c.account == account) & (outbox.c.chat == chat) & outbox.c.message_id.is_(None)
     under_way = there & outbox.c.delivered_at.is_(None) & outbox.c.abandoned.is_(None)
     return tx.scalar(select(outbox.c.part).where(under_way).limit(1)) is not None

@@ -1,4 +1,4 @@
-"""Takes the words of one person out of the tables: from events, others' runs, replies, reminders. For bot/forgetting/.
+"""Takes the words of one person out of the tables: from events, others' runs, replies, reminders.
 
 Each function may run again after a crash; what is long is done in portions.
 """
@@ -167,7 +167,7 @@ def _direct(account: str, chats: Collection[str]) -> ColumnElement[bool]:
 
 
 def blank_titles(tx: Connection, run_ids: Sequence[str]) -> None:
-    """Of threads of groups whose first message is of one of these runs: titles are made of it."""
+    """Remove the titles of group threads whose first message is of one of these runs: titles are made of it."""
     for part in chunks(run_ids):
         mine = select(runs.c.thread_id).where(runs.c.run_id.in_(part))
         firsts = select(func.min(runs.c.seq)).where(runs.c.thread_id.in_(mine)).group_by(runs.c.thread_id)

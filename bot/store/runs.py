@@ -254,7 +254,7 @@ def with_files(tx: Connection, since: datetime) -> list[RunRow]:
 
 
 def last_worked(tx: Connection, conversation: str, thread_id: str) -> RunRow | None:
-    """The run that ended last in that thread, whatever its ending; one that was dropped before it started, or heard by
+    """The run that ended last in that thread, with any ending; one that was dropped before it started, or heard by
     another, is none."""
     wanted = or_(runs.c.attempt > 0, runs.c.detail.is_(None), runs.c.detail.not_in((NEVER_WANTED, JOINED)))
     wanted = and_(wanted, or_(runs.c.detail.is_(None), runs.c.detail != UNDONE))

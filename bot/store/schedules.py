@@ -1,4 +1,4 @@
-"""What people put off: reminders and tasks for later, each in the chat where it was made. For bot/schedule/."""
+"""What people put off: reminders and tasks for later, each in the chat where it was made."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def create(tx: Connection, row: ScheduleRow) -> ScheduleRow:
 
 
 def load(tx: Connection, schedule_id: str) -> ScheduleRow | None:
-    """One schedule, whatever its state."""
+    """One schedule, in any state."""
     row = tx.execute(select(schedules).where(schedules.c.id == schedule_id)).first()
     return None if row is None else _row(row)
 

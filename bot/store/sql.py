@@ -45,7 +45,7 @@ def storable(text: str) -> str:
 
 def to_json(adapter: TypeAdapter[T], value: T) -> str:
     """JSON that `adapter.validate_json` reads back. A NUL survives (as an escape), a lone surrogate becomes U+FFFD:
-    it is no character, and whatever comes next (the model's HTTP body, the platform's) could not encode it either."""
+    it is no character, and what comes next (the model's HTTP body, the platform's) could not encode it either."""
     try:
         return adapter.dump_json(value).decode()
     except PydanticSerializationError:
@@ -165,7 +165,7 @@ def insert_new(dialect: str, table: Table) -> sqlite.Insert | postgresql.Insert:
 
 @cache
 def insert_once(dialect: str, column: Column[str]) -> sqlite.Insert | postgresql.Insert:
-    """As insert_new, by a unique column that is not the key."""
+    """An INSERT that leaves rows alone that have the same value in a unique column that is not the key."""
     return _insert(dialect, column.table).on_conflict_do_nothing(index_elements=[column])
 
 
@@ -212,7 +212,7 @@ POSTGRES_OPTIONS: dict[str, Any] = {
 }
 SESSION_OPTIONS = "-c idle_in_transaction_session_timeout=20s -c lock_timeout=10s"
 """The server ends the transaction of a process that froze (stopped, a paused machine) before its lease runs out: else
-its lock on the instance row would keep the next process waiting for ever."""
+its lock on the instance row would keep the next process waiting."""
 
 
 def parse(url: str) -> URL:
@@ -252,13 +252,13 @@ def prepare_file(url: URL) -> None:
 
 
 def writer_engine(url: URL, *, foreign_keys: bool = True) -> Engine:
-    """For the one writing connection: each commit is on the disk when it returns.
+    """The engine of the one writing connection: each commit is on the disk when it returns.
 
     foreign_keys: off only for migrations, which on SQLite rebuild a table by copying and dropping it.
     """
     if url.get_backend_name() != "sqlite":
         return _engine(url, poolclass=NullPool, connect_args=_postgres_options(url))
-    # Made in the writer's thread, but closed by whoever closes the store.
+    # Made in the writer's thread, but closed by the one who closes the store.
     engine = _engine(url, poolclass=NullPool, connect_args={"check_same_thread": False})
     # What is deleted is overwritten: it shall not be found in the file any more (docs/privacy.md).
     pragmas = ["PRAGMA journal_mode=WAL", "PRAGMA synchronous=FULL", "PRAGMA secure_delete=ON"]
@@ -269,7 +269,7 @@ def writer_engine(url: URL, *, foreign_keys: bool = True) -> Engine:
 
 
 def reader_engine(url: URL) -> Engine:
-    """For queries: each sees one moment of the database, none can change it."""
+    """The engine of queries: each sees one moment of the database, none can change it."""
     pool: dict[str, Any] = {"poolclass": QueuePool, "pool_size": READERS, "max_overflow": 0}
     if url.get_backend_name() != "sqlite":
         engine = _engine(

@@ -83,7 +83,7 @@ class Store:
             return await self._queue.submit(bulk, rows)
 
     async def read(self, query: Callable[[Connection], T]) -> T:
-        """Run `query` on one consistent moment of the database, in a thread beside the writer; it cannot write.
+        """Run `query` on one consistent moment of the database, in a thread other than the writer's; it cannot write.
 
         Sees everything whose `write` or `add` has returned. Raises StoreUnavailable.
         """

@@ -116,7 +116,7 @@ threads = Table(
     metadata,
     Column("thread_id", SafeText, primary_key=True, doc="random UUID hex: LangGraph's thread_id, the folder's name"),
     _text("conversation", "where it was begun; empty from when it is to be deleted"),
-    _text("owner", "whose it is, for ever"),
+    _text("owner", "whose it is; never changes"),
     _text("title", "from /new or made of its first exchange, else empty"),
     _time("created_at", "when it was begun"),
     _time("touched_at", "when the agent was asked something in it last; null until then", null=True),
@@ -339,7 +339,7 @@ memory_owners = Table(
     metadata,
     Column("owner", SafeText, primary_key=True, doc="as in memories; a person also without a memory of their own"),
     _flag("off", "nothing of theirs is written or told to the agent"),
-    _count("changed", "counts what persons changed in it, so that the agent is told anew"),
+    _count("changed", "counts what persons changed in it, so that the agent is told again"),
     _time("forgotten_at", "of what was said before that nothing is learnt any more", null=True),
 )
 

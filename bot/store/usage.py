@@ -80,7 +80,7 @@ def thread_totals(tx: Connection, thread_id: str) -> Totals:
 
 
 class Call(NamedTuple):
-    """Of one model call, or of several that are the same in all but what they took."""
+    """One model call, or several that are the same in all but what they took."""
 
     conversation: str | None
     speaker: str | None
@@ -97,7 +97,7 @@ def of_day(tx: Connection, since: datetime) -> tuple[int, list[Call]]:
 
 
 def since_then(tx: Connection, since: datetime, last: int) -> tuple[int, list[Call]]:
-    """As `of_day`, of the calls behind that id only."""
+    """What `of_day` returns, of the calls behind that id only."""
     tokens = (usage.c.input_tokens, usage.c.output_tokens, usage.c.cached_tokens)
     query = select(
         usage.c.id, usage.c.at, usage.c.conversation, usage.c.speaker, usage.c.currency, *tokens, usage.c.cost

@@ -34,8 +34,8 @@ UNIT: Bulk[Callable[[Connection], Any], Any] = Bulk("unit", lambda tx, units: [u
 
 FILE_SIZE = "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size"
 VACUUMED_BYTES = 64_000_000
-"""A file up to this size is written anew in less than a second. In a larger one `secure_delete` has to do: it zeroes
-what is deleted, but for rare remains (about one in a thousand rows) inside pages that were laid out anew before."""
+"""A file up to this size is rewritten in less than a second. In a larger one `secure_delete` has to do: it zeroes
+what is deleted, but for rare remains (about one in a thousand rows) inside pages that were laid out again before."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -69,7 +69,7 @@ class Writer:
             results = self._transact(jobs)
         except (Fenced, StoreUnavailable) as error:
             return [Outcome([], error) for _ in jobs]
-        except Exception as error:  # whatever a unit raises belongs to its caller
+        except Exception as error:  # what a unit raises belongs to its caller
             if len(jobs) == 1:
                 return [Outcome([], error)]
             log.debug("a batch of %d failed, running them one by one", len(jobs))
@@ -77,7 +77,7 @@ class Writer:
         return [Outcome(rows) for rows in results]
 
     def scrub(self) -> bool:
-        """SQLite: write the file anew, where that takes no time, and empty its log, so that what was deleted is in
+        """SQLite: rewrite the file, where that takes no time, and empty its log, so that what was deleted is in
         neither. False when a reader was in the way. Elsewhere nothing is to be done."""
         if self._engine.dialect.name != "sqlite" or self.fenced:
             return True
@@ -98,7 +98,7 @@ class Writer:
         """Close the connection; a later `run` opens a new one."""
         connection, self._connection = self._connection, None
         if connection is not None:
-            # Not handed back: whatever state it is in ends here, an open transaction with it.
+            # Not handed back: its state ends here, an open transaction with it.
             with suppress(DBAPIError):
                 connection.invalidate()
             connection.close()
@@ -119,7 +119,7 @@ class Writer:
             self.fenced = True
             self._undo()
             raise
-        except BaseException:  # whatever a unit raises: what it wrote must not be committed with the next batch
+        except BaseException:  # in all cases: what it wrote must not be committed with the next batch
             self._undo()
             raise
         return results
