@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING
 from bot.access import pairing
 from bot.access.book import LET_IN, is_over
 from bot.access.changes import AccessRefused, Change, Post, clean_name, code_reply, together
-from bot.settings.identities import check_identity
-from bot.identity import person_id
 from bot.settings.sections import check_identity
 from bot.store import access
 from bot.store.access import AccessRow, AccessState

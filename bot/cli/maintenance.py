@@ -12,10 +12,8 @@ from sqlalchemy.exc import IntegrityError
 from bot.clock import SystemClock
 from bot.control.lock import DataDirInUse, DataDirLock
 from bot.memory.keeping import make_kept, rename_owners
-from bot.settings.identities import ACCOUNT_ID
-from bot.skills.folders import move_owner
 from bot.settings.sections import ACCOUNT_ID
-from bot.skill_folders import move_owner
+from bot.skills.folders import move_owner
 from bot.store import Store, accounts, conversations
 from bot.store.errors import StoreError
 from harness.memory.port import MemoryUnavailable

@@ -13,7 +13,6 @@ from bot.store.identity import chat_id
 from bot.store.rows import StopReason
 from bot.texts.markdown import inline
 from bot.usage.budgets import Payer
-from harness.context import RUN_INPUT
 from harness.errors import HarnessError
 
 if TYPE_CHECKING:

@@ -8,8 +8,6 @@ from __future__ import annotations
 import secrets
 from typing import TYPE_CHECKING
 
-from pydantic import ValidationError
-from bot.buttons import DROP, RETRY, RUN_NOW, WAITING, chosen, question
 from bot.commands.group import ButtonKind
 from bot.delivery.buttons import DROP, RETRY, RUN_NOW, WAITING, chosen, question
 from bot.store import prompts

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from bot.store import decisions, inbox, outbox
-from bot.markdown import plain
 from bot.store import inbox, outbox
 from bot.store.rows import InboxState
 from bot.texts.markdown import plain

@@ -14,8 +14,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeVar
 
-from pydantic import ValidationError
-from bot.quotas import Allowance, PersonBook, UploadLimits
 from bot.store import runs
 from bot.store.identity import harmless_name
 from channels.errors import AttachmentFailed, ChannelError, Temporary

@@ -13,9 +13,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
 from bot.store import deletions, forgetting, personal
-from bot.store.blanking import Whose
-from bot.store.identity import folder_name
 from bot.store.forgetting import Whose
+from bot.store.identity import folder_name
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence

@@ -10,7 +10,6 @@ from bot.runs.endings import NO_AFTERMATH, Aftermath
 from bot.store import memory_owners, memory_queue, run_events
 from bot.store.memory_queue import QueuedTurn
 from bot.store.rows import RunState, StopReason
-from bot.store.rows import RunState
 from bot.store.sql import to_json
 from harness.config import SAME
 from harness.events import Outcome

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from bot.runs.active import RunLimits
-from bot.settings.agent_folders import agents_of
 from bot.settings.live import change
+from bot.settings.load import agents_of
 from bot.settings.problems import ConfigError
 from harness.config import SAME
 
@@ -29,10 +29,9 @@ if TYPE_CHECKING:
     from bot.runs.titles import Titles
     from bot.settings import Settings
     from bot.settings.live import Change
-    from bot.settings.source import SettingsSource, Signature
+    from bot.settings.load import SettingsSource, Signature
     from bot.skills.service import SkillService
     from bot.usage.spending import Spending
-    from bot.settings.load import SettingsSource, Signature
     from channels.base import Clock
     from harness.mcp.pool import McpPool
     from harness.souls import AgentDefinition

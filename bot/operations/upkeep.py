@@ -5,10 +5,8 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from bot.store import decisions, deletions, inbox, outbox, prompts, runs, schedules
-from bot.store.retrying import attempted, every
 from bot.store import deletions, inbox, outbox, prompts, runs, schedules
-from bot.tasks import attempted, every
+from bot.store.retrying import attempted, every
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from bot.runs.render import RunView
-from harness.context import RUN_INPUT
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence

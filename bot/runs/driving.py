@@ -11,10 +11,8 @@ from typing import TYPE_CHECKING
 
 from bot.runs import endings
 from bot.store import run_events, runs
-from bot.store.encoding import to_json
 from bot.store.errors import StoreError
 from bot.usage.budgets import payer_of
-from harness.context import RUN_CONTEXT, RUN_INPUT
 from harness.events import ApprovalRequested, Finished, TextReset
 
 if TYPE_CHECKING:

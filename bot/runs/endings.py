@@ -11,7 +11,6 @@ from bot.store.rows import RunState, StopReason
 from bot.store.runs import DEAD_LETTER
 from bot.texts import texts_for
 from channels.message import OutboundMessage
-from harness.context import RUN_CONTEXT
 from harness.events import Failed, FailureKind, Finished, Outcome
 
 if TYPE_CHECKING:

@@ -8,12 +8,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from bot.runs.turns import edited_message, joined
-from bot.commands.line import parse
-from bot.conversations.turns import joined
-from bot.days import zone_of
-from bot.skills import skill_name
-from bot.store.encoding import to_json
-from bot.store.identity import thread_folder
 from bot.store.rows import RunRow
 from bot.texts.command_line import parse, skill_name
 from bot.usage.days import zone_of

@@ -10,8 +10,6 @@ import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pydantic import ValidationError
-
 from bot.files.owners import ThreadOwners
 from bot.runs import endings
 from bot.runs.active import ActiveRun, ActiveRuns
@@ -26,7 +24,6 @@ from bot.store.rows import RunState, StopReason
 from bot.texts import DEFAULT, texts_for
 from bot.usage.meter import EventRecord
 from channels.message import OutboundMessage
-from harness.context import RUN_CONTEXT, RUN_INPUT
 from harness.events import RUN_EVENT
 from harness.slots import FairSlots
 
@@ -56,7 +53,6 @@ ANYONE = ""
 
 def _nobody(row: RunRow, text: str) -> None:
     """Default: no listener."""
-
 
 
 class RunManager:

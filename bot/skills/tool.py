@@ -10,17 +10,12 @@ from typing import TYPE_CHECKING
 import typer
 
 from bot.clock import SystemClock
-from bot.settings.agent_folders import agents_of
+from bot.settings.load import agents_of
 from bot.skills.folders import HISTORY, SKILLS, home_of, library_of
 from bot.store.identity import users_folder
 from harness.skills.archive import install as put_in
 from harness.skills.document import SKILL_FILE, Problem, SkillError, parse_bytes
 from harness.skills.editing import SkillHome, standing, turn_on
-from bot.settings.load import agents_of
-from bot.skill_folders import home_of, library_of
-from bot.skill_waiting import SHOWN
-from harness.skills.document import SKILL_FILE, parse_bytes
-from harness.skills.editing import Stamp, standing
 from harness.skills.editing import remove as delete
 from harness.skills.history import Version
 from harness.skills.library import SkillLibrary, read_skill, shipped_folder

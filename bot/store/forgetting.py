@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import ColumnElement, and_, delete, func, literal, or_, select, update
 
 from bot.store import conversations as conversation_rows
-from bot.store.blanking import Whose, blank_context, blank_input, without_words
-from bot.store.encoding import from_json, to_json
 from bot.store.identity import is_speakers
 from bot.store.rows import InboxState
 from bot.store.runs import OPEN_STATES

@@ -9,9 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import ColumnElement, and_, delete, func, select, update
 
-from bot.store.blanking import Whose, is_of, without_others, without_quote_of, without_words
-from bot.store.encoding import from_json, to_json
-from bot.identity import direct_address
 from bot.store.forgetting import (
     PORTION,
     SETTLED,
@@ -25,8 +22,8 @@ from bot.store.forgetting import (
     without_quote_of,
     without_words,
 )
-from bot.store.sql import chunks, from_json
 from bot.store.identity import direct_address
+from bot.store.sql import chunks, from_json
 from bot.store.tables import (
     access,
     approval_grants,

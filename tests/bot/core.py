@@ -44,15 +44,10 @@ from bot.schedule.book import ScheduleBook
 from bot.schedule.timer import Timer
 from bot.settings.sections import BudgetsSettings, LimitSettings, ScheduleSettings
 from bot.skills.service import SkillService
-from bot.store import access, decisions
+from bot.store import access
 from bot.store.errors import StoreUnavailable
 from bot.store.identity import thread_folder
 from bot.store.retrying import PatientStore
-from bot.skills import SkillDesk
-from bot.souls import AgentChoices, ModelChoice
-from bot.spending import make_spending
-from bot.status import StatusPage
-from bot.store import access
 from bot.store.rows import InboxState
 from bot.store.tables import inbox
 from bot.tasks import Tasks

@@ -14,10 +14,9 @@ import pytest
 
 from bot.access.admission import AccessRules
 from bot.access.pairing import Tries, new_code, shown
-from bot.admission import AccessRules
-from bot.identity import thread_folder
 from bot.store import access, inbox
 from bot.store.access import AccessUnreadable
+from bot.store.identity import thread_folder
 from bot.texts.en import EN
 from channels.message import Address, ButtonPressed, MembershipChanged, MessageEdited, Quote, Sender
 from tests.bot.core import ANN, BOB, EVE, RULES, Core, core

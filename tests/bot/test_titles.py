@@ -12,7 +12,6 @@ import pytest
 from bot.runs.titles import LONGEST, Titles, first_words
 from bot.settings.sections import BudgetsSettings, TitleSettings
 from bot.store import Store, conversations, usage
-from bot.store.encoding import to_json
 from bot.store.retrying import PatientStore
 from bot.store.rows import RunRow
 from bot.tasks import Tasks

@@ -18,7 +18,6 @@ from hypothesis import strategies as st
 
 from bot.files.uploads import AT_ONCE, AT_ONCE_IN_ALL, Refused, UploadLimits, Uploads, display_name
 from bot.store import runs
-from bot.store.encoding import to_json
 from bot.store.identity import NAME_BYTES
 from bot.store.inbox import ADD_EVENTS
 from channels.base import ChannelPorts, Route

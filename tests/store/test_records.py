@@ -11,8 +11,6 @@ from uuid import uuid4
 
 import pytest
 
-from bot.store import Store, decisions, prompts, runs, usage
-from bot.patience import PatientStore
 from bot.store import Store, prompts, runs, usage
 from bot.store.effects import StoreEffectLog, StoreRunLedger
 from bot.store.retrying import PatientStore
