@@ -40,14 +40,11 @@ class Conflict(SandboxError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """A container. labels: ours among them. started: when it last was, opaque; environment: what it was created with,
-    both of `find` only."""
+    """A container. labels: ours among them."""
 
     id: str
     running: bool
     labels: Mapping[str, str]
-    started: str = ""
-    environment: tuple[str, ...] = ()
 
 
 class Attached:
@@ -124,8 +121,6 @@ class DockerApi:
             id=found["Id"],
             running=found["State"]["Running"],
             labels=found["Config"]["Labels"] or {},
-            started=found["State"]["StartedAt"],
-            environment=tuple(found["Config"]["Env"] or ()),
         )
 
     async def create(self, name: str, body: Mapping[str, object]) -> str:
@@ -141,19 +136,22 @@ class DockerApi:
         """Kill all that is in it, and start it."""
         await self._call(f"containers/{container}/restart", "POST", params={"t": "0"})
 
-    async def processes(self, container: str) -> int:
-        """How many run in it, as the daemon sees it. Raises NotFound, and Conflict where it does not run."""
-        told: dict[str, Any] = await self._call(f"containers/{container}/top")
-        return len(told["Processes"])
+    async def processes(self, container: str) -> list[int]:
+        """The user of each process in it, by the daemon. Raises NotFound, and Conflict where it does not run."""
+        told: dict[str, Any] = await self._call(f"containers/{container}/top", params={"ps_args": "-eo pid,uid"})
+        return [int(owner) for _, owner in told["Processes"]]
 
     async def remove(self, container: str) -> None:
         """Kill and remove it with its volumes. Raises NotFound, and Conflict while another call removes it."""
         await self._call(f"containers/{container}", "DELETE", params={"force": "1", "v": "1"})
 
     async def attach(
-        self, container: str, command: Sequence[str], *, user: str, folder: str, environment: Mapping[str, str]
+        self, container: str, command: Sequence[str], *, user: str, folder: str, environment: Mapping[str, str | None]
     ) -> Attached:
-        """Start a program in a running container. Raises NotFound, and Conflict where it does not run."""
+        """Start a program in a running container. environment: beyond the container's own; None removes a variable.
+
+        Raises NotFound, and Conflict where it does not run.
+        """
         body = {
             "Cmd": list(command),
             "AttachStdin": True,
@@ -162,7 +160,7 @@ class DockerApi:
             "Tty": False,
             "User": user,
             "WorkingDir": folder,
-            "Env": [f"{name}={value}" for name, value in environment.items()],
+            "Env": [name if value is None else f"{name}={value}" for name, value in environment.items()],
         }
         made = await self._call(f"containers/{container}/exec", "POST", data=body)
         stream = aiodocker.execs.Exec(self._docker, made["Id"], tty=False).start()

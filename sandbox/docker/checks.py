@@ -4,6 +4,7 @@ not enforce. Used by the provider."""
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -79,15 +80,26 @@ def refuse_settings(settings: SandboxSettings, docker: DockerSettings) -> None:
             raise SandboxUnavailable(text, "mount a folder below it")
 
 
-async def image_id(api: DockerApi, name: str) -> tuple[str, list[str]]:
-    """The image's id, and what is wrong with it. Raises SandboxUnavailable where it is not there."""
+@dataclass(frozen=True, slots=True)
+class Image:
+    """What is known of an image. path: its own search path, "" if it names none. shortfalls: what is wrong with it."""
+
+    id: str
+    path: str
+    shortfalls: list[str]
+
+
+async def find_image(api: DockerApi, name: str) -> Image:
+    """Raises SandboxUnavailable where it is not there."""
     try:
         image = await api.image(name)
     except NotFound:
         raise SandboxUnavailable(f"there is no image {name}", f"docker pull {name}") from None
-    volumes = sorted((image.get("Config") or {}).get("Volumes") or {})
+    config = image.get("Config") or {}
+    volumes = sorted(config.get("Volumes") or {})
     found = [f"the image has volumes of its own, which have no limit: {', '.join(volumes)}"] if volumes else []
-    return str(image["Id"]), found
+    variables = dict(each.partition("=")[::2] for each in config.get("Env") or [])
+    return Image(str(image["Id"]), variables.get("PATH", ""), found)
 
 
 async def require_network(api: DockerApi, name: str) -> str:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 
 class DockerSettings(BaseModel):
@@ -38,15 +38,21 @@ class DockerSettings(BaseModel):
     )
     api: Literal["none", "all_in_one"] = Field(
         default="none",
-        description="How commands get into the container: Docker's own way, or an all-in-one sandbox image's HTTP API",
+        description="all_in_one: the image is an all-in-one sandbox, which starts programs of its own",
     )
-    api_port: int = Field(default=8080, ge=1, le=65_535, description="Where that API listens inside the container")
-    api_seconds: float = Field(default=60, gt=0, le=3600, description="How long the image may take to start its API")
     host_paths: dict[Path, Path] = Field(
         default={},
         max_length=64,
         description="When Antler itself runs in a container: its folders, and where the daemon finds each",
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_the_port(cls, value: Any) -> Any:
+        # Settings of the time when commands went through the image's HTTP API; they are accepted and mean nothing.
+        if not isinstance(value, dict):
+            return value
+        return {name: each for name, each in value.items() if name not in ("api_port", "api_seconds")}
 
     @field_validator("host_paths")
     @classmethod

@@ -16,10 +16,6 @@ USER_NAMESPACES = (
     "ordinary daemon, or `sandbox.use: bubblewrap`"
 )
 IMAGE = "sandbox.docker.image should name an image with /bin/sh and /bin/sleep"
-IMAGE_API = (
-    "sandbox.docker.image should name an all-in-one sandbox image of version 1.9.3 or newer, api_port the port of its "
-    "API and api_seconds how long it may take to start; sandbox.limits must leave room for all that it runs"
-)
 REPLICAS = "raise sandbox.docker.replicas, or let fewer agents run at a time"
 
 _HINTS = (

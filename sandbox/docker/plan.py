@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-import resource
+import secrets
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -28,12 +28,20 @@ OWN_TASKS = 24
 Docker when it starts one."""
 
 _KEEPERS = (65_534, 65_533)
-_ULIMITS = {
-    resource.RLIMIT_FSIZE: "fsize",
-    resource.RLIMIT_NOFILE: "nofile",
-    resource.RLIMIT_CPU: "cpu",
-    resource.RLIMIT_CORE: "core",
-}
+
+KEY_VARIABLE = "SANDBOX_API_KEY"
+"""Where an all-in-one image is told its key; it then answers nobody who does not send that."""
+_CAPABILITIES = ("AUDIT_WRITE", "CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "SETGID", "SETUID")
+"""What an all-in-one image's own root needs to make a user, give it its folders and start programs as that one."""
+_WEAKER = (
+    "the image needs a writable root file system, whose size is not limited, and a root user with a few capabilities; "
+    "commands cannot become that one",
+    "what a command has the image's own programs start ends with the container",
+)
+_DOCKERS_FILTER = (
+    "for an image with programs of its own there is Docker's own filter of system calls only, which leaves more of the "
+    "kernel open than Antler's"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,13 +65,13 @@ class Plan:
     system_calls: str | None
 
     @property
-    def user(self) -> str:
-        return f"{self.uid}:{self.gid}"
+    def _keeper(self) -> int:
+        """The user of what keeps the container: another one than the commands', so that they cannot end it."""
+        return next(each for each in _KEEPERS if each != self.uid)
 
-    @property
-    def keeper(self) -> str:
-        """Whose what keeps the container is: nobody's commands, so that they cannot end it."""
-        return ":".join([str(next(each for each in _KEEPERS if each != self.uid))] * 2)
+    def is_no_commands(self, uid: int) -> bool:
+        """Whether a user's processes belong to the container itself, and stay when commands have ended."""
+        return uid == self._keeper
 
     @property
     def shortfalls(self) -> tuple[str, ...]:
@@ -103,7 +111,7 @@ class Plan:
             "Image": self.image,
             "Entrypoint": ["/bin/sleep"],
             "Cmd": ["2147483647"],
-            "User": self.keeper,
+            "User": f"{self._keeper}:{self._keeper}",
             "WorkingDir": "/",
             "Hostname": "sandbox",
             "Healthcheck": {"Test": ["NONE"]},
@@ -120,10 +128,8 @@ class Plan:
             "PidsLimit": limits.processes + OWN_TASKS,
             "ShmSize": limits.shared_memory,
             "Tmpfs": {"/tmp": f"rw,exec,nosuid,nodev,mode=1777,size={limits.temporary}"},
-            "Ulimits": [
-                {"Name": _ULIMITS[number], "Soft": value, "Hard": value}
-                for number, value in limits.of_process(memory=False, full=False)
-            ],
+            # The other limits of single processes are set around each command (scripts.py).
+            "Ulimits": [{"Name": "core", "Soft": 0, "Hard": 0}],
             "LogConfig": {"Type": "none", "Config": {}},
         }
 
@@ -163,3 +169,50 @@ class Plan:
             if path.is_relative_to(here):
                 return self.host_paths[here] / path.relative_to(here)
         return path
+
+
+class AllInOnePlan(Plan):
+    """Plan for an image that starts programs of its own: they run as another user than the commands.
+
+    Source: the entrypoint gem.sh of github.com/agent-infra/sandbox 1.11, as far as it reads the environment.
+    """
+
+    __slots__ = ()
+
+    @property
+    def shortfalls(self) -> tuple[str, ...]:
+        return (*_WEAKER, _DOCKERS_FILTER) if self.system_calls else _WEAKER
+
+    def body(self, thread_id: str, folder: Path, own: tuple[Bind, ...], skills: str = "") -> dict[str, object]:
+        """Add a key to Plan's body: another one for each container, and no part of the digest."""
+        body = Plan.body(self, thread_id, folder, own, skills)
+        environment = body["Env"]
+        assert isinstance(environment, list)
+        return body | {"Env": [*environment, f"{KEY_VARIABLE}={secrets.token_urlsafe(32)}"]}
+
+    def is_no_commands(self, uid: int) -> bool:
+        return uid != self.uid
+
+    def _common(self) -> dict[str, object]:
+        user = self.uid + 1
+        common = Plan._common(self)
+        for name in ("Entrypoint", "Cmd", "User", "WorkingDir"):
+            del common[name]
+        return common | {
+            "Env": [
+                f"USER_UID={user}",
+                f"USER_GID={user}",
+                # The other way in, whose key would be another one.
+                "JWT_PUBLIC_KEY=",
+                # They would start what they are told, as nobody's command.
+                "DISABLE_JUPYTER=true",
+                "DISABLE_CODE_SERVER=true",
+            ]
+        }
+
+    def _isolation(self) -> dict[str, object]:
+        return Plan._isolation(self) | {
+            "ReadonlyRootfs": False,
+            "CapAdd": list(_CAPABILITIES),
+            "SecurityOpt": ["no-new-privileges:true"],
+        }

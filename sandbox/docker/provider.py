@@ -17,9 +17,7 @@ from sandbox.docker import checks, hints
 from sandbox.docker.api import DockerApi
 from sandbox.docker.commands import ContainerCommands
 from sandbox.docker.containers import Containers
-from sandbox.docker.http_plan import AllInOnePlan
-from sandbox.docker.http_shells import ApiShells, Images
-from sandbox.docker.plan import Plan
+from sandbox.docker.plan import KEY_VARIABLE, AllInOnePlan, Plan
 from sandbox.docker.pool import Pool
 from sandbox.docker.shells import Access, Shells
 from sandbox.local import LocalSandbox
@@ -67,12 +65,12 @@ class _Held:
 
 @dataclass(frozen=True, slots=True)
 class _Machinery:
-    """What there is from the start on."""
+    """What there is from the start on. path: the image's own search path."""
 
     api: DockerApi
     plan: Plan
     containers: Containers
-    images: Images | None
+    path: str
 
 
 class DockerProvider:
@@ -127,17 +125,16 @@ class DockerProvider:
             raise SandboxUnavailable("commands must not run as root", "set sandbox.uid to an unprivileged user")
         info = await api.info()
         found = checks.shortfalls(info)
-        image, shortfalls = await checks.image_id(api, self._docker.image)
-        found += shortfalls
+        image = await checks.find_image(api, self._docker.image)
+        found += image.shortfalls
         network = self._docker.network if self._settings.network.mode != "none" else None
         if network is not None:
             found.append(await checks.require_network(api, network))
         found += await self._workspaces.start()
         roots = self._workspaces.layout("any").roots.values()
-        with_api = self._docker.api != "none"
-        plan = (AllInOnePlan if with_api else Plan)(
+        plan = (AllInOnePlan if self._docker.api == "all_in_one" else Plan)(
             instance=self._instance,
-            image=image,
+            image=image.id,
             uid=uid,
             gid=gid,
             limits=self._limits,
@@ -147,8 +144,7 @@ class DockerProvider:
             shared=_binds(root for root in roots if not root.of_thread),
             system_calls=checks.system_calls(info),
         )
-        images = Images(self._docker, self._limits, plan.keeper, reachable=network is not None) if with_api else None
-        self._machinery = _Machinery(api, plan, Containers(api, plan), images)
+        self._machinery = _Machinery(api, plan, Containers(api, plan), image.path)
         found += plan.shortfalls
         for sandbox in await self._machinery.containers.clean(self._docker.replicas):
             self._pool.rest(sandbox)
@@ -162,7 +158,7 @@ class DockerProvider:
             held = await self._open(THREAD)
             try:
                 await probe(held.sandbox.execute_command, workspace, hints.hint)
-                return await held.shells.shortfalls() + await self._try_runtime(held.sandbox)
+                return await self._try_runtime(held.sandbox)
             finally:
                 await held.commands.close(sweep=False)
         finally:
@@ -212,14 +208,21 @@ class DockerProvider:
         async def revive() -> str:
             return (await self._ready(thread_id, files.layout)).id
 
-        variables = environment(self._settings.environment, self._limits, runtime=RUNTIME if self._runtime else "")
-        access = Access(api=machinery.api, user=machinery.plan.user, environment=variables, revive=revive)
-        shells = Shells(access, ready.id) if machinery.images is None else ApiShells(access, ready.id, machinery.images)
+        variables = self._variables(machinery.path)
+        shells = Shells(Access(machinery.api, machinery.plan, variables, revive), ready.id)
         folder = files.layout.roots[WORKSPACE].host.parent
         disk = DiskShare(folder, lambda: self._workspaces.usage(thread_id), self._limits)
         await shells.open(found=ready.found)
         commands = ContainerCommands(shells, disk)
         return _Held(DockerSandbox(thread_id, files, commands), commands, shells)
+
+    def _variables(self, path: str) -> dict[str, str | None]:
+        """What commands find in their environment. path: the image's own, searched last."""
+        own = self._settings.environment
+        variables = environment(own, self._limits, runtime=RUNTIME if self._runtime else "")
+        if path and "PATH" not in own:
+            variables["PATH"] += f":{path}"
+        return {KEY_VARIABLE: None} | variables  # the key of an image's own programs is none of the command's business
 
     async def _ready(self, thread_id: str, layout: Layout) -> Ready:
         own = [root for root in layout.roots.values() if root.of_thread]

@@ -13,17 +13,12 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from sandbox.policy import Limits
+
 INIT = "/sbin/docker-init"
 """Where Docker puts the init process (tini). With `-s` it adopts what a command's processes leave behind."""
 
-_BY_CONNECTION = r"""
-heard() { read -r end; }
-bound() { :; }
-"""
-"""What RUN needs beside COMMON. heard: returns when the command should end. bound: sets the limits of its processes,
-which here are the container's."""
-
-COMMON = r"""
+_COMMON = r"""
 oom() {
   killed=0
   while read -r name value; do
@@ -83,7 +78,7 @@ extinguish() {
 }
 """
 
-RUN = r"""
+_RUN = r"""
 root=$PPID
 IFS= read -r order || exit 0
 exec 3>&2 4<&0 2>/dev/null
@@ -95,9 +90,9 @@ oom
 before=$killed
 trap 'told=1' TERM
 # Whoever asks for the end, or dies, is heard here.
-{ heard; kill -TERM $$; } <&4 3>&- >/dev/null &
+{ read -r end; kill -TERM $$; } <&4 3>&- >/dev/null &
 {
-  bound
+  @limits
   [ -n "$full" ] && ulimit -f 0
   trap - TERM
   if [ -x /bin/bash ]; then exec /bin/bash --noprofile --norc -c "$command"; fi
@@ -144,12 +139,14 @@ echo clean $killed >&3
 """
 
 
-def wrapper(mark: str) -> tuple[str, ...]:
-    """Runs one command, told by `order`, and whatever comes of it. Another line, or the end of input, ends it all.
+def wrapper(mark: str, limits: Limits) -> tuple[str, ...]:
+    """Runs one command, told by `order`, and all that comes of it. Another line, or the end of input, ends it all.
 
-    mark: names it to the sweeper.
+    mark: names it to the sweeper. limits: of each of the command's processes.
     """
-    return (INIT, "-s", "--", "/bin/sh", "-c", f": {mark}\n{COMMON}{_BY_CONNECTION}{RUN}")
+    blocks = limits.file_size // 512  # the unit of ulimit in any sh; bash, called by its own name, has another one
+    bounds = f"ulimit -c 0; ulimit -t {limits.cpu_seconds}; ulimit -n {limits.open_files}; ulimit -f {blocks}"
+    return (INIT, "-s", "--", "/bin/sh", "-c", f": {mark}\n{_COMMON}{_RUN.replace('@limits', bounds)}")
 
 
 def order(command: str, *, full: bool) -> bytes:
@@ -160,4 +157,4 @@ def order(command: str, *, full: bool) -> bytes:
 
 def sweeper(kept: Iterable[str]) -> tuple[str, ...]:
     """Ends every process of the commands' user but those of wrappers with these marks; orphans are nobody's."""
-    return ("/bin/sh", "-c", f"{COMMON}{_SWEEP}", "sweeper", *kept)
+    return ("/bin/sh", "-c", f"{_COMMON}{_SWEEP}", "sweeper", *kept)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from sandbox.base import SandboxError
 from sandbox.output import Capture
@@ -14,6 +14,7 @@ from sandbox.process import HEAD_BYTES, TAIL_BYTES
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from sandbox.docker.api import Attached
     from sandbox.output import Text
 
 _PACE_BYTES = 64 * 1024
@@ -21,22 +22,9 @@ _PACE_SECONDS = 0.005
 """After so much output at once the next is read so much later: a flood costs a few per cent of one core."""
 _LONGEST_REPORT = 4096
 _STDOUT = 1
-BEGUN = b"begun\n"
+_BEGUN = b"begun\n"
 _ENDED = re.compile(rb"^ended (\d{1,3}) (\d{1,12}) (\d{1,12}) ([01])$", re.MULTILINE)
 _CLEAN = re.compile(rb"^clean (\d{1,12})$", re.MULTILINE)
-
-
-class Attached(Protocol):
-    """A program in a container that we are connected with. Its methods raise SandboxError."""
-
-    async def write(self, data: bytes) -> None:
-        """To its input."""
-
-    async def read(self) -> tuple[int, bytes] | None:
-        """1 or 2 for stdout or stderr, and what came; None at the end."""
-
-    async def close(self) -> None:
-        """The program's input ends with it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,5 +121,5 @@ class Shell:
 
     def _heard(self, data: bytes) -> None:
         self._report += data[: max(0, _LONGEST_REPORT - len(self._report))]
-        if self._report.startswith(BEGUN):
+        if self._report.startswith(_BEGUN):
             self._begun.set()

@@ -19,21 +19,20 @@ from sandbox.docker.shell import Shell
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
-    from sandbox.docker.api import DockerApi
-    from sandbox.docker.shell import Attached
+    from sandbox.docker.api import Attached, DockerApi
+    from sandbox.docker.plan import Plan
 
 _SWEEP_SECONDS = 15.0
-_OWN_PROCESSES = 2
-"""In a container in which nothing runs: the init process, and the one that keeps the container."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Access:
-    """What programs of a container are started with. revive: has the container there and running, and gives its id."""
+    """What programs of a container are started with. environment: None removes a variable. revive: has the
+    container there and running, and gives its id."""
 
     api: DockerApi
-    user: str
-    environment: Mapping[str, str]
+    plan: Plan
+    environment: Mapping[str, str | None]
     revive: Callable[[], Awaitable[str]]
 
 
@@ -56,10 +55,6 @@ class Shells:
         """Before all else. found: the container ran before; a gateway before this one may have left something there."""
         if found:
             await self.sweep()
-
-    async def shortfalls(self) -> list[str]:
-        """What the image does not enforce, for the report; after `open`."""
-        return []
 
     def prepare(self) -> None:
         """Have a shell wait for the next command."""
@@ -85,7 +80,7 @@ class Shells:
         async with self._sweeping:
             self._marks.add(mark)
         try:
-            return Shell(mark, await self._wrapper(mark))
+            return Shell(mark, await self._attach(scripts.wrapper(mark, self._access.plan.limits)))
         except BaseException:  # Also where whoever waits gives up: a mark that is kept would spare what bears it.
             self._marks.discard(mark)
             raise
@@ -128,13 +123,7 @@ class Shells:
 
     async def _is_empty(self) -> bool:
         """After a sweep. The sweeper is no stronger than what it sweeps away: the last word is the daemon's."""
-        return await self._access.api.processes(self._container) <= _OWN_PROCESSES
-
-    async def _wrapper(self, mark: str) -> Attached:
-        return await self._attach(scripts.wrapper(mark))
-
-    async def _sweeper(self, kept: set[str]) -> Attached:
-        return await self._attach_as_is(scripts.sweeper(sorted(kept)))
+        return all(map(self._access.plan.is_no_commands, await self._access.api.processes(self._container)))
 
     async def _attach(self, program: tuple[str, ...]) -> Attached:
         try:
@@ -149,14 +138,18 @@ class Shells:
     async def _attach_as_is(self, program: tuple[str, ...]) -> Attached:
         access = self._access
         return await access.api.attach(
-            self._container, program, user=access.user, folder=WORKSPACE, environment=access.environment
+            self._container,
+            program,
+            user=f"{access.plan.uid}:{access.plan.gid}",
+            folder=WORKSPACE,
+            environment=access.environment,
         )
 
     async def _swept(self, kept: set[str]) -> int | None:
         """How many processes the kernel has killed there so far; None: the sweeper did not get through."""
         try:
             async with asyncio.timeout(_SWEEP_SECONDS):
-                sweeper = Shell("", await self._sweeper(kept))
+                sweeper = Shell("", await self._attach_as_is(scripts.sweeper(sorted(kept))))
                 try:
                     await sweeper.finished()
                     return sweeper.killed_by_kernel()

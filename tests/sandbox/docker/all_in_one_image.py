@@ -1,4 +1,4 @@
-"""An image that starts an HTTP API of its own, made offline: the plain one of the tests, and a simulator of the API."""
+"""An image that starts programs of its own, made offline: the plain one of the tests, with an entrypoint."""
 
 from __future__ import annotations
 
@@ -7,49 +7,41 @@ import io
 import json
 import tarfile
 import tempfile
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-import tests.simulators.all_in_one
 from tests.sandbox.docker.image import write_image
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from tests.sandbox.docker.daemon import Daemon
 
-_PROGRAMS = Path(next(iter(tests.simulators.all_in_one.__path__)))
+OF_THE_IMAGE = "2147483001"
+"""An argument of a program that the image starts for itself."""
+_ENTRYPOINT = f"""#!/bin/bash
+# As the image's own: root starts its programs as another user, and starts them again when they end.
+while :; do (exec setpriv --reuid "$USER_UID" --regid "$USER_GID" --clear-groups sleep {OF_THE_IMAGE}); done
+"""
+_TOOL = "#!/bin/sh\necho of the image\n"
 _CHANGES = (
-    'ENTRYPOINT ["/bin/bash", "/opt/api/entrypoint.sh"]',
-    "EXPOSE 8080",
-    "ENV USER_UID=1000 USER_GID=1000 PATH=/usr/bin:/opt/api/bin",
+    f"ENTRYPOINT {json.dumps(['/bin/bash', '/opt/own/entrypoint.sh'])}",
+    "ENV USER_UID=1000 USER_GID=1000 PATH=/usr/bin:/opt/own/bin",
 )
 
 
 @functools.cache
 def all_in_one_image(daemon: Daemon) -> str:
     """Its name; it is loaded at the first call."""
-    return load(daemon, "antler-test-api:1", {})
-
-
-def load(daemon: Daemon, name: str, environment: Mapping[str, str]) -> str:
-    """environment: of the image, beside what it always has."""
-    repository, _, tag = name.partition(":")
-    changes = [*_CHANGES, *(f"ENV {key}={json.dumps(value)}" for key, value in environment.items())]
+    name, tag = "antler-test-all-in-one", "1"
     with tempfile.TemporaryFile() as file:
         write_image(file, _add_programs)
         file.seek(0)
         with daemon.client() as client:
-            query = {"fromSrc": "-", "repo": repository, "tag": tag, "changes": changes}
+            query = {"fromSrc": "-", "repo": name, "tag": tag, "changes": _CHANGES}
             client.post("/images/create", params=query, content=file).raise_for_status()
-    return name
+    return f"{name}:{tag}"
 
 
 def _add_programs(tar: tarfile.TarFile) -> None:
-    for source in sorted(_PROGRAMS.iterdir()):
-        if source.is_file():
-            tar.add(source, f"opt/api/{source.name}")
-    tool = tarfile.TarInfo("opt/api/bin/image-tool")
-    script = b"#!/bin/sh\necho of the image\n"
-    tool.size, tool.mode = len(script), 0o755
-    tar.addfile(tool, io.BytesIO(script))
+    for name, text in (("entrypoint.sh", _ENTRYPOINT), ("bin/image-tool", _TOOL)):
+        program = tarfile.TarInfo(f"opt/own/{name}")
+        program.size, program.mode = len(text), 0o755
+        tar.addfile(program, io.BytesIO(text.encode()))

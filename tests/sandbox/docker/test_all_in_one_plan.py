@@ -1,4 +1,4 @@
-"""What a container of an all-in-one image is made of (sandbox/docker/http_plan.py)."""
+"""What a container of an all-in-one image is made of (sandbox/docker/plan.py)."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
-from sandbox.docker.http_plan import AllInOnePlan
-from sandbox.docker.plan import CONFIG
+from sandbox.docker.plan import CONFIG, AllInOnePlan
 from tests.sandbox.docker.test_plan import FOLDER_HERE, OWN, PLAN
 
 ALL_IN_ONE = AllInOnePlan(**{each.name: getattr(PLAN, each.name) for each in fields(PLAN)})
@@ -23,22 +22,22 @@ def environment(made: dict[str, Any]) -> dict[str, str]:
 
 def test_the_image_starts_its_own_programs() -> None:
     assert not {"Entrypoint", "Cmd", "User", "WorkingDir"} & body().keys()
-    host = body()["HostConfig"]
-    assert host["Init"]  # which adopts what they leave behind
-    assert host["Ulimits"] == [{"Name": "core", "Soft": 0, "Hard": 0}]  # they are there to stay
+    assert body()["HostConfig"]["Init"]  # which adopts what they leave behind
 
 
 def test_it_holds_what_a_plain_one_holds_but_for_the_images_root() -> None:
     plain, host = PLAN.body("thread", FOLDER_HERE, OWN)["HostConfig"], body()["HostConfig"]
     assert isinstance(plain, dict)
     changed = {name for name in plain | host if plain.get(name) != host.get(name)}
-    assert changed == {"ReadonlyRootfs", "CapAdd", "SecurityOpt", "PidsLimit", "Ulimits"}
+    assert changed == {"ReadonlyRootfs", "CapAdd", "SecurityOpt"}
     assert "no-new-privileges:true" in host["SecurityOpt"]
 
 
-def test_the_image_is_told_whose_the_files_are() -> None:
+def test_the_images_own_programs_run_as_another_user_than_commands() -> None:
     told = environment(body())
-    assert (told["USER_UID"], told["USER_GID"]) == ("60700", "60700")
+    assert (told["USER_UID"], told["USER_GID"]) == ("60701", "60701")
+    assert ALL_IN_ONE.is_no_commands(60_701)
+    assert not ALL_IN_ONE.is_no_commands(ALL_IN_ONE.uid)
 
 
 def test_the_key_is_another_each_time_and_no_part_of_the_digest() -> None:
@@ -56,6 +55,6 @@ def test_the_way_in_is_part_of_the_digest() -> None:
 def test_what_is_weaker_is_said() -> None:
     assert PLAN.shortfalls == ()
     said = " ".join(ALL_IN_ONE.shortfalls)
-    assert all(each in said for each in ("same user", "writable root", "filter of system calls"))
+    assert all(each in said for each in ("own programs", "writable root", "filter of system calls"))
     without = replace(ALL_IN_ONE, system_calls=None)  # which is said elsewhere then
     assert "filter of system calls" not in " ".join(without.shortfalls)

@@ -1,4 +1,4 @@
-"""Commands beyond the contract, whichever way they reach the container: several at once, and hostile ones."""
+"""Commands beyond the contract, in a plain and in an all-in-one image: several at once, and hostile ones."""
 
 from __future__ import annotations
 
@@ -83,4 +83,18 @@ async def test_a_cancelled_command_that_has_hardly_begun_leaves_nothing(sandbox:
         with pytest.raises(asyncio.CancelledError):
             await running
         assert marked(mark) == []
+    assert await output(sandbox, "echo fine") == "fine\n"
+
+
+async def test_a_command_that_kills_its_wrapper_leaves_nothing(sandbox: Sandbox, mark: str) -> None:
+    command = f"setsid nohup sleep {mark} & sleep {mark} & kill -9 $PPID; sleep {mark}"
+    result = await sandbox.execute_command(command, timeout=LONG)
+    assert (result.ending, result.exit_code) == (Ending.EXITED, 137)
+    assert marked(mark) == []
+    assert await output(sandbox, "echo fine") == "fine\n"
+
+
+async def test_a_command_that_kills_all_it_can_does_no_harm(sandbox: Sandbox) -> None:
+    result = await sandbox.execute_command("kill -9 -1; sleep 50", timeout=LONG)
+    assert result.exit_code == 137
     assert await output(sandbox, "echo fine") == "fine\n"
