@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from sandbox.base import SandboxError, SandboxUnavailable
+from sandbox.files.skills import no_skills
 from sandbox.shared import SharedProvider
-from sandbox.skills import no_skills
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
     from sandbox.base import Report, SandboxProvider
     from sandbox.config import SandboxSettings
-    from sandbox.skills import SkillsOf
-    from sandbox.workspace import Workspaces
+    from sandbox.files.skills import SkillsOf
+    from sandbox.files.workspace import Workspaces
 
 OFF = "off"
 REMOTE = "remote"
 _CLASSES = {
     "bubblewrap": "sandbox.bubblewrap.provider:BubblewrapProvider",
-    "landlock": "sandbox.landlock:LandlockProvider",
+    "landlock": "sandbox.local.landlock:LandlockProvider",
     "docker": "sandbox.docker.provider:DockerProvider",
     "host": "sandbox.host.provider:host_provider",
     "remote": "sandbox.remote.provider:RemoteProvider",
@@ -100,7 +100,7 @@ def make(settings: SandboxSettings, site: Site) -> SandboxProvider:
 
 
 async def _files_only(settings: SandboxSettings, site: Site, refusal: SandboxError) -> Started:
-    module = importlib.import_module("sandbox.files_only")
+    module = importlib.import_module("sandbox.local.files_only")
     return await _started(module.FilesOnlyProvider(_workspaces(settings, site), name=settings.use, refusal=refusal))
 
 
@@ -114,7 +114,7 @@ async def _started(provider: SandboxProvider) -> Started:
 
 
 def _workspaces(settings: SandboxSettings, site: Site) -> Workspaces:
-    module = importlib.import_module("sandbox.workspace")
+    module = importlib.import_module("sandbox.files.workspace")
     workspaces: Workspaces = module.Workspaces(site.folder_of, settings, skills=site.skills)
     return workspaces
 

@@ -40,7 +40,7 @@ from harness.mcp.texts import harmless
 from harness.memory.hygiene import without_secrets
 from harness.prompt import as_data
 from harness.tools.lines import one_line, plain_text
-from sandbox.audit import assess
+from sandbox.shell.audit import assess
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -58,7 +58,7 @@ PACKAGES = ("bot", "channels", "harness", "sandbox")
 
 EXEMPT = {
     "harness.memory.taint._FILES": "looks only at blocks of the gateway's own making; foreign text cannot open one",
-    "sandbox.suspicious.SOCKETS": "is only ever matched at the beginning of a word of a command (`mentions`)",
+    "sandbox.shell.suspicious.SOCKETS": "is only ever matched at the beginning of a word of a command (`mentions`)",
 }
 """Patterns that are quadratic on a text that they never meet, and why they do not meet it."""
 

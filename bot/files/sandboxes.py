@@ -20,9 +20,9 @@ from harness.sandboxes import SandboxSetup
 from sandbox import providers, runtime
 from sandbox.base import SandboxError
 from sandbox.files.rights import Owner, owner_of
+from sandbox.files.skills import no_skills
+from sandbox.files.workspace import Workspaces
 from sandbox.providers import OFF, Site, Started
-from sandbox.skills import no_skills
-from sandbox.workspace import Workspaces
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from bot.settings import Settings
     from sandbox.base import Sandbox
     from sandbox.config import SandboxSettings
-    from sandbox.skills import SkillsOf
+    from sandbox.files.skills import SkillsOf
 
     Route = tuple[str | None, Path | None]
 

@@ -15,7 +15,7 @@ from langchain_core.messages import ToolMessage
 
 from harness.ports import AuditEntry
 from harness.signals import scope_of
-from sandbox.audit import Verdict, assess
+from sandbox.shell.audit import Verdict, assess
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from langgraph.types import Command
 
     from harness.ports import AuditLog, Clock
-    from sandbox.audit import Assessment
+    from sandbox.shell.audit import Assessment
 
 log = logging.getLogger(__name__)
 

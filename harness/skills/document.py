@@ -15,6 +15,8 @@ import yaml
 
 from harness.errors import HarnessError
 from sandbox.paths import shown
+from harness.skills.errors import Problem, SkillError
+from sandbox.files.paths import shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

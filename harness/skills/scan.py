@@ -19,8 +19,8 @@ from harness.skills.scanning.texts import Place, blobs, decode, hidden_findings,
 from harness.skills.scanning.words import SECRETS, WORDS
 from harness.skills.verdict import Finding, Level, Verdict, verdict_of
 from harness.tools.lines import one_line
-from sandbox.audit import Verdict as Assessed
-from sandbox.audit import assess
+from sandbox.shell.audit import Verdict as Assessed
+from sandbox.shell.audit import assess
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping

@@ -12,7 +12,7 @@ from sandbox.policy import ETC
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from sandbox.cage import Bind
+    from sandbox.local.cage import Bind
     from sandbox.policy import Limits
 
 HOSTNAME = "sandbox"

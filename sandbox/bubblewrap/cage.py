@@ -9,19 +9,19 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sandbox import seccomp
 from sandbox.base import Isolation, SandboxUnavailable
 from sandbox.bubblewrap import hints
 from sandbox.bubblewrap.arguments import FILES, Features, arguments
-from sandbox.cage import Bind
+from sandbox.kernel import seccomp
 from sandbox.launcher.spec import FIRST_INPUT, STAGE, Identity, LaunchSpec
+from sandbox.local.cage import Bind
+from sandbox.local.process import run
 from sandbox.policy import RUNTIME, Limits, environment, shell
-from sandbox.process import run
 from sandbox.runtime import complete
 
 if TYPE_CHECKING:
-    from sandbox.cage import Order
     from sandbox.launcher.client import Launcher
+    from sandbox.local.cage import Order
 
 PROGRAMS = "/usr/bin:/bin"
 """Only the system's own bwrap: AppArmor's exceptions are bound to its path."""

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sandbox import cgroups
 from sandbox.bubblewrap.cage import PROGRAMS, BubblewrapCage, Setup
-from sandbox.caged import CagedProvider
 from sandbox.egress.proxy import EgressProxy
+from sandbox.kernel import cgroups
 from sandbox.launcher.spec import Identity
+from sandbox.local.caged import CagedProvider
 from sandbox.policy import Limits
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from sandbox.config import SandboxSettings
-    from sandbox.workspace import Workspaces
+    from sandbox.files.workspace import Workspaces
 
 
 class BubblewrapProvider(CagedProvider):

@@ -12,8 +12,8 @@ from sandbox.base import SandboxUnavailable
 from sandbox.docker import hints
 from sandbox.docker.api import NotFound
 from sandbox.docker.system_calls import profile
+from sandbox.kernel.seccomp import MACHINES
 from sandbox.policy import RUNTIME
-from sandbox.seccomp import MACHINES
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING
 from sandbox.base import CommandResult, Ending, SandboxError
 from sandbox.docker import scripts
 from sandbox.docker.shell import Ended
+from sandbox.local.process import Stop
 from sandbox.policy import CANNOT_RUN, refusal
-from sandbox.process import Stop
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
-    from sandbox.disk import DiskShare
     from sandbox.docker.shell import Shell
     from sandbox.docker.shells import Shells
+    from sandbox.local.disk import DiskShare
 
 _BEGIN_SECONDS = 60.0
 _END_SECONDS = 3.0

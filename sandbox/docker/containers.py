@@ -18,9 +18,9 @@ from sandbox.docker.plan import CONFIG, FOLDER, INSTANCE, PLACES, SANDBOX
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from sandbox.cage import Bind
     from sandbox.docker.api import DockerApi, Found
     from sandbox.docker.plan import Plan
+    from sandbox.local.cage import Bind
 
 _TRIES = 20
 _PAUSE_SECONDS = 0.25

@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
 from sandbox.base import WORKSPACE, Isolation, Report, SandboxError, SandboxUnavailable, sandbox_id
-from sandbox.cage import Bind
-from sandbox.disk import DiskShare
 from sandbox.docker import checks, hints
 from sandbox.docker.api import DockerApi
 from sandbox.docker.commands import ContainerCommands
@@ -20,11 +18,13 @@ from sandbox.docker.containers import Containers
 from sandbox.docker.plan import KEY_VARIABLE, AllInOnePlan, Plan
 from sandbox.docker.pool import Pool
 from sandbox.docker.shells import Access, Shells
-from sandbox.local import LocalSandbox
+from sandbox.files.skills import identity
+from sandbox.local.cage import Bind
+from sandbox.local.disk import DiskShare
+from sandbox.local.probe import THREAD, probe
+from sandbox.local.sandbox import LocalSandbox
 from sandbox.policy import RUNTIME, Limits, environment
-from sandbox.probe import THREAD, probe
 from sandbox.runtime import complete
-from sandbox.skills import identity
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from sandbox.docker.config import DockerSettings
     from sandbox.docker.containers import Ready
     from sandbox.files.local import LocalFiles
-    from sandbox.paths import Layout, Root
-    from sandbox.workspace import Workspaces
+    from sandbox.files.paths import Layout, Root
+    from sandbox.files.workspace import Workspaces
 
 _LOOK_SECONDS = 15.0
 """How often idle containers are looked for."""

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sandbox.base import SandboxError
-from sandbox.output import Capture
-from sandbox.process import HEAD_BYTES, TAIL_BYTES
+from sandbox.local.output import Capture
+from sandbox.local.process import HEAD_BYTES, TAIL_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from sandbox.docker.api import Attached
-    from sandbox.output import Text
+    from sandbox.local.output import Text
 
 _PACE_BYTES = 64 * 1024
 _PACE_SECONDS = 0.005

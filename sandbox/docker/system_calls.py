@@ -1,8 +1,8 @@
 """The system calls that commands in a container may make, as a profile for Docker. Used by checks.py.
 
 Docker's format is a list of what is allowed, by name. A call that the daemon's library has no name for is refused then,
-where a list of what is refused would let it through. What a rule of sandbox/seccomp.py is against is taken from it, so
-that it never allows more than the filter of bubblewrap. Source: docs.docker.com/engine/security/seccomp and
+where a list of what is refused would let it through. What a rule of sandbox/kernel/seccomp.py is against is taken from
+it, so that it never allows more than the filter of bubblewrap. Source: docs.docker.com/engine/security/seccomp and
 seccomp_rule_add(3).
 """
 
@@ -15,7 +15,7 @@ from itertools import product
 from operator import or_
 from typing import TYPE_CHECKING
 
-from sandbox.seccomp import COMMON, INTERNET_ONLY, Argument, Rule, Test, fail
+from sandbox.kernel.seccomp import COMMON, INTERNET_ONLY, Argument, Rule, Test, fail
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

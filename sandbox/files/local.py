@@ -22,20 +22,20 @@ from sandbox.base import (
 from sandbox.files import reading, searching, writing
 from sandbox.files.beneath import Folder
 from sandbox.files.content import CHUNK, load_types
+from sandbox.files.paths import shown
 from sandbox.files.patterns import Glob, LinePattern, split_glob
 from sandbox.files.problems import Refused
 from sandbox.files.rights import acting_as
 from sandbox.files.searching import Bounds
-from sandbox.paths import shown
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
 
     from sandbox.base import Hit
+    from sandbox.files.paths import Layout, Place, Root
     from sandbox.files.rights import Owner
     from sandbox.files.room import Disk, Share
     from sandbox.files.threads import FileThreads, PathLocks
-    from sandbox.paths import Layout, Place, Root
 
 T = TypeVar("T")
 

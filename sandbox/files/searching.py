@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING
 
 from sandbox.base import Entry, Hit, ProblemCode
 from sandbox.files.beneath import TEMPORARY, Folder
+from sandbox.files.paths import shown
 from sandbox.files.problems import Refused, translated
-from sandbox.paths import shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
 
+    from sandbox.files.paths import Place
     from sandbox.files.patterns import Glob, LinePattern
-    from sandbox.paths import Place
 
 DEEPEST = 64
 """Folders within folders that are looked into."""

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from sandbox.files.beneath import Folder
-    from sandbox.paths import Place
+    from sandbox.files.paths import Place
 
 LONGEST_UPDATE = 32 << 20
 """Bytes of the largest file in which text is replaced, since it is held in memory for that."""

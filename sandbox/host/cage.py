@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sandbox.base import WORKSPACE, Isolation, SandboxUnavailable
-from sandbox.landlock import translated
 from sandbox.launcher.spec import LaunchSpec
+from sandbox.local.landlock import translated
 from sandbox.policy import TEMPORARY, environment, shell
 from sandbox.runtime import complete
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from sandbox.cage import Order
     from sandbox.launcher.client import Launcher
+    from sandbox.local.cage import Order
     from sandbox.policy import Limits
 
 NAME = "host"

@@ -5,21 +5,21 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from sandbox import cgroups
 from sandbox.base import SandboxUnavailable
-from sandbox.caged import CagedProvider
-from sandbox.files_only import FilesOnlyProvider
 from sandbox.host.cage import NAME, HostCage, Setup
+from sandbox.kernel import cgroups
+from sandbox.local.caged import CagedProvider
+from sandbox.local.files_only import FilesOnlyProvider
 from sandbox.policy import Limits
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from sandbox.base import Report, SandboxProvider
-    from sandbox.cage import Cage
-    from sandbox.caged import CagedSandbox
     from sandbox.config import SandboxSettings
-    from sandbox.workspace import Workspaces
+    from sandbox.files.workspace import Workspaces
+    from sandbox.local.cage import Cage
+    from sandbox.local.caged import CagedSandbox
 
 log = logging.getLogger(__name__)
 

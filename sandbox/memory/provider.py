@@ -27,21 +27,21 @@ from sandbox.base import (
 )
 from sandbox.config import SandboxSettings
 from sandbox.files.content import CHUNK
+from sandbox.files.paths import shown
 from sandbox.files.patterns import Glob, LinePattern, split_glob
 from sandbox.files.problems import Refused
+from sandbox.files.skills import no_skills
+from sandbox.local.output import Capture
 from sandbox.memory.drive import Drive
 from sandbox.memory.shell import Shell
 from sandbox.memory.skills import read_skills
-from sandbox.output import Capture
-from sandbox.paths import shown
-from sandbox.skills import no_skills
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
     from pathlib import Path
 
+    from sandbox.files.skills import SkillsOf
     from sandbox.memory.drive import MemoryFile
-    from sandbox.skills import SkillsOf
 
 MEGABYTE = 1 << 20
 HEAD = TAIL = 256 * 1024

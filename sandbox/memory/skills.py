@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from sandbox.files.skill_files import read_place
+from sandbox.files.skills import skill_roots
 from sandbox.memory.drive import MemoryFile
-from sandbox.skill_files import read_place
-from sandbox.skills import skill_roots
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -12,18 +12,18 @@ from typing import TYPE_CHECKING
 from pydantic import TypeAdapter
 
 from sandbox.base import SandboxError, SandboxUnavailable, sandbox_id
+from sandbox.files.skills import no_skills
 from sandbox.remote import wire
 from sandbox.remote.http import Http, not_understood
 from sandbox.remote.sandbox import RemoteSandbox
 from sandbox.remote.skills import SkillSender
-from sandbox.skills import no_skills
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from sandbox.base import Report
     from sandbox.config import SandboxSettings
-    from sandbox.skills import SkillsOf
+    from sandbox.files.skills import SkillsOf
 
 log = logging.getLogger(__name__)
 

@@ -13,17 +13,17 @@ from typing import TYPE_CHECKING
 
 from pydantic import TypeAdapter
 
+from sandbox.files.skill_files import read_place
+from sandbox.files.skills import skill_roots
 from sandbox.remote import wire
 from sandbox.remote.http import not_understood
-from sandbox.skill_files import read_place
-from sandbox.skills import skill_roots
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
+    from sandbox.files.skill_files import SkillFile
     from sandbox.remote.http import Http
-    from sandbox.skill_files import SkillFile
 
 log = logging.getLogger(__name__)
 

@@ -8,14 +8,14 @@ import uuid
 from typing import TYPE_CHECKING
 
 from sandbox.bubblewrap.provider import BubblewrapProvider
-from sandbox.workspace import Workspaces
+from sandbox.files.workspace import Workspaces
 from tests.contracts.sandbox_bench import LOCAL_FILES_ARE_ELSEWHERE, SETTINGS, SandboxBench
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from sandbox.skills import SkillsOf
+    from sandbox.files.skills import SkillsOf
 
 
 def _make(folder_of: Callable[[str], Path], skills: SkillsOf) -> BubblewrapProvider:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from sandbox.docker.config import DockerSettings
 from sandbox.docker.provider import DockerProvider
-from sandbox.workspace import Workspaces
+from sandbox.files.workspace import Workspaces
 from tests.contracts.sandbox_bench import LOCAL_FILES_ARE_ELSEWHERE, SETTINGS, SandboxBench
 from tests.sandbox.docker.all_in_one_image import all_in_one_image
 from tests.sandbox.docker.daemon import IMAGE, the_daemon
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from sandbox.skills import SkillsOf
+    from sandbox.files.skills import SkillsOf
 
 
 def _plain(folder_of: Callable[[str], Path], skills: SkillsOf) -> DockerProvider:

@@ -6,8 +6,8 @@ import os
 import uuid
 from typing import TYPE_CHECKING
 
+from sandbox.files.workspace import Workspaces
 from sandbox.host.provider import host_provider
-from sandbox.workspace import Workspaces
 from tests.contracts.sandbox_bench import LOCAL_FILES_ARE_ELSEWHERE, SETTINGS, Ability, SandboxBench
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from sandbox.base import SandboxProvider
-    from sandbox.skills import SkillsOf
+    from sandbox.files.skills import SkillsOf
 
 AS_ROOT = os.geteuid() == 0
 REASON = "it runs no commands for root"

@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sandbox.base import CommandResult, Isolation, Report, SandboxUnavailable
-from sandbox.local import LocalSandbox
-from sandbox.workspace import Workspaces
+from sandbox.files.workspace import Workspaces
+from sandbox.local.sandbox import LocalSandbox
 from tests.contracts.sandbox_bench import SETTINGS, Ability, SandboxBench
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from sandbox.skills import SkillsOf
+    from sandbox.files.skills import SkillsOf
 
 
 class FilesOnly(LocalSandbox):

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from sandbox.base import Report, Sandbox
-    from sandbox.skills import SkillsOf
+    from sandbox.files.skills import SkillsOf
 
 TOKEN = SecretStr("a-token-of-the-tests")
 LACKS = {Ability.HOST_FOLDERS: "its files are on another machine"}

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from sandbox.base import SandboxProvider
-    from sandbox.skills import SkillsOf
+    from sandbox.files.skills import SkillsOf
 
 SETTINGS = SandboxSettings(limits=SandboxLimits(file_mb=4, disk_mb=16, inodes=400, free_disk_mb=1))
 """Small limits, so that tests can reach them. A provider of a bench is made with these."""

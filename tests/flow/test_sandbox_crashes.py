@@ -10,6 +10,8 @@ import pytest
 
 from bot.store.identity import thread_folder
 from sandbox.probe import THREAD
+from bot.identity import thread_folder
+from sandbox.local.probe import THREAD
 from tests.flow.sandboxed import bash, call, require_bubblewrap, until_gone, until_running
 from tests.simulators.telegram import faults
 from tests.simulators.telegram.seen import ALICE, FileSpec

@@ -73,7 +73,7 @@ class Elsewhere:
 
 
 ELSEWHERE = [
-    Elsewhere("the thread's folders", "sandbox.workspace", "Workspaces"),
+    Elsewhere("the thread's folders", "sandbox.files.workspace", "Workspaces"),
     Elsewhere("names the message's files to the model", "harness.runner", "user_turn"),
     Elsewhere("the sandbox, from the first call to the end of the run", "harness.runner", "RunSandbox"),
     Elsewhere("the plan's tool", "harness.agent_maker", "planning_tool"),

@@ -17,13 +17,13 @@ from typing import Any, TypedDict
 from sandbox.base import CommandResult, Ending, SandboxUnavailable
 from sandbox.bubblewrap.provider import BubblewrapProvider
 from sandbox.config import SandboxSettings
+from sandbox.files.workspace import Workspaces
 from sandbox.host.provider import HostProvider
-from sandbox.landlock import LandlockProvider
 from sandbox.launcher.client import Launcher
 from sandbox.launcher.spec import Identity, LaunchSpec
+from sandbox.local.landlock import LandlockProvider
+from sandbox.local.process import run
 from sandbox.policy import shell
-from sandbox.process import run
-from sandbox.workspace import Workspaces
 
 PROVIDERS = {"bubblewrap": BubblewrapProvider, "landlock": LandlockProvider, "host": HostProvider}
 

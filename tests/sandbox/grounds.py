@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 from sandbox.base import OUTPUTS, UPLOADS, WORKSPACE
 from sandbox.files.local import Ground, LocalFiles
+from sandbox.files.paths import Layout, Root
 from sandbox.files.room import Disk, Share
 from sandbox.files.searching import Bounds
 from sandbox.files.threads import FileThreads, PathLocks
 from sandbox.files.trees import Usage
-from sandbox.paths import Layout, Root
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -13,9 +13,9 @@ import pytest
 from sandbox.base import CommandResult, SandboxError
 from sandbox.bubblewrap.provider import BubblewrapProvider
 from sandbox.config import SandboxLimits, SandboxSettings
-from sandbox.process import NotStarted
-from sandbox.syscall_numbers import AARCH64, X86_64
-from sandbox.workspace import Workspaces
+from sandbox.files.workspace import Workspaces
+from sandbox.kernel.syscall_numbers import AARCH64, X86_64
+from sandbox.local.process import NotStarted
 from tests.sandbox.modes import BUBBLEWRAP_USER, LANDLOCK, Driver, Mode
 from tests.sandbox.test_limits import FINE, LONG, SMALL, outputs, python
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sandbox.audit import TABLE, Verdict, assess
-from sandbox.shell_parts import LONGEST
+from sandbox.shell.audit import TABLE, Verdict, assess
+from sandbox.shell.parts import LONGEST
 from tests.tables import table
 
 BLOCKED = {

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from sandbox.cgroups import OWN_PROCESSES, Group, Groups, Hierarchy, Unified, find, here
 from sandbox.config import SandboxLimits
+from sandbox.kernel.cgroups import OWN_PROCESSES, Group, Groups, Hierarchy, Unified, find, here
 from sandbox.policy import Limits
 
 LIMITS = Limits.of(SandboxLimits(memory_mb=64, processes=8, cpus=0.5))

@@ -163,7 +163,7 @@ def test_many_classes_of_unicode_are_refused_before_they_cost_time() -> None:
 
 def test_what_is_only_for_searching_is_loaded_by_the_first_search() -> None:
     code = (
-        "import sandbox.workspace, sys; from sandbox.files.patterns import Glob\n"
+        "import sandbox.files.workspace, sys; from sandbox.files.patterns import Glob\n"
         "print('re2' in sys.modules, Glob('*.py').matches('a.py'), 're2' in sys.modules)"
     )
     done = subprocess.run(

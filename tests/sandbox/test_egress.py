@@ -20,7 +20,7 @@ from sandbox.egress.guard import is_host_name, is_listed, is_public
 from sandbox.egress.names import THREADS, Names
 from sandbox.egress.proxy import IDLE_SECONDS, EgressProxy, send_to
 from sandbox.egress.requests import UNRECOGNIZED_NAME, forward_body
-from sandbox.workspace import Workspaces
+from sandbox.files.workspace import Workspaces
 from tests.sandbox.conftest import private_folder
 from tests.sandbox.escapes.world import World
 from tests.sandbox.modes import BUBBLEWRAP_ROOT, BUBBLEWRAP_USER, Driver, Mode

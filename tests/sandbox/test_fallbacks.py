@@ -13,10 +13,10 @@ from sandbox.bubblewrap import hints
 from sandbox.bubblewrap.cage import BubblewrapCage, Setup
 from sandbox.bubblewrap.provider import BubblewrapProvider
 from sandbox.config import NetworkSettings, SandboxLimits, SandboxSettings
-from sandbox.landlock import LandlockProvider
+from sandbox.files.workspace import Workspaces
 from sandbox.launcher.client import Launcher
+from sandbox.local.landlock import LandlockProvider
 from sandbox.policy import Limits
-from sandbox.workspace import Workspaces
 from tests.sandbox.conftest import private_folder
 from tests.sandbox.modes import BUBBLEWRAP_ROOT, BUBBLEWRAP_USER, LANDLOCK, ORDINARY_USER, Driver
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from sandbox.cage import Bind
-from sandbox.landlock import translated
+from sandbox.local.cage import Bind
+from sandbox.local.landlock import translated
 from sandbox.runtime import STAMP
 from tests.sandbox.modes import LANDLOCK, Driver, Mode
 

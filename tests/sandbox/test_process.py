@@ -16,7 +16,7 @@ import pytest
 from sandbox.base import SandboxError
 from sandbox.launcher.client import Branch, Launcher
 from sandbox.launcher.spec import LaunchSpec
-from sandbox.process import NotStarted, Running, Stop, run
+from sandbox.local.process import NotStarted, Running, Stop, run
 from tests.sandbox.processes import has_ended, marked, parent_of
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import pytest
 from sandbox.base import RESULTS, FileInfo
 from sandbox.config import SandboxLimits, SandboxSettings
 from sandbox.files.results import MOST_BYTES, OLDEST_SECONDS
-from sandbox.workspace import Workspaces
+from sandbox.files.workspace import Workspaces
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -10,9 +10,9 @@ import pytest
 
 from sandbox.bubblewrap.provider import BubblewrapProvider
 from sandbox.config import SandboxSettings
+from sandbox.files.workspace import Workspaces
 from sandbox.policy import RUNTIME
 from sandbox.runtime import DEFAULT_FOLDER, STAMP, complete
-from sandbox.workspace import Workspaces
 from tests.parts import missing
 from tests.sandbox.conftest import private_folder
 from tests.sandbox.modes import BUBBLEWRAP_USER, MODES, Driver, Mode

@@ -8,7 +8,7 @@ import struct
 
 import pytest
 
-from sandbox.seccomp import (
+from sandbox.kernel.seccomp import (
     ALLOW,
     COMMON,
     INTERNET_ONLY,

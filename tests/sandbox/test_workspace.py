@@ -26,7 +26,7 @@ from sandbox.base import (
 from sandbox.config import MountSettings, SandboxLimits, SandboxSettings
 from sandbox.files.rights import Owner, acting_as
 from sandbox.files.trees import Usage
-from sandbox.workspace import Workspaces
+from sandbox.files.workspace import Workspaces
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -39,7 +39,7 @@ WATCHED = """
 import asyncio, sys
 from pathlib import Path
 from sandbox.config import SandboxSettings
-from sandbox.workspace import Workspaces
+from sandbox.files.workspace import Workspaces
 
 imported = []
 

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 from aiohttp import web
 
 from sandbox.base import SandboxUnavailable
+from sandbox.files.workspace import Workspaces
 from sandbox.providers import Site, make
 from sandbox.remote.server.app import Api
 from sandbox.remote.server.rooms import Rooms
 from sandbox.remote.server.skills import SkillStore
 from sandbox.runtime import DEFAULT_FOLDER
-from sandbox.workspace import Workspaces
 
 if TYPE_CHECKING:
     from pathlib import Path

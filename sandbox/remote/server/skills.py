@@ -15,8 +15,8 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING
 
 from sandbox.base import SandboxError
+from sandbox.files.skill_files import SkillFile
 from sandbox.remote import wire
-from sandbox.skill_files import SkillFile
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -16,7 +16,7 @@ from sandbox.config import SandboxSettings
 from sandbox.docker.config import DockerSettings
 from sandbox.docker.plan import INSTANCE
 from sandbox.docker.provider import DockerProvider
-from sandbox.workspace import Workspaces
+from sandbox.files.workspace import Workspaces
 from tests.sandbox.docker.daemon import IMAGE, Daemon, the_daemon
 
 if TYPE_CHECKING:

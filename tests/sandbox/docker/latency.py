@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from sandbox.config import SandboxSettings
 from sandbox.docker.config import DockerSettings
 from sandbox.docker.provider import DockerProvider
-from sandbox.workspace import Workspaces
+from sandbox.files.workspace import Workspaces
 from tests.sandbox.docker.daemon import IMAGE, Daemon
 
 if TYPE_CHECKING:

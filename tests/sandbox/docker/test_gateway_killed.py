@@ -24,7 +24,7 @@ from pathlib import Path
 from sandbox.config import SandboxSettings
 from sandbox.docker.config import DockerSettings
 from sandbox.docker.provider import DockerProvider
-from sandbox.workspace import Workspaces
+from sandbox.files.workspace import Workspaces
 
 host, image, instance, data, command = sys.argv[1:]
 

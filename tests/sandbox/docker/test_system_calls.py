@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from sandbox.base import FileInfo
 from sandbox.docker.system_calls import ORDINARY, profile
-from sandbox.seccomp import ALLOW, COMMON, INTERNET_ONLY, MACHINES, fail, program
+from sandbox.kernel.seccomp import ALLOW, COMMON, INTERNET_ONLY, MACHINES, fail, program
 from tests.sandbox.test_seccomp import verdict
 
 if TYPE_CHECKING:

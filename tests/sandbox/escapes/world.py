@@ -15,7 +15,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from sandbox.syscall_numbers import AARCH64, X86_64
+from sandbox.kernel.syscall_numbers import AARCH64, X86_64
 
 if TYPE_CHECKING:
     from collections.abc import Callable

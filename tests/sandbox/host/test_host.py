@@ -11,9 +11,9 @@ import pytest
 
 from sandbox.base import WORKSPACE, Isolation, SandboxError, SandboxUnavailable
 from sandbox.config import SandboxSettings
+from sandbox.files.workspace import Workspaces
 from sandbox.host.provider import HostProvider, host_provider
 from sandbox.policy import Limits
-from sandbox.workspace import Workspaces
 from tests.sandbox.conftest import private_folder
 from tests.sandbox.modes import Driver, Mode
 from tests.sandbox.processes import marked

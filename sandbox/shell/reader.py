@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 
-from sandbox.shell_parts import LONGEST, Command, Script, Unreadable, Word, names
-from sandbox.shell_words import WordReader
+from sandbox.shell.parts import LONGEST, Command, Script, Unreadable, Word, names
+from sandbox.shell.words import WordReader
 
 _LONGEST_VALUE = 1000
 """Of a variable: `a=$a$a` doubles it each time."""

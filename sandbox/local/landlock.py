@@ -10,23 +10,23 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from sandbox import cgroups, seccomp
 from sandbox.base import WORKSPACE, Isolation, SandboxUnavailable
-from sandbox.caged import CagedProvider
+from sandbox.files.workspace import USER_DATA
+from sandbox.kernel import cgroups, seccomp
 from sandbox.launcher import linux
 from sandbox.launcher.spec import Confinement, LaunchSpec, PathRule
+from sandbox.local.caged import CagedProvider
 from sandbox.policy import ETC, TEMPORARY, Limits, environment, shell
 from sandbox.runtime import complete
-from sandbox.workspace import USER_DATA
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from sandbox.cage import Bind, Order
     from sandbox.config import SandboxSettings
+    from sandbox.files.workspace import Workspaces
     from sandbox.launcher.client import Launcher
-    from sandbox.workspace import Workspaces
+    from sandbox.local.cage import Bind, Order
 
 NEEDED_ABI = 6
 """Linux 6.12: before it, signals to and abstract sockets of processes outside cannot be refused."""

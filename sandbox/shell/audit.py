@@ -11,16 +11,16 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from sandbox import suspicious as found
-from sandbox.shell_parts import LONGEST, Unreadable, names
-from sandbox.shell_reader import parsed
-from sandbox.shell_script import all_pipelines
+from sandbox.shell import suspicious as found
+from sandbox.shell.parts import LONGEST, Unreadable, names
+from sandbox.shell.reader import parsed
+from sandbox.shell.script import all_pipelines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from sandbox.shell_parts import Command
-    from sandbox.suspicious import Found
+    from sandbox.shell.parts import Command
+    from sandbox.shell.suspicious import Found
 
 
 class Verdict(StrEnum):

@@ -10,27 +10,27 @@ import contextlib
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from sandbox.aids import Aids
 from sandbox.base import WORKSPACE, Report, SandboxError, SandboxUnavailable, sandbox_id
-from sandbox.cage import Bind
-from sandbox.commands import Commands
-from sandbox.disk import DiskShare
 from sandbox.launcher.client import Launcher
-from sandbox.local import LocalSandbox
-from sandbox.probe import THREAD, probe
-from sandbox.process import NotStarted
+from sandbox.local.aids import Aids
+from sandbox.local.cage import Bind
+from sandbox.local.commands import Commands
+from sandbox.local.disk import DiskShare
+from sandbox.local.probe import THREAD, probe
+from sandbox.local.process import NotStarted
+from sandbox.local.sandbox import LocalSandbox
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
     from sandbox.base import CommandResult
-    from sandbox.cage import Cage
-    from sandbox.cgroups import Group, Groups
     from sandbox.egress.proxy import EgressProxy
     from sandbox.files.local import LocalFiles
+    from sandbox.files.workspace import Workspaces
+    from sandbox.kernel.cgroups import Group, Groups
+    from sandbox.local.cage import Cage
     from sandbox.policy import Limits
-    from sandbox.workspace import Workspaces
 
 _UNBOUNDED = {
     "memory": "the memory of each process is limited, not that of a thread's processes together",

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NoReturn
 
 from sandbox.base import Isolation, Report, SandboxError
-from sandbox.local import LocalSandbox
+from sandbox.local.sandbox import LocalSandbox
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from sandbox.files.local import LocalFiles
-    from sandbox.workspace import Workspaces
+    from sandbox.files.workspace import Workspaces
 
 
 class FilesOnlySandbox(LocalSandbox):

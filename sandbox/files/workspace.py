@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, ParamSpec, TypeVar
 from sandbox.base import OUTPUTS, RESULTS, UPLOADS, WORKSPACE, SandboxError, SandboxUnavailable
 from sandbox.files.beneath import Folder, probe
 from sandbox.files.local import Ground, LocalFiles
+from sandbox.files.paths import Layout, Root
 from sandbox.files.problems import Refused
 from sandbox.files.results import prune
 from sandbox.files.rights import acting_as, owner_of
 from sandbox.files.room import Disk, Share
+from sandbox.files.skills import no_skills, skill_roots
 from sandbox.files.threads import FileThreads, PathLocks
 from sandbox.files.trees import Usage, opened_up, remove_tree, usage_of
-from sandbox.paths import Layout, Root
-from sandbox.skills import no_skills, skill_roots
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from sandbox.config import SandboxSettings
     from sandbox.files.rights import Owner
-    from sandbox.skills import SkillsOf
+    from sandbox.files.skills import SkillsOf
 
 P = ParamSpec("P")
 T = TypeVar("T")

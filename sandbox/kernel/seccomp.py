@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
-from sandbox.syscall_numbers import AARCH64, X86_64
+from sandbox.kernel.syscall_numbers import AARCH64, X86_64
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""What makes a command line suspicious: tests of one pipeline, which the table of sandbox/audit.py names."""
+"""What makes a command line suspicious: tests of one pipeline, which the table of sandbox/shell/audit.py names."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import re
 from typing import TYPE_CHECKING
 
 from sandbox.base import OUTPUTS, UPLOADS, WORKSPACE
-from sandbox.shell_parts import names
-from sandbox.shell_script import SHELLS, all_pipelines
+from sandbox.shell.parts import names
+from sandbox.shell.script import SHELLS, all_pipelines
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from sandbox.shell_parts import Command, Script, Word
+    from sandbox.shell.parts import Command, Script, Word
 
     Pipeline = list[Command]
     Found = Callable[[Pipeline], bool]

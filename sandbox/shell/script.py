@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from sandbox.shell_parts import DEEPEST, Command, Script, Unreadable, names
-from sandbox.shell_reader import ASSIGNMENT, parsed
+from sandbox.shell.parts import DEEPEST, Command, Script, Unreadable, names
+from sandbox.shell.reader import ASSIGNMENT, parsed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from sandbox.shell_parts import Word
+    from sandbox.shell.parts import Word
 
 SHELLS = frozenset({"sh", "bash", "dash", "ash", "zsh", "ksh", "fish", "rbash"})
 _RUNNERS = names(

@@ -9,16 +9,16 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from sandbox.base import SKILLS
-from sandbox.cage import Bind
 from sandbox.files.beneath import Folder
 from sandbox.files.trees import remove_tree
+from sandbox.files.workspace import LINKS
+from sandbox.local.cage import Bind
 from sandbox.policy import TEMPORARY
-from sandbox.workspace import LINKS
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from sandbox.paths import Layout
+    from sandbox.files.paths import Layout
 
 _TEMPORARY = "tmp"
 

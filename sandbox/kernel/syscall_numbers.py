@@ -1,4 +1,4 @@
-"""Numbers of the system calls that sandbox/seccomp.py names (asm/unistd_64.h; asm-generic/unistd.h for aarch64)."""
+"""Numbers of the system calls that the filters name (asm/unistd_64.h; asm-generic/unistd.h for aarch64)."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from sandbox.base import SandboxError
 from sandbox.files.trees import Usage
-from sandbox.process import Stop
+from sandbox.local.process import Stop
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

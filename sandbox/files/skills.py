@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from sandbox.base import SKILLS
-from sandbox.paths import Root
+from sandbox.files.paths import Root
 
 SkillsOf = Callable[[str], Mapping[str, Path]]
 """From a thread's id to the folders of the skills that it has, by the names of their places (public, custom, mine)."""

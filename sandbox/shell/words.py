@@ -6,10 +6,10 @@ import re
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Self
 
-from sandbox.shell_parts import DEEPEST, LONGEST, Unreadable, Word
+from sandbox.shell.parts import DEEPEST, LONGEST, Unreadable, Word
 
 if TYPE_CHECKING:
-    from sandbox.shell_parts import Script
+    from sandbox.shell.parts import Script
 
 _VARIABLE = re.compile(r"\$(?:(\w+)|\{(\w+)(?::?[-=+?]([^}$`]{0,200}))?\})")
 _ANSI = re.compile(r"\\(?:x([0-9a-fA-F]{1,2})|([0-7]{1,3})|u([0-9a-fA-F]{1,4})|(.))", re.DOTALL)

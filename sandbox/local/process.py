@@ -11,7 +11,7 @@ from enum import Enum, auto
 from typing import TYPE_CHECKING
 
 from sandbox.base import SandboxError
-from sandbox.output import Capture, Text
+from sandbox.local.output import Capture, Text
 
 if TYPE_CHECKING:
     import socket

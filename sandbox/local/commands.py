@@ -6,19 +6,19 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from sandbox.base import CommandResult, Ending, SandboxError
-from sandbox.cage import Order
 from sandbox.launcher.client import Branch
+from sandbox.local.cage import Order
+from sandbox.local.process import Outcome, Running, Stop, run
 from sandbox.policy import CANNOT_RUN, refusal
-from sandbox.process import Outcome, Running, Stop, run
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from sandbox.cage import Bind, Cage
-    from sandbox.cgroups import Group
-    from sandbox.disk import DiskShare
     from sandbox.egress.proxy import EgressProxy
+    from sandbox.kernel.cgroups import Group
     from sandbox.launcher.client import Launcher, Starter
+    from sandbox.local.cage import Bind, Cage
+    from sandbox.local.disk import DiskShare
 
 _ENDINGS = {Stop.TIME: Ending.TIMED_OUT, Stop.SPACE: Ending.OUT_OF_SPACE}
 

@@ -1,0 +1,1 @@
+"""What the Linux kernel does for commands: filters of system calls, and control groups."""
