@@ -12,7 +12,7 @@ from sandbox.docker.config import DockerSettings
 from sandbox.host.config import HostSettings
 from sandbox.remote.config import RemoteSettings
 
-PROVIDERS = ("bubblewrap", "landlock", "docker", "remote", "host", "memory", "off")
+PROVIDERS = ("bubblewrap", "landlock", "docker", "remote", "host", "off")
 
 _OWN_CLASS = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 _MOUNT = re.compile(r"/mnt/[A-Za-z0-9][A-Za-z0-9._-]{0,63}")

@@ -32,7 +32,6 @@ _CLASSES = {
     "docker": "sandbox.docker.provider:DockerProvider",
     "host": "sandbox.host.provider:host_provider",
     "remote": "sandbox.remote.provider:RemoteProvider",
-    "memory": "sandbox.memory.provider:MemoryProvider",
 }
 
 
@@ -86,8 +85,6 @@ def make(settings: SandboxSettings, site: Site) -> SandboxProvider:
     provider: SandboxProvider
     made = _loaded(settings.use)
     match settings.use:
-        case "memory":
-            provider = made(settings, skills=site.skills)
         case "remote":
             provider = made(settings, proxy=site.proxy, ca_file=site.ca_file, skills=site.skills)
         case "docker":

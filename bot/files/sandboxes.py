@@ -22,7 +22,7 @@ from sandbox.base import SandboxError
 from sandbox.files.rights import Owner, owner_of
 from sandbox.files.skills import no_skills
 from sandbox.files.workspace import Workspaces
-from sandbox.providers import OFF, Site, Started
+from sandbox.providers import OFF, REMOTE, Site, Started
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -37,9 +37,6 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 START_SECONDS = 60.0
-ELSEWHERE = ("memory", "remote")
-"""Providers whose files are not in the threads' folders on this machine."""
-
 State = Literal["starting", "off", "failed", "files", "none", "restricted", "full"]
 """files: commands are refused, files work. failed: not even files. The last three: how well commands are held."""
 WORDS: dict[State, str] = {
@@ -145,7 +142,7 @@ class Sandboxes:
             return SandboxFacts(provider=use, state="starting")
         report = self._started.report
         state: State = report.isolation.value if report.bash else "files"
-        without = [runtime.MISSING] if report.bash and not self.has_runtime and use != "memory" else []
+        without = [runtime.MISSING] if report.bash and not self.has_runtime else []
         return SandboxFacts(provider=use, state=state, shortfalls=(*report.shortfalls, *without))
 
     @property
@@ -156,18 +153,18 @@ class Sandboxes:
     @property
     def owner(self) -> Owner | None:
         """Who commands run as, and so whose the files of a thread must be, where that is not this process's user."""
-        return owner_of(self._settings) if self._settings.use not in (OFF, *ELSEWHERE) else None
+        return owner_of(self._settings) if self._settings.use not in (OFF, REMOTE) else None
 
     @property
     def has_runtime(self) -> bool:
         """Commands find the packages for the agent's code, as far as is known here."""
-        return self._settings.use == "remote" or runtime.complete(self._packages) is not None
+        return self._settings.use == REMOTE or runtime.complete(self._packages) is not None
 
     @property
     def elsewhere(self) -> bool:
         """The files of threads are not in their folders on this machine, so what comes has to be put into the
         sandbox."""
-        return self._settings.use in ELSEWHERE
+        return self._settings.use == REMOTE
 
     @asynccontextmanager
     async def borrow(self, thread_id: str) -> AsyncIterator[Sandbox]:

@@ -1,5 +1,5 @@
-"""The files of one place of skills, read with bounds and without following a symbolic link: for who cannot show the
-folder itself (the memory provider, a server on another machine).
+"""The files of one place of skills, read with bounds and without following a symbolic link: for a server on another
+machine, which cannot show the folder itself.
 """
 
 from __future__ import annotations

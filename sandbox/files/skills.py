@@ -1,6 +1,6 @@
 """The places that skills are in, as the sandboxes of a thread show them: /mnt/skills/<place>, always read-only.
 
-A place that is not there is left out, and shows up when it comes to be. Used by workspace.py and the memory provider.
+A place that is not there is left out, and shows up when it comes to be.
 """
 
 from __future__ import annotations

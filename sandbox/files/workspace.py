@@ -51,7 +51,7 @@ class Workspaces:
     ) -> None:
         self._folder_of = folder_of
         self._settings = settings
-        self._skills = skills
+        self.skills_of = skills
         self.owner = owner_of(settings)
         limits = settings.limits
         disk = Disk(limits.file_mb * MEGABYTE, limits.free_disk_mb * MEGABYTE)
@@ -88,7 +88,7 @@ class Workspaces:
         roots = [
             Root(virtual=virtual, host=user_data / name, own=True, of_thread=True) for virtual, name in OWN.items()
         ]
-        roots += skill_roots(self._skills(thread_id))
+        roots += skill_roots(self.skills_of(thread_id))
         for mount in self._settings.mounts:
             roots.append(Root(virtual=mount.path, host=mount.host, read_only=mount.read_only))
         return roots

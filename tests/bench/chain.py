@@ -46,8 +46,8 @@ from harness.spool import Spool, SpoolSettings
 from harness.state import ThreadState
 from harness.subagents.config import SubagentsSettings
 from harness.subagents.prompt import delegation_section
-from sandbox.memory.provider import MemoryProvider
 from tests.bench.chains import BARE, CHAIN, MODEL_ROUNDS, STORE
+from tests.simulators.sandbox.provider import MemoryProvider
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable

@@ -15,6 +15,7 @@ from tests.bench.gauge import watching
 from tests.bench.stage import LIFTED, stage
 from tests.bench.timeline import calls
 from tests.flow.gateway import merged
+from tests.simulators.sandbox.provider import USE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -33,7 +34,7 @@ WORK = [f"!tool ls {{}}\n!tokens 20 10 part-{number}" for number in range(TASKS)
 """Each subagent looks at the files and reports: 20 tokens, one every 10 ms."""
 ANSWER, GAVE_UP = "All three are done.", "One of them did not answer."
 SETTINGS: dict[str, Any] = {
-    "sandbox": {"use": "memory"},
+    "sandbox": {"use": USE},
     "subagents": {
         "types": {"hasty": {"description": "gives up", "system_prompt": "Be quick.", "timeout_seconds": STUCK_SECONDS}}
     },

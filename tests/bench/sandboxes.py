@@ -24,6 +24,7 @@ from tests.bench.sandbox_run import BARE, HOLD, Findings, Orders, Size
 from tests.sandbox.docker.daemon import IMAGE, Daemon, DaemonMissing
 from tests.sandbox.modes import ORDINARY_USER
 from tests.simulators.process import REPO_ROOT
+from tests.simulators.sandbox.provider import USE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -64,7 +65,7 @@ class Subject:
 DOCKER = Subject("docker", "docker", target=80)
 SUBJECTS = (
     Subject(BARE, BARE),
-    Subject("memory", "memory"),
+    Subject("memory", USE),
     Subject("bubblewrap-root", "bubblewrap", as_root=True, target=15),
     Subject("bubblewrap-user", "bubblewrap", as_root=False, target=15),
     Subject("landlock-user", "landlock", as_root=False),

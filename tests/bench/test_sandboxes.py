@@ -9,6 +9,7 @@ import pytest
 from tests.bench.report import sections
 from tests.bench.sandbox_run import BARE, Findings, Size
 from tests.bench.sandboxes import Measured, Subject, figures, sandboxes
+from tests.simulators.sandbox.provider import USE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -61,7 +62,7 @@ def document(found: Mapping[str, object]) -> dict[str, object]:
 
 
 async def test_a_provider_is_measured_in_a_process_of_its_own_and_a_missing_one_is_named() -> None:
-    subjects = (Subject(BARE, BARE), Subject("memory", "memory"), Subject("absent", "no_such_module:Provider"))
+    subjects = (Subject(BARE, BARE), Subject("memory", USE), Subject("absent", "no_such_module:Provider"))
     outcome = await sandboxes(LITTLE, subjects)
     shown = {figure.name: figure for figure in outcome.figures}
     assert outcome.problems == []

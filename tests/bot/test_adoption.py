@@ -19,6 +19,7 @@ from bot.store import Store
 from bot.tasks import Tasks
 from harness.context import RunContext, RunInput, Speaker
 from harness.mcp.pool import McpPool
+from tests.simulators.sandbox.provider import USE
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -28,7 +29,7 @@ SERVER = {"command": "true", "enabled": False}
 
 
 def settings(folder: Path, **more: Any) -> Settings:
-    values: dict[str, Any] = {"data_dir": folder, "channels": {"console": {}}, "sandbox": {"use": "memory"}}
+    values: dict[str, Any] = {"data_dir": folder, "channels": {"console": {}}, "sandbox": {"use": USE}}
     return Settings.model_validate(values | {"skill_evolution": {"enabled": True}} | more)
 
 

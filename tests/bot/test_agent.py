@@ -18,6 +18,7 @@ from harness.ports import MemoryAuditLog
 from sandbox.config import SandboxSettings
 from tests.bot.settings_files import settings_of
 from tests.clock import VirtualClock
+from tests.simulators.sandbox.provider import USE
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -42,7 +43,7 @@ def configured(folder: Path, models: str = "") -> Settings:
 
 
 def agent_of(settings: Settings, store: PatientStore) -> Agent:
-    sandboxes = Sandboxes(SandboxSettings(use="memory"), settings.data_dir)
+    sandboxes = Sandboxes(SandboxSettings(use=USE), settings.data_dir)
     servers = McpPool({}, folder=settings.data_dir, route=settings.network_route, clock=store.clock)
     spent = make_spending(store, store.clock, settings.budgets, {}, settings.zone)
     spool = settings.data_dir / "spool"

@@ -11,6 +11,7 @@ from bot.store.identity import folder_name, users_folder
 from harness.skills.library import SkillLibrary
 from sandbox.base import FileText
 from sandbox.config import SandboxSettings
+from tests.simulators.sandbox.provider import USE
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -35,7 +36,7 @@ async def test_a_thread_has_the_skills_of_its_owner_only(tmp_path: Path) -> None
         (folder / "SKILL.md").write_text(owner)
     owners = ThreadOwners()
     desk = SkillService(library=SkillLibrary(None, None, users_folder(tmp_path)), owner_of=owners.of)
-    sandboxes = Sandboxes(SandboxSettings(use="memory"), tmp_path, skills=desk.folders)
+    sandboxes = Sandboxes(SandboxSettings(use=USE), tmp_path, skills=desk.folders)
     await sandboxes.start()
     owners.learn("one", "tg:1")
     owners.learn("two", "tg:2")

@@ -14,11 +14,11 @@ from bot.store.identity import thread_folder
 from sandbox import providers
 from sandbox.base import FileInfo, Report, SandboxError, SandboxUnavailable
 from sandbox.config import MountSettings, SandboxSettings
-from sandbox.memory.provider import MemoryProvider, MemorySandbox
 from sandbox.providers import Site
 from sandbox.remote.config import RemoteSettings
 from sandbox.shared import SharedProvider
 from tests.simulators.process import REPO_ROOT
+from tests.simulators.sandbox.provider import USE, MemoryProvider, MemorySandbox
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -63,10 +63,10 @@ async def started(folder: Path, **settings: Any) -> Sandboxes:
 
 
 async def test_one_that_works_is_named_with_what_it_lacks(tmp_path: Path) -> None:
-    sandboxes = await started(tmp_path, use="memory")
+    sandboxes = await started(tmp_path, use=USE)
     facts = sandboxes.facts
-    assert (facts.provider, facts.state) == ("memory", "full")
-    assert str(facts).startswith("memory: commands run isolated; Files are kept in memory only")
+    assert (facts.provider, facts.state) == (USE, "full")
+    assert str(facts).startswith(f"{USE}: commands run isolated; Files are kept in memory only")
     async with sandboxes.borrow("t") as sandbox:
         assert (await sandbox.execute_command("echo hello", timeout=5)).output == "hello\n"
     await sandboxes.shutdown(5)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     ("section", "key", "message"),
     [
         ("{use: bublewrap}", "use", "names no provider; did you mean bubblewrap?"),
-        ("{use: kvm}", "use", "names no provider; known are: bubblewrap, docker, host, landlock, memory, module:Class"),
+        ("{use: kvm}", "use", "names no provider; known are: bubblewrap, docker, host, landlock, module:Class, off"),
         ("{use: 'no_such_package:Provider'}", "use", "its Python package is not installed"),
         ("{limits: {memory: 5}}", "limits.memory", "unknown key; did you mean memory_mb?"),
         ("{limits: {processes: many}}", "limits.processes", "should be a whole number"),

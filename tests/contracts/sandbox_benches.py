@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from sandbox.memory.provider import MemoryProvider
 from tests.contracts.bench_bubblewrap import BUBBLEWRAP
 from tests.contracts.bench_docker import ALL_IN_ONE, DOCKER
 from tests.contracts.bench_host import HOST
 from tests.contracts.bench_local_files import LOCAL_FILES
 from tests.contracts.bench_remote import REMOTE_BUBBLEWRAP, REMOTE_MEMORY
 from tests.contracts.sandbox_bench import SETTINGS, Ability, SandboxBench
+from tests.simulators.sandbox.provider import MemoryProvider
 
 MEMORY = SandboxBench(
     lambda folder_of, skills: MemoryProvider(SETTINGS, skills=skills),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from sandbox.base import SandboxUnavailable
-from sandbox.memory.provider import MemoryProvider
+from tests.simulators.sandbox.provider import MemoryProvider
 
 if TYPE_CHECKING:
     from sandbox.base import Report

@@ -11,6 +11,7 @@ from PIL import Image
 
 from bot.texts.en import EN
 from tests.flow.sandboxed import call
+from tests.simulators.sandbox.provider import USE
 from tests.simulators.telegram.seen import ALICE, BOB
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ def world(world: World) -> World:
         "models": [{"name": "main", "model": "sim", "price": {"input": 2, "output": 8}, **server}],
         "channels": {"telegram": {"rate": {"per_chat_per_second": 20, "per_group_per_minute": 1200}}},
         "access": {"allow": [f"telegram:{ALICE.id}", f"telegram:{BOB.id}"], "admins": [f"telegram:{ALICE.id}"]},
-        "sandbox": {"use": "memory"},
+        "sandbox": {"use": USE},
     }
     return world
 

@@ -9,6 +9,7 @@ import pytest_asyncio
 
 from tests.flow.sandboxed import call
 from tests.simulators.process import SimulatorProcess
+from tests.simulators.sandbox.provider import USE
 from tests.simulators.telegram.seen import ALICE
 from tests.simulators.web import pages
 from tests.simulators.web.engines import HITS
@@ -34,7 +35,7 @@ def web() -> Iterator[str]:
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def gateway(public_world: World, web: str) -> AsyncIterator[World]:
     public_world.settings |= {
-        "sandbox": {"use": "memory"},
+        "sandbox": {"use": USE},
         "web": {
             "search": {"provider": "searxng", "base_url": web},
             "fetch": {"enabled": True, "allow": [web.removeprefix("http://")]},

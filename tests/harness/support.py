@@ -25,7 +25,7 @@ from harness.runner import HarnessRunner, make_harness
 from harness.sandboxes import SandboxSetup
 from harness.spool import SpoolSettings
 from sandbox.base import Isolation, Report
-from sandbox.memory.provider import MemoryProvider
+from tests.simulators.sandbox.provider import MemoryProvider
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping, Sequence

@@ -21,8 +21,8 @@ from harness.ports import (
     MemoryRunLedger,
     Overdraft,
 )
-from sandbox.memory.provider import MemoryProvider, MemorySandbox
 from tests.harness.support import Bench, Script, Step, calls, context, in_memory, results, said, unpaired
+from tests.simulators.sandbox.provider import MemoryProvider, MemorySandbox
 
 if TYPE_CHECKING:
     from harness.context import RunContext

@@ -12,7 +12,7 @@ from sandbox.base import OUTPUTS, SKILLS, WORKSPACE, ProblemCode
 from tests.harness.support import Bench, Script, answers, calls, collect, context, in_memory, said
 
 if TYPE_CHECKING:
-    from sandbox.memory.provider import MemoryProvider
+    from tests.simulators.sandbox.provider import MemoryProvider
 
 
 @pytest.fixture

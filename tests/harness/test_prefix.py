@@ -21,8 +21,8 @@ from tests.harness.support import Bench, collect, context, finished, in_memory, 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from sandbox.memory.provider import MemoryProvider
     from tests.simulators.model.client import ModelSimulator
+    from tests.simulators.sandbox.provider import MemoryProvider
 
 CAT = "/mnt/user-data/uploads/cat.png"
 

@@ -31,7 +31,7 @@ from tests.tables import table
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from sandbox.memory.provider import MemoryProvider
+    from tests.simulators.sandbox.provider import MemoryProvider
 
 REPORT = f"{OUTPUTS}/report.txt"
 

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from harness.ports import AuditEntry, MemoryAuditLog
 from sandbox.base import SandboxError
-from sandbox.memory.provider import MemoryProvider, MemorySandbox
 from tests.harness.support import (
     Bench,
     Script,
@@ -19,6 +18,7 @@ from tests.harness.support import (
     said,
     stopped_after,
 )
+from tests.simulators.sandbox.provider import MemoryProvider, MemorySandbox
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -14,7 +14,6 @@ from harness.middleware.dangling import INTERRUPTED
 from harness.sandboxes import SandboxSetup
 from harness.tools.lines import one_line, plain_text, summary
 from sandbox.base import CommandResult, Ending, Isolation, Report, SandboxError
-from sandbox.memory.provider import MemoryProvider, MemorySandbox
 from tests.harness.support import (
     Bench,
     HeldClock,
@@ -28,6 +27,7 @@ from tests.harness.support import (
     results,
     said,
 )
+from tests.simulators.sandbox.provider import MemoryProvider, MemorySandbox
 from tests.tables import table
 
 if TYPE_CHECKING:

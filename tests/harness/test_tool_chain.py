@@ -15,7 +15,6 @@ from harness.guardrails.make import load_guardrails
 from harness.middleware import ChainParts, middleware_chain
 from harness.ports import AuditEntry, Effect, EffectKey, MemoryAuditLog, MemoryEffectLog, MemoryRunLedger
 from sandbox.base import FileInfo, Problem, ProblemCode
-from sandbox.memory.provider import MemoryProvider, MemorySandbox
 from tests.harness.support import (
     Bench,
     Script,
@@ -30,6 +29,7 @@ from tests.harness.support import (
     said,
     scripted_settings,
 )
+from tests.simulators.sandbox.provider import MemoryProvider, MemorySandbox
 
 
 def chain(**changes: Any) -> list[str]:

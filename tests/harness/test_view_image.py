@@ -26,7 +26,7 @@ from tests.harness.support import (
 from tests.harness.support import scripted_settings as settings
 
 if TYPE_CHECKING:
-    from sandbox.memory.provider import MemoryProvider
+    from tests.simulators.sandbox.provider import MemoryProvider
 
 CAT = "/mnt/user-data/uploads/cat.png"
 SEES = settings(supports_vision=True)

@@ -9,7 +9,7 @@ import pytest
 
 from sandbox.base import WORKSPACE, Ending, FileText, Isolation, SandboxError
 from sandbox.config import SandboxLimits, SandboxSettings
-from sandbox.memory.provider import MemoryProvider, MemorySandbox
+from tests.simulators.sandbox.provider import USE, MemoryProvider, MemorySandbox
 
 SECONDS = 30.0
 
@@ -90,7 +90,7 @@ async def test_a_program_can_put_files_where_the_agent_cannot(sandbox: MemorySan
 
 
 async def test_what_is_too_large_for_a_file_is_not_held() -> None:
-    settings = SandboxSettings(use="memory", limits=SandboxLimits(file_mb=1))
+    settings = SandboxSettings(use=USE, limits=SandboxLimits(file_mb=1))
     sandbox = await MemoryProvider(settings).acquire("thread")
     tracemalloc.start()
     result = await sandbox.execute_command("seq 2000000 > x", timeout=SECONDS)

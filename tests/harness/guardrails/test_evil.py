@@ -14,9 +14,9 @@ from harness.guardrails.config import GuardrailSettings, RuleSettings
 from harness.sandboxes import SandboxSetup
 from harness.subagents.config import SubagentsSettings
 from sandbox.base import Isolation, Report
-from sandbox.memory.provider import MemoryProvider
 from tests.harness.subagents.crew_bench import LONG, Cast, delegates
 from tests.harness.support import Bench, Script, calls, collect, context, finished, results, said
+from tests.simulators.sandbox.provider import MemoryProvider
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -16,7 +16,6 @@ from harness.skills.library import SkillLibrary, SkillSource
 from harness.souls import AgentDefinition, AgentSettings
 from harness.subagents.config import SubagentSettings, SubagentsSettings
 from harness.tools.asking import ASK
-from sandbox.memory.provider import MemoryProvider
 from tests.harness.skills.writing import put_skill
 from tests.harness.support import (
     HeldClock,
@@ -32,6 +31,7 @@ from tests.harness.support import (
     unpaired,
 )
 from tests.harness.test_tool_chain import chain
+from tests.simulators.sandbox.provider import MemoryProvider
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -18,6 +18,7 @@ from sandbox.config import SandboxSettings
 from sandbox.remote.provider import RemoteProvider
 from sandbox.remote.server.config import ServerSettings
 from sandbox.remote.server.service import Service
+from tests.simulators.sandbox.provider import USE
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -31,7 +32,7 @@ SECONDS = 30.0
 
 
 def server_settings(folder: Path, **more: Any) -> ServerSettings:
-    values = {"token": TOKEN, "data_dir": folder, "listen": {"port": 0}, "sandbox": {"use": "memory"}}
+    values = {"token": TOKEN, "data_dir": folder, "listen": {"port": 0}, "sandbox": {"use": USE}}
     return ServerSettings.model_validate(values | more)
 
 

@@ -9,12 +9,12 @@ import yaml
 from pydantic import TypeAdapter
 
 from sandbox import base
-from sandbox.memory.provider import MemoryProvider
 from sandbox.remote import wire
 from sandbox.remote.server.app import STATUS, Api
 from sandbox.remote.server.config import ServerLimits
 from sandbox.remote.server.rooms import Rooms
 from sandbox.remote.server.skills import SkillStore
+from tests.simulators.sandbox.provider import MemoryProvider
 from tests.tables import table
 
 DOCUMENT: dict[str, Any] = yaml.safe_load(Path(wire.__file__).with_name("openapi.yaml").read_text())

@@ -27,11 +27,12 @@ from tests.sandbox.remote.served import (
     server_process,
     server_settings,
 )
+from tests.simulators.sandbox.provider import USE as MEMORY
 
 if TYPE_CHECKING:
     import httpx
 
-USE = "bubblewrap" if Path("/usr/bin/bwrap").exists() else "memory"
+USE = "bubblewrap" if Path("/usr/bin/bwrap").exists() else MEMORY
 ONE = f"/v1/sandboxes/{sandbox_id('one')}"
 TWO = f"/v1/sandboxes/{sandbox_id('two')}"
 THREE = f"/v1/sandboxes/{sandbox_id('three')}"
@@ -90,7 +91,7 @@ async def test_sandboxes_are_made_once_found_and_destroyed(tmp_path: Path) -> No
         assert gone["problem"]["code"] == "not_found"
 
 
-@pytest.mark.parametrize("use", ["host", "memory"])
+@pytest.mark.parametrize("use", ["host", MEMORY])
 async def test_what_is_destroyed_leaves_no_file_on_the_server(tmp_path: Path, use: str) -> None:
     async with served(tmp_path, sandbox={"use": use}) as service, client_of(service.address) as provider:
         sandbox = await provider.acquire("t")

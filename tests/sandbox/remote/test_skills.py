@@ -11,11 +11,11 @@ import pytest
 
 from sandbox.base import FileText, Report, SandboxError, sandbox_id
 from sandbox.files.skill_files import SkillFile
-from sandbox.memory.provider import MemoryProvider
 from sandbox.remote import wire
 from sandbox.remote.provider import RemoteProvider
 from sandbox.remote.server.skills import MOST_KEPT, SkillStore
 from tests.sandbox.remote.served import client_settings, raw, served
+from tests.simulators.sandbox.provider import MemoryProvider
 
 if TYPE_CHECKING:
     from pathlib import Path

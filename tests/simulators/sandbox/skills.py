@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from sandbox.files.skill_files import read_place
 from sandbox.files.skills import skill_roots
-from sandbox.memory.drive import MemoryFile
+from tests.simulators.sandbox.drive import MemoryFile
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

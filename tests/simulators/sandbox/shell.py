@@ -17,7 +17,7 @@ from sandbox.files.problems import Refused
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
-    from sandbox.memory.drive import Drive
+    from tests.simulators.sandbox.drive import Drive
 
 _TOKEN = re.compile(
     r"""[ \t]*(?:

@@ -1,4 +1,4 @@
-"""The sandbox and its provider in memory: `sandbox.use: memory`, and what tests of the tools run on."""
+"""A sandbox and its provider in memory, which interprets a few simple commands; what tests of the tools run on."""
 
 from __future__ import annotations
 
@@ -32,16 +32,17 @@ from sandbox.files.patterns import Glob, LinePattern, split_glob
 from sandbox.files.problems import Refused
 from sandbox.files.skills import no_skills
 from sandbox.local.output import Capture
-from sandbox.memory.drive import Drive
-from sandbox.memory.shell import Shell
-from sandbox.memory.skills import read_skills
+from tests.simulators.sandbox.drive import Drive
+from tests.simulators.sandbox.shell import Shell
+from tests.simulators.sandbox.skills import read_skills
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
     from pathlib import Path
 
     from sandbox.files.skills import SkillsOf
-    from sandbox.memory.drive import MemoryFile
+    from sandbox.files.workspace import Workspaces
+    from tests.simulators.sandbox.drive import MemoryFile
 
 MEGABYTE = 1 << 20
 HEAD = TAIL = 256 * 1024
@@ -182,13 +183,24 @@ def _problem(path: str, refused: Refused) -> Problem:
     return Problem(code=refused.code, path=path, detail=refused.detail)
 
 
+USE = "tests.simulators.sandbox.provider:make"
+"""What `sandbox.use` says in the settings of a test."""
+
+
 class MemoryProvider:
     """SandboxProvider port. A thread's files are kept until it is forgotten or the process ends."""
 
-    def __init__(self, settings: SandboxSettings | None = None, *, skills: SkillsOf = no_skills) -> None:
-        """skills: of a thread; what they hold is read whenever it is asked for."""
-        self._settings = settings or SandboxSettings(use="memory")
+    def __init__(
+        self,
+        settings: SandboxSettings | None = None,
+        *,
+        skills: SkillsOf = no_skills,
+        workspaces: Workspaces | None = None,
+    ) -> None:
+        """skills: of a thread; what they hold is read whenever it is asked for. workspaces: closed with it."""
+        self._settings = settings or SandboxSettings(use=USE)
         self._skills = skills
+        self._workspaces = workspaces
         self._drives: dict[str, Drive] = {}
         self._held: dict[str, MemorySandbox] = {}
 
@@ -235,3 +247,12 @@ class MemoryProvider:
     async def shutdown(self) -> None:
         for thread_id in tuple(self._held):
             await self.release(thread_id)
+        if self._workspaces is not None:
+            self._workspaces.close()
+
+
+def make(
+    settings: SandboxSettings, workspaces: Workspaces, *, instance: str, runtime: Path | None = None
+) -> MemoryProvider:
+    """Make one as the gateway calls a class of a user's own."""
+    return MemoryProvider(settings, skills=workspaces.skills_of, workspaces=workspaces)

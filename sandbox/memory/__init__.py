@@ -1,1 +1,0 @@
-"""The in-memory twin of the sandbox port: for tests and for trying Antler out; nothing is really run."""
