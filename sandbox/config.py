@@ -5,12 +5,9 @@ from __future__ import annotations
 import re
 from pathlib import Path, PurePosixPath
 from typing import Annotated, Any, Literal, Self
+from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
-
-from sandbox.docker.config import DockerSettings
-from sandbox.host.config import HostSettings
-from sandbox.remote.config import RemoteSettings
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, field_validator, model_validator
 
 PROVIDERS = ("bubblewrap", "landlock", "docker", "remote", "host", "off")
 
@@ -107,6 +104,118 @@ def _host_name(host: str) -> str:
     if len(name) > 253 or len(labels) < 2 or not all(map(_LABEL.fullmatch, labels)) or labels[-1].isdigit():
         raise ValueError("should be host names such as api.example.com or *.example.org")
     return name
+
+
+class DockerSettings(BaseModel):
+    """Containers for commands."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
+
+    image: str = Field(
+        default="python:3.12-slim-bookworm",
+        min_length=1,
+        max_length=500,
+        pattern=r"^[A-Za-z0-9][\w.:/@-]*$",
+        description="An image with /bin/sh that the daemon has already; bash and python3 are used where it has them",
+    )
+    host: str = Field(
+        default="unix:///var/run/docker.sock",
+        pattern=r"^(unix:///|tcp://|http://|https://)[^\s]+$",
+        description="Where the daemon listens",
+    )
+    replicas: int = Field(default=8, ge=1, le=1000, description="Containers at a time, idle ones among them")
+    idle_timeout: float = Field(default=600, ge=0, le=604_800, description="Seconds that an unused container is kept")
+    acquire_timeout: float = Field(
+        default=60, gt=0, le=3600, description="Seconds to wait for a container while all replicas are in use"
+    )
+    network: str | None = Field(
+        default=None,
+        max_length=128,
+        pattern=r"^[A-Za-z0-9][\w.-]*$",
+        description="The daemon's network to join when sandbox.network is egress; it decides what commands reach",
+    )
+    api: Literal["none", "all_in_one"] = Field(
+        default="none",
+        description="all_in_one: the image is an all-in-one sandbox, which starts programs of its own",
+    )
+    host_paths: dict[Path, Path] = Field(
+        default={},
+        max_length=64,
+        description="When Antler itself runs in a container: its folders, and where the daemon finds each",
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_the_port(cls, value: Any) -> Any:
+        # Settings of the time when commands went through the image's HTTP API; they are accepted and mean nothing.
+        if not isinstance(value, dict):
+            return value
+        return {name: each for name, each in value.items() if name not in ("api_port", "api_seconds")}
+
+    @field_validator("host_paths")
+    @classmethod
+    def _absolute(cls, value: dict[Path, Path]) -> dict[Path, Path]:
+        if not all(path.is_absolute() and ".." not in path.parts for pair in value.items() for path in pair):
+            raise ValueError("should be absolute paths without ..")
+        return value
+
+    @field_validator("network")
+    @classmethod
+    def _a_network_of_its_own(cls, value: str | None) -> str | None:
+        if value in ("host", "none", "default", "container"):
+            raise ValueError("should be a network of its own: docker network create NAME")
+        return value
+
+
+class HostSettings(BaseModel):
+    """Of the provider without isolation."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
+
+    allow_host_bash: bool = Field(
+        default=False,
+        description="Run commands on this machine, held by nothing; only where everybody who may write is an admin",
+    )
+
+
+SHORTEST_TOKEN = 16
+
+
+def _fits_a_header(value: SecretStr) -> SecretStr:
+    text = value.get_secret_value()
+    if not (text.isascii() and text.isprintable() and text == text.strip()):
+        raise ValueError("should be ASCII characters without spaces at the ends")
+    return value
+
+
+Token = Annotated[SecretStr, Field(min_length=SHORTEST_TOKEN, max_length=4096), AfterValidator(_fits_a_header)]
+
+
+class RemoteSettings(BaseModel):
+    """Where the sandboxes of the provider `remote` are."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
+
+    url: str = Field(default="", max_length=2000, description="Of the server, such as https://sandboxes.example.org")
+    token: Token | None = Field(default=None, description="What the server knows Antler by: a bearer token")
+    connect_seconds: float = Field(default=10, gt=0, le=600, description="How long a connection may take to come about")
+    answer_seconds: float = Field(
+        default=60, gt=0, le=3600, description="How long the server may say nothing, of a running command too"
+    )
+
+    @field_validator("url")
+    @classmethod
+    def _a_server(cls, value: str) -> str:
+        if not value:
+            return value
+        try:
+            parts = urlsplit(value)
+            usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        except ValueError:
+            usable = False
+        if not usable or parts.username is not None or parts.query or parts.fragment:
+            raise ValueError("should be http(s)://host[:port][/path], without a password in it")
+        return value.rstrip("/")
 
 
 class SandboxSettings(Section):

@@ -8,18 +8,20 @@ from __future__ import annotations
 import asyncio
 import importlib
 import os
+from collections import Counter
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+from weakref import WeakValueDictionary
 
 from sandbox.base import SandboxError, SandboxUnavailable
 from sandbox.files.skills import no_skills
-from sandbox.shared import SharedProvider
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import AsyncIterator, Callable
     from pathlib import Path
 
-    from sandbox.base import Report, SandboxProvider
+    from sandbox.base import Report, Sandbox, SandboxProvider
     from sandbox.config import SandboxSettings
     from sandbox.files.skills import SkillsOf
     from sandbox.files.workspace import Workspaces
@@ -30,7 +32,7 @@ _CLASSES = {
     "bubblewrap": "sandbox.bubblewrap.provider:BubblewrapProvider",
     "landlock": "sandbox.local.landlock:LandlockProvider",
     "docker": "sandbox.docker.provider:DockerProvider",
-    "host": "sandbox.host.provider:host_provider",
+    "host": "sandbox.local.host:host_provider",
     "remote": "sandbox.remote.provider:RemoteProvider",
 }
 
@@ -50,6 +52,63 @@ class Site:
     skills: SkillsOf = no_skills
     proxy: str | None = None
     ca_file: Path | None = None
+
+
+class SharedProvider:
+    """SandboxProvider port over another one: a release takes effect when nobody has the thread's sandbox any more."""
+
+    def __init__(self, provider: SandboxProvider) -> None:
+        self._provider = provider
+        self._acquired: set[str] = set()
+        self._borrowed: Counter[str] = Counter()
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+
+    async def start(self) -> Report:
+        return await self._provider.start()
+
+    async def acquire(self, thread_id: str) -> Sandbox:
+        async with self._lock(thread_id):
+            sandbox = await self._provider.acquire(thread_id)
+            self._acquired.add(thread_id)
+            return sandbox
+
+    @asynccontextmanager
+    async def borrow(self, thread_id: str) -> AsyncIterator[Sandbox]:
+        """The thread's sandbox for a while, whether or not a run has it. Raises SandboxError as `acquire`."""
+        self._borrowed[thread_id] += 1
+        try:
+            async with self._lock(thread_id):
+                sandbox = await self._provider.acquire(thread_id)
+            yield sandbox
+        finally:
+            self._borrowed[thread_id] -= 1
+            await self._release_unused(thread_id)
+
+    def get(self, thread_id: str) -> Sandbox | None:
+        return self._provider.get(thread_id)
+
+    async def release(self, thread_id: str) -> None:
+        self._acquired.discard(thread_id)
+        await self._release_unused(thread_id)
+
+    async def _release_unused(self, thread_id: str) -> None:
+        async with self._lock(thread_id):
+            if self._borrowed[thread_id] or thread_id in self._acquired:
+                return
+            del self._borrowed[thread_id]
+            await self._provider.release(thread_id)
+
+    async def forget(self, thread_id: str) -> None:
+        async with self._lock(thread_id):
+            self._acquired.discard(thread_id)
+            await self._provider.forget(thread_id)
+
+    async def shutdown(self) -> None:
+        await self._provider.shutdown()
+
+    def _lock(self, thread_id: str) -> asyncio.Lock:
+        """Of what is done to one thread's sandbox: it is not made anew before the old one is gone."""
+        return self._locks.setdefault(thread_id, asyncio.Lock())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,7 +156,7 @@ def make(settings: SandboxSettings, site: Site) -> SandboxProvider:
 
 
 async def _files_only(settings: SandboxSettings, site: Site, refusal: SandboxError) -> Started:
-    module = importlib.import_module("sandbox.local.files_only")
+    module = importlib.import_module("sandbox.local.sandbox")
     return await _started(module.FilesOnlyProvider(_workspaces(settings, site), name=settings.use, refusal=refusal))
 
 

@@ -11,14 +11,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from harness.guardrails.patterns import fits_glob, fits_words
-from sandbox.shell.parts import DEEPEST, Unreadable
-from sandbox.shell.reader import parsed
+from sandbox.shell.reader import DEEPEST, Unreadable, parsed
 from sandbox.shell.script import SHELLS, all_pipelines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from sandbox.shell.parts import Command, Script, Word
+    from sandbox.shell.reader import Command, Script, Word
 
 NOWHERE = "/dev/null"
 _FUNCTION = re.compile(r"\(\s*\)|(?:^|[\s;&|])function\s")

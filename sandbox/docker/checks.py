@@ -19,9 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from sandbox.base import CommandResult
-    from sandbox.config import SandboxSettings
+    from sandbox.config import DockerSettings, SandboxSettings
     from sandbox.docker.api import DockerApi
-    from sandbox.docker.config import DockerSettings
 
 _SOCKETS = (
     "/var/run/docker.sock",

@@ -31,8 +31,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from sandbox.base import CommandResult
-    from sandbox.config import SandboxSettings
-    from sandbox.docker.config import DockerSettings
+    from sandbox.config import DockerSettings, SandboxSettings
     from sandbox.docker.containers import Ready
     from sandbox.files.local import LocalFiles
     from sandbox.files.paths import Layout, Root

@@ -13,8 +13,7 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING
 
-from sandbox.egress.guard import is_host_name, is_listed, is_public
-from sandbox.egress.names import Names
+from sandbox.egress.guard import Names, is_host_name, is_listed, is_public
 from sandbox.egress.requests import (
     CHUNK,
     LONGEST_HEAD,

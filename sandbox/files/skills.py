@@ -6,11 +6,18 @@ A place that is not there is left out, and shows up when it comes to be.
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Callable, Mapping
+from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 
 from sandbox.base import SKILLS
+from sandbox.files.beneath import Folder
 from sandbox.files.paths import Root
+from sandbox.files.problems import Refused
+from sandbox.files.reading import version_of
+from sandbox.files.searching import Bounds, walk
 
 SkillsOf = Callable[[str], Mapping[str, Path]]
 """From a thread's id to the folders of the skills that it has, by the names of their places (public, custom, mine)."""
@@ -42,3 +49,50 @@ def identity(folder: Path) -> str:
     except OSError:
         return ""
     return f"{found.st_dev:x}-{found.st_ino:x}"
+
+
+MOST_ENTRIES = 20_000
+MOST_BYTES = 64 << 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SkillFile:
+    """version: as FileInfo's."""
+
+    data: bytes
+    executable: bool
+    version: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SkillFiles:
+    """By path below the place. complete: not cut at the bounds."""
+
+    files: dict[str, SkillFile]
+    complete: bool
+
+
+def read_place(folder: Path, *, most_entries: int = MOST_ENTRIES, most_bytes: int = MOST_BYTES) -> SkillFiles:
+    """Symbolic links, and files that cannot be read, are left out. Slow: for a thread."""
+    bounds = Bounds(entries=most_entries, bytes=most_bytes)
+    files: dict[str, SkillFile] = {}
+    try:
+        with Folder.at(folder, hard_links=True) as top, closing(walk(top, bounds)) as everything:
+            for found in everything:
+                if found.kind == "file" and (file := _file(found.folder, found.name, bounds)) is not None:
+                    files[found.path] = file
+    except (OSError, Refused):  # it is removed or replaced meanwhile
+        return SkillFiles(files=files, complete=False)
+    return SkillFiles(files=files, complete=not bounds.reached)
+
+
+def _file(folder: Folder, name: str, bounds: Bounds) -> SkillFile | None:
+    try:
+        fd, found = folder.file(name)
+    except (OSError, Refused):
+        return None
+    with os.fdopen(fd, "rb") as file:
+        if not bounds.take(size=found.st_size):
+            return None
+        executable = bool(found.st_mode & stat.S_IXUSR)
+        return SkillFile(data=file.read(found.st_size), executable=executable, version=version_of(found))

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import pwd
+import stat
 import time
 from contextlib import suppress
+from itertools import islice
 from threading import Event
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
@@ -14,7 +16,6 @@ from sandbox.files.beneath import Folder, probe
 from sandbox.files.local import Ground, LocalFiles
 from sandbox.files.paths import Layout, Root
 from sandbox.files.problems import Refused
-from sandbox.files.results import prune
 from sandbox.files.rights import acting_as, owner_of
 from sandbox.files.room import Disk, Share
 from sandbox.files.skills import no_skills, skill_roots
@@ -37,6 +38,36 @@ OWN = {WORKSPACE: "workspace", UPLOADS: "uploads", OUTPUTS: "outputs"}
 USER_DATA = "/mnt/user-data"
 LINKS = "skills"
 """Beside a thread's user-data: where commands without paths of their own find links to the places of skills."""
+
+
+OLDEST_SECONDS = 7 * 24 * 3600.0
+MOST_BYTES = 64 << 20
+SUFFIX = ".txt"
+_MOST_ENTRIES = 10_000
+"""That are looked at: a command may have put any number there."""
+
+
+def prune(folder: Folder, now: float) -> None:
+    """Delete the files that are too old, and of the others the oldest beyond the size. now: as time.time().
+
+    Whatever else stands there stays: folders, links, files of other names. Raises OSError.
+    """
+    kept = 0
+    for name, found in sorted(_results(folder), key=lambda each: each[1].st_mtime, reverse=True):
+        kept += found.st_size
+        if kept > MOST_BYTES or found.st_mtime < now - OLDEST_SECONDS:
+            with suppress(FileNotFoundError):  # a command was quicker
+                os.unlink(name, dir_fd=folder.fd)
+
+
+def _results(folder: Folder) -> list[tuple[str, os.stat_result]]:
+    found = []
+    with os.scandir(folder.fd) as entries:
+        for entry in islice(entries, _MOST_ENTRIES):
+            if entry.name.endswith(SUFFIX):
+                with suppress(FileNotFoundError):
+                    found.append((entry.name, entry.stat(follow_symlinks=False)))
+    return [(name, each) for name, each in found if stat.S_ISREG(each.st_mode)]
 
 
 class Workspaces:

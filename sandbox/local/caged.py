@@ -7,18 +7,22 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from sandbox.base import WORKSPACE, Report, SandboxError, SandboxUnavailable, sandbox_id
+from sandbox.base import SKILLS, WORKSPACE, Report, SandboxError, SandboxUnavailable, sandbox_id
+from sandbox.files.beneath import Folder
+from sandbox.files.trees import remove_tree
+from sandbox.files.workspace import LINKS
 from sandbox.launcher.client import Launcher
-from sandbox.local.aids import Aids
 from sandbox.local.cage import Bind
 from sandbox.local.commands import Commands
 from sandbox.local.disk import DiskShare
 from sandbox.local.probe import THREAD, probe
 from sandbox.local.process import NotStarted
 from sandbox.local.sandbox import LocalSandbox
+from sandbox.policy import TEMPORARY
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,6 +31,7 @@ if TYPE_CHECKING:
     from sandbox.base import CommandResult
     from sandbox.egress.proxy import EgressProxy
     from sandbox.files.local import LocalFiles
+    from sandbox.files.paths import Layout
     from sandbox.files.workspace import Workspaces
     from sandbox.kernel.cgroups import Group, Groups
     from sandbox.local.cage import Cage
@@ -37,6 +42,43 @@ _UNBOUNDED = {
     "cpu": "a thread's commands can use all processors",
 }
 _NO_GROUPS = "; for that Antler needs control groups: root, or `Delegate=yes` in its systemd unit"
+
+
+_TEMPORARY = "tmp"
+
+
+class Aids:
+    """Of one thread, in its user-data and beside it, while it has a sandbox."""
+
+    def __init__(self, user_data: Path) -> None:
+        self._user_data = user_data
+        self._links = user_data.parent / LINKS
+
+    @property
+    def binds(self) -> tuple[Bind, ...]:
+        return (
+            Bind(source=self._user_data / _TEMPORARY, target=TEMPORARY, read_only=False),
+            Bind(source=self._links, target=SKILLS, read_only=True),
+        )
+
+    def make(self, layout: Layout) -> None:
+        """Raises OSError."""
+        with Folder.at(self._user_data) as folder, contextlib.suppress(FileExistsError):
+            os.mkdir(_TEMPORARY, 0o700, dir_fd=folder.fd)
+        with Folder.at(self._links.parent) as folder:
+            remove_tree(folder, LINKS)
+            os.mkdir(LINKS, 0o700, dir_fd=folder.fd)
+            for root in layout.roots.values():
+                place = root.virtual.removeprefix(f"{SKILLS}/")
+                if place != root.virtual:
+                    os.symlink(root.host.absolute(), f"{LINKS}/{place}", dir_fd=folder.fd)
+
+    def remove(self) -> None:
+        """Raises OSError."""
+        with Folder.at(self._user_data) as folder:
+            remove_tree(folder, _TEMPORARY)
+        with Folder.at(self._links.parent) as folder:
+            remove_tree(folder, LINKS)
 
 
 class CagedSandbox(LocalSandbox):

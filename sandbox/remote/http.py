@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
-    from sandbox.remote.config import RemoteSettings
+    from sandbox.config import RemoteSettings
 
 _CONNECTIONS = 1000
 _KEPT_SECONDS = 15.0

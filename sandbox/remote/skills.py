@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import TypeAdapter
 
-from sandbox.files.skill_files import read_place
-from sandbox.files.skills import skill_roots
+from sandbox.files.skills import read_place, skill_roots
 from sandbox.remote import wire
 from sandbox.remote.http import not_understood
 
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
-    from sandbox.files.skill_files import SkillFile
+    from sandbox.files.skills import SkillFile
     from sandbox.remote.http import Http
 
 log = logging.getLogger(__name__)

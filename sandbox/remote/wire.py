@@ -16,7 +16,7 @@ from sandbox.base import WORKSPACE, CommandResult, Entries, FileInfo, FileText, 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from sandbox.files.skill_files import SkillFile
+    from sandbox.files.skills import SkillFile
 
 T = TypeVar("T")
 

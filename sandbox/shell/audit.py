@@ -12,14 +12,13 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from sandbox.shell import suspicious as found
-from sandbox.shell.parts import LONGEST, Unreadable, names
-from sandbox.shell.reader import parsed
+from sandbox.shell.reader import LONGEST, Unreadable, names, parsed
 from sandbox.shell.script import all_pipelines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from sandbox.shell.parts import Command
+    from sandbox.shell.reader import Command
     from sandbox.shell.suspicious import Found
 
 

@@ -1,17 +1,16 @@
-"""Which programs a shell script runs, those that its programs run (`env`, `bash -c`, `xargs`) too; for audit.py."""
+"""Programs that a shell script runs, those that its programs run (`env`, `bash -c`, `xargs`) among them."""
 
 from __future__ import annotations
 
 import re
 from typing import TYPE_CHECKING
 
-from sandbox.shell.parts import DEEPEST, Command, Script, Unreadable, names
-from sandbox.shell.reader import ASSIGNMENT, parsed
+from sandbox.shell.reader import ASSIGNMENT, DEEPEST, Command, Script, Unreadable, names, parsed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from sandbox.shell.parts import Word
+    from sandbox.shell.reader import Word
 
 SHELLS = frozenset({"sh", "bash", "dash", "ash", "zsh", "ksh", "fish", "rbash"})
 _RUNNERS = names(

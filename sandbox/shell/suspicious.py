@@ -7,13 +7,13 @@ import re
 from typing import TYPE_CHECKING
 
 from sandbox.base import OUTPUTS, UPLOADS, WORKSPACE
-from sandbox.shell.parts import names
+from sandbox.shell.reader import names
 from sandbox.shell.script import SHELLS, all_pipelines
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from sandbox.shell.parts import Command, Script, Word
+    from sandbox.shell.reader import Command, Script, Word
 
     Pipeline = list[Command]
     Found = Callable[[Pipeline], bool]

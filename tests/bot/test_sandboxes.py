@@ -13,10 +13,8 @@ from bot.files.sandboxes import Sandboxes
 from bot.store.identity import thread_folder
 from sandbox import providers
 from sandbox.base import FileInfo, Report, SandboxError, SandboxUnavailable
-from sandbox.config import MountSettings, SandboxSettings
-from sandbox.providers import Site
-from sandbox.remote.config import RemoteSettings
-from sandbox.shared import SharedProvider
+from sandbox.config import MountSettings, RemoteSettings, SandboxSettings
+from sandbox.providers import SharedProvider, Site
 from tests.simulators.process import REPO_ROOT
 from tests.simulators.sandbox.provider import USE, MemoryProvider, MemorySandbox
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from typing import TYPE_CHECKING
 
-from sandbox.docker.config import DockerSettings
+from sandbox.config import DockerSettings
 from sandbox.docker.provider import DockerProvider
 from sandbox.files.workspace import Workspaces
 from tests.contracts.sandbox_bench import LOCAL_FILES_ARE_ELSEWHERE, SETTINGS, SandboxBench

@@ -7,7 +7,7 @@ import uuid
 from typing import TYPE_CHECKING
 
 from sandbox.files.workspace import Workspaces
-from sandbox.host.provider import host_provider
+from sandbox.local.host import host_provider
 from tests.contracts.sandbox_bench import LOCAL_FILES_ARE_ELSEWHERE, SETTINGS, Ability, SandboxBench
 
 if TYPE_CHECKING:

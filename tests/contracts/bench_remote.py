@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 
 from pydantic import SecretStr
 
-from sandbox.remote.config import RemoteSettings
+from sandbox.config import RemoteSettings
 from sandbox.remote.provider import RemoteProvider
 from sandbox.remote.server.config import ListenSettings, ServerSettings
 from sandbox.remote.server.service import Service
 from tests.contracts.bench_bubblewrap import BUBBLEWRAP
 from tests.contracts.sandbox_bench import SETTINGS, Ability, SandboxBench
+from tests.simulators.sandbox.provider import USE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -71,7 +72,7 @@ class Served:
 
 
 REMOTE_MEMORY = SandboxBench(
-    lambda folder_of, skills: Served(folder_of, skills, "memory"),
+    lambda folder_of, skills: Served(folder_of, skills, USE),
     lacks={**LACKS, Ability.SHELL: "its commands are interpreted"},
 )
 REMOTE_BUBBLEWRAP = SandboxBench(

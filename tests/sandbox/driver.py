@@ -18,9 +18,9 @@ from sandbox.base import CommandResult, Ending, SandboxUnavailable
 from sandbox.bubblewrap.provider import BubblewrapProvider
 from sandbox.config import SandboxSettings
 from sandbox.files.workspace import Workspaces
-from sandbox.host.provider import HostProvider
 from sandbox.launcher.client import Launcher
 from sandbox.launcher.spec import Identity, LaunchSpec
+from sandbox.local.host import HostProvider
 from sandbox.local.landlock import LandlockProvider
 from sandbox.local.process import run
 from sandbox.policy import shell

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sandbox.shell.audit import TABLE, Verdict, assess
-from sandbox.shell.parts import LONGEST
+from sandbox.shell.reader import LONGEST
 from tests.tables import table
 
 BLOCKED = {

@@ -16,8 +16,7 @@ import pytest
 
 from sandbox.bubblewrap.provider import BubblewrapProvider
 from sandbox.config import SandboxSettings
-from sandbox.egress.guard import is_host_name, is_listed, is_public
-from sandbox.egress.names import THREADS, Names
+from sandbox.egress.guard import THREADS, Names, is_host_name, is_listed, is_public
 from sandbox.egress.proxy import IDLE_SECONDS, EgressProxy, send_to
 from sandbox.egress.requests import UNRECOGNIZED_NAME, forward_body
 from sandbox.files.workspace import Workspaces

@@ -10,8 +10,7 @@ import pytest
 
 from sandbox.base import RESULTS, FileInfo
 from sandbox.config import SandboxLimits, SandboxSettings
-from sandbox.files.results import MOST_BYTES, OLDEST_SECONDS
-from sandbox.files.workspace import Workspaces
+from sandbox.files.workspace import MOST_BYTES, OLDEST_SECONDS, Workspaces
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -8,7 +8,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from harness.skills.scanning.kinds import extension
-from sandbox.shell.parts import names
+from sandbox.shell.reader import names
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -9,7 +9,7 @@ import zipfile
 from dataclasses import dataclass
 from enum import Enum
 
-from sandbox.shell.parts import names
+from sandbox.shell.reader import names
 
 SCRIPTS = names(
     "py pyw sh bash zsh ksh fish ps1 psm1 bat cmd vbs js mjs cjs ts tsx jsx rb pl pm php lua r jl go rs c cc cpp h "

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Self
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from sandbox.config import SandboxSettings
-from sandbox.remote.config import Token
+from sandbox.config import SandboxSettings, Token
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails

@@ -15,7 +15,7 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING
 
 from sandbox.base import SandboxError
-from sandbox.files.skill_files import SkillFile
+from sandbox.files.skills import SkillFile
 from sandbox.remote import wire
 
 if TYPE_CHECKING:

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from sandbox.config import SandboxSettings
-from sandbox.docker.config import DockerSettings
+from sandbox.config import DockerSettings, SandboxSettings
 from sandbox.docker.plan import INSTANCE
 from sandbox.docker.provider import DockerProvider
 from sandbox.files.workspace import Workspaces

@@ -9,8 +9,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sandbox.config import SandboxSettings
-from sandbox.docker.config import DockerSettings
+from sandbox.config import DockerSettings, SandboxSettings
 from sandbox.docker.provider import DockerProvider
 from sandbox.files.workspace import Workspaces
 from tests.sandbox.docker.daemon import IMAGE, Daemon

@@ -22,7 +22,7 @@ GATEWAY = """
 import asyncio, sys
 from pathlib import Path
 from sandbox.config import SandboxSettings
-from sandbox.docker.config import DockerSettings
+from sandbox.config import DockerSettings
 from sandbox.docker.provider import DockerProvider
 from sandbox.files.workspace import Workspaces
 

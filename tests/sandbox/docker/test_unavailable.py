@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from sandbox.base import SandboxUnavailable
-from sandbox.config import SandboxSettings
+from sandbox.config import DockerSettings, SandboxSettings
 from sandbox.docker import checks
 from sandbox.docker.api import DockerApi
-from sandbox.docker.config import DockerSettings
 from sandbox.docker.system_calls import profile
 from sandbox.files.rights import Owner, acting_as
 

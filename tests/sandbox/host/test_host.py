@@ -12,7 +12,7 @@ import pytest
 from sandbox.base import WORKSPACE, Isolation, SandboxError, SandboxUnavailable
 from sandbox.config import SandboxSettings
 from sandbox.files.workspace import Workspaces
-from sandbox.host.provider import HostProvider, host_provider
+from sandbox.local.host import HostProvider, host_provider
 from sandbox.policy import Limits
 from tests.sandbox.conftest import private_folder
 from tests.sandbox.modes import Driver, Mode
@@ -72,7 +72,7 @@ async def test_commands_are_announced_with_a_warning_at_every_start(
     else:
         assert (await provider.start()).bash
         await provider.shutdown()
-    (warning,) = [record for record in caplog.records if record.name == "sandbox.host.provider"]
+    (warning,) = [record for record in caplog.records if record.name == "sandbox.local.host"]
     assert warning.levelno == logging.WARNING
     assert "HELD BY NOTHING" in warning.getMessage()
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from sandbox.base import FileText, Report, SandboxError, sandbox_id
-from sandbox.files.skill_files import SkillFile
+from sandbox.files.skills import SkillFile
 from sandbox.remote import wire
 from sandbox.remote.provider import RemoteProvider
 from sandbox.remote.server.skills import MOST_KEPT, SkillStore

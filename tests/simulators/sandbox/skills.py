@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sandbox.files.skill_files import read_place
-from sandbox.files.skills import skill_roots
+from sandbox.files.skills import read_place, skill_roots
 from tests.simulators.sandbox.drive import MemoryFile
 
 if TYPE_CHECKING:
