@@ -168,7 +168,7 @@ class DockerSettings(BaseModel):
 
 
 class HostSettings(BaseModel):
-    """Of the provider without isolation."""
+    """Settings of the provider without isolation."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
 

@@ -37,7 +37,7 @@ ETC = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """Of one thread's commands together where a control group holds them, else of each process. Sizes in bytes.
+    """Limits of one thread's commands together where a control group holds them, else of each process. Sizes in bytes.
 
     cpus: cores' worth of processor time. cpu_seconds: of one process. file_size: of one file. disk, disk_files: what
     the thread's folders may take. disk_free: what must stay free on their file system. temporary, shared_memory: /tmp

@@ -107,7 +107,7 @@ class SharedProvider:
         await self._provider.shutdown()
 
     def _lock(self, thread_id: str) -> asyncio.Lock:
-        """Of what is done to one thread's sandbox: it is not made anew before the old one is gone."""
+        """Lock of one thread's sandbox: a new one is not made before the old one is gone."""
         return self._locks.setdefault(thread_id, asyncio.Lock())
 
 
@@ -139,7 +139,7 @@ async def start(settings: SandboxSettings, site: Site) -> Started:
 def make(settings: SandboxSettings, site: Site) -> SandboxProvider:
     """The provider, not started yet. Raises SandboxUnavailable where it cannot be made.
 
-    A class of a user's own is called as those of ours: Class(settings, workspaces, instance=..., runtime=...).
+    A class of a user's own is called as the built-in ones: Class(settings, workspaces, instance=..., runtime=...).
     """
     provider: SandboxProvider
     made = _loaded(settings.use)

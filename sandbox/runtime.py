@@ -18,7 +18,7 @@ MISSING = "commands find no pandas, matplotlib and the like: `make sandbox-runti
 
 
 def complete(folder: Path | None) -> Path | None:
-    """The folder, if the runtime in it is whole. One look at the disk, so that each command can ask anew: one that was
+    """The folder, if the runtime in it is whole. One look at the disk, so that each command can ask again: one that was
     built meanwhile is used."""
     return folder if folder is not None and (folder / STAMP).is_file() else None
 

@@ -53,8 +53,9 @@ def arguments(
     files: Mapping[str, int],
     has_network: bool,
 ) -> bytes:
-    """For `--args FD`. seccomp: the descriptor of the filter. files: the descriptors of FILES' contents, by path.
+    """Arguments of bwrap, as `--args FD` takes them.
 
+    seccomp: the descriptor of the filter. files: the descriptors of FILES' contents, by path.
     has_network: bwrap is started in the network namespace that the command shall have, and makes none.
     """
     whole = [

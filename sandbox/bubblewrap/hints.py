@@ -33,5 +33,5 @@ _HINTS = (
 
 
 def hint(output: str) -> str:
-    """For what bwrap, or the launcher before it, printed; "" if that says nothing known."""
+    """Find the advice that fits what bwrap, or the launcher before it, printed; "" for an unknown message."""
     return next((text for fragment, text in _HINTS if fragment in output), "")

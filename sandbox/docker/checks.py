@@ -111,7 +111,7 @@ async def require_network(api: DockerApi, name: str) -> str:
 
 
 def shortfalls(info: dict[str, Any]) -> list[str]:
-    """Of a daemon, by `docker info`. Raises SandboxUnavailable for one that cannot be used."""
+    """List what a daemon does not enforce, by `docker info`. Raises SandboxUnavailable for one that cannot be used."""
     if str(info.get("OSType", "linux")) != "linux":
         raise SandboxUnavailable("the Docker daemon makes no Linux containers")
     security = [str(each) for each in info.get("SecurityOptions") or []]

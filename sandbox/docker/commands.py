@@ -74,7 +74,7 @@ class ContainerCommands:
     async def execute(
         self, command: str, *, timeout: float, on_output: Callable[[str], None] | None = None
     ) -> CommandResult:
-        """As the port says."""
+        """Run a command to its end, as Sandbox.execute_command does."""
         if reason := refusal(command):
             return _not_run(reason)
         if self._closed:

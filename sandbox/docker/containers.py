@@ -45,7 +45,7 @@ class Containers:
         """The thread's container, found or made. Arguments as Plan.body's.
 
         One that was made from other settings, for another folder, or with other folders of skills (one that was
-        removed and made anew would stay empty in it), is replaced. Raises SandboxError.
+        removed and made again would stay empty in it), is replaced. Raises SandboxError.
         """
         name = self._plan.name(sandbox_id(thread_id))
         for attempt in range(_TRIES):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 START = "start the daemon (systemctl start docker), or set sandbox.docker.host"
 PERMISSION = (
-    "add the user that Antler runs as to the group docker (usermod -aG docker USER) and start Antler anew; note that "
+    "add the user that Antler runs as to the group docker (usermod -aG docker USER) and restart Antler; note that "
     "this group is as good as root on this machine"
 )
 HOST_PATHS = (
@@ -26,5 +26,5 @@ _HINTS = (
 
 
 def hint(output: str) -> str:
-    """For what the daemon, or a program that it started, printed; "" if that says nothing known."""
+    """Find the advice that fits what the daemon, or a program of it, printed; "" for an unknown message."""
     return next((text for fragment, text in _HINTS if fragment in output), "")

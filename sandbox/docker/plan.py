@@ -83,7 +83,7 @@ class Plan:
 
     @property
     def label(self) -> str:
-        """Of all containers of this gateway."""
+        """Label that all containers of this gateway have."""
         return f"{INSTANCE}={self.instance}"
 
     def digest(self) -> str:
@@ -91,8 +91,11 @@ class Plan:
         return hashlib.sha256(json.dumps(self._common(), sort_keys=True).encode()).hexdigest()[:32]
 
     def body(self, thread_id: str, folder: Path, own: tuple[Bind, ...], skills: str = "") -> dict[str, object]:
-        """For `POST /containers/create`. folder: the thread's user-data. own: the binds of the thread alone. skills:
-        names the folders among them that are not below the user-data."""
+        """Make the body of `POST /containers/create`.
+
+        folder: the thread's user-data. own: the binds of the thread alone. skills: names the folders
+        among them that are not below the user-data.
+        """
         labels = {
             INSTANCE: self.instance,
             SANDBOX: sandbox_id(thread_id),

@@ -31,7 +31,7 @@ class Pool:
 
     @property
     def all(self) -> frozenset[str]:
-        """Whoever may have a container."""
+        """The sandboxes that may have a container."""
         return frozenset(self._used | self._idle.keys() | self._expired | self._evicted)
 
     async def enter(self, sandbox: str) -> str | None:

@@ -63,7 +63,7 @@ class _Held:
 
 
 @dataclass(frozen=True, slots=True)
-class _Machinery:
+class _Parts:
     """What there is from the start on. path: the image's own search path."""
 
     api: DockerApi
@@ -97,7 +97,7 @@ class DockerProvider:
         self._runtime = complete(runtime)
         self._limits = Limits.of(settings.limits)
         self._pool = Pool(docker.replicas, docker.acquire_timeout, now)
-        self._machinery: _Machinery | None = None
+        self._parts: _Parts | None = None
         self._held: dict[str, _Held] = {}
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._tidying: asyncio.Task[None] | None = None
@@ -143,9 +143,9 @@ class DockerProvider:
             shared=_binds(root for root in roots if not root.of_thread),
             system_calls=checks.system_calls(info),
         )
-        self._machinery = _Machinery(api, plan, Containers(api, plan), image.path)
+        self._parts = _Parts(api, plan, Containers(api, plan), image.path)
         found += plan.shortfalls
-        for sandbox in await self._machinery.containers.clean(self._docker.replicas):
+        for sandbox in await self._parts.containers.clean(self._docker.replicas):
             self._pool.rest(sandbox)
         return found
 
@@ -181,7 +181,7 @@ class DockerProvider:
         await self._make_room(sandbox)
         try:
             held = await self._open(thread_id)
-        except BaseException:  # Also where whoever waits gives up: there may be a container, so its place stays taken.
+        except BaseException:  # Also where the caller gives up: there may be a container, so its place stays taken.
             self._pool.rest(sandbox)
             raise
         held.shells.prepare()
@@ -193,22 +193,22 @@ class DockerProvider:
             return
         try:
             await self._started().containers.remove(evicted)
-        except BaseException:  # Also where whoever waits gives up: the place is still the evicted one's.
+        except BaseException:  # Also where the caller gives up: the place is still the evicted one's.
             self._pool.leave(sandbox)
             self._pool.rest(evicted)
             raise
         self._pool.leave(evicted)
 
     async def _open(self, thread_id: str) -> _Held:
-        machinery = self._started()
+        parts = self._started()
         files = await self._workspaces.open(thread_id)
         ready = await self._ready(thread_id, files.layout)
 
         async def revive() -> str:
             return (await self._ready(thread_id, files.layout)).id
 
-        variables = self._variables(machinery.path)
-        shells = Shells(Access(machinery.api, machinery.plan, variables, revive), ready.id)
+        variables = self._variables(parts.path)
+        shells = Shells(Access(parts.api, parts.plan, variables, revive), ready.id)
         folder = files.layout.roots[WORKSPACE].host.parent
         disk = DiskShare(folder, lambda: self._workspaces.usage(thread_id), self._limits)
         await shells.open(found=ready.found)
@@ -251,8 +251,8 @@ class DockerProvider:
     async def forget(self, thread_id: str) -> None:
         async with self._lock(thread_id):
             await self._let_go(thread_id, keep=False)
-            if self._machinery is not None:
-                await self._machinery.containers.remove(sandbox_id(thread_id))
+            if self._parts is not None:
+                await self._parts.containers.remove(sandbox_id(thread_id))
                 self._pool.leave(sandbox_id(thread_id))
 
     async def remove_idle(self) -> None:
@@ -282,18 +282,18 @@ class DockerProvider:
             await asyncio.gather(self._tidying, return_exceptions=True)
             self._tidying = None
         await asyncio.gather(*(self._let_go(thread_id, keep=False) for thread_id in list(self._held)))
-        if self._machinery is not None:
+        if self._parts is not None:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(_SHUTDOWN_SECONDS):
                     await self._remove(self._pool.all)
-            await self._machinery.api.close()
-            self._machinery = None
+            await self._parts.api.close()
+            self._parts = None
         self._workspaces.close()
 
-    def _started(self) -> _Machinery:
-        if self._machinery is None:
+    def _started(self) -> _Parts:
+        if self._parts is None:
             raise SandboxError("the sandbox is not started")
-        return self._machinery
+        return self._parts
 
     def _lock(self, thread_id: str) -> asyncio.Lock:
         return self._locks.setdefault(thread_id, asyncio.Lock())

@@ -89,7 +89,7 @@ echo begun >&3
 oom
 before=$killed
 trap 'told=1' TERM
-# Whoever asks for the end, or dies, is heard here.
+# The gateway's wish to end, or its death, is noticed here.
 { read -r end; kill -TERM $$; } <&4 3>&- >/dev/null &
 {
   @limits

@@ -92,7 +92,7 @@ class Shell:
         return Ended(exit_code=code, out_of_memory=after > before, clean=left == 0)
 
     def killed_by_kernel(self) -> int | None:
-        """As the sweeper reports it, after its end; None: it did not come to its end."""
+        """Number of processes that the kernel killed, by the sweeper's report; None if it did not come to its end."""
         found = _CLEAN.search(self._report)
         return int(found[1]) if found else None
 

@@ -1,7 +1,7 @@
 """The wrapper shells of one container: started, one kept waiting, and what they left behind ended. Used by commands.py.
 
 Docker takes long to start a program, so that one waits for the next command. If one was killed together with its
-command, a sweeper ends what is left; where that fails, the whole container is started anew.
+command, a sweeper ends what is left; where that fails, the whole container is restarted.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Access:
 
 
 class Shells:
-    """Of one container, given by its id. All methods raise SandboxError where the daemon fails."""
+    """The wrapper shells of one container, given by its id. All methods raise SandboxError where the daemon fails."""
 
     def __init__(self, access: Access, container: str) -> None:
         self._access = access
@@ -81,7 +81,7 @@ class Shells:
             self._marks.add(mark)
         try:
             return Shell(mark, await self._attach(scripts.wrapper(mark, self._access.plan.limits)))
-        except BaseException:  # Also where whoever waits gives up: a mark that is kept would spare what bears it.
+        except BaseException:  # Also where the caller gives up: a mark that is kept would spare what bears it.
             self._marks.discard(mark)
             raise
 

@@ -67,7 +67,7 @@ def profile() -> str:
 
 
 def _rules() -> dict[str, Rule]:
-    """By call: the first rule that names one decides."""
+    """The rule of each call: the first one that names it decides."""
     found: dict[str, Rule] = {}
     for rule in (*COMMON, *INTERNET_ONLY):
         for name in rule.calls.split():

@@ -73,7 +73,7 @@ THREADS = 8
 
 
 def addresses_of(host: str, port: int) -> list[str]:
-    """By the system's resolver. Raises OSError."""
+    """Resolve a host by the system's resolver. Raises OSError."""
     found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return list(dict.fromkeys(str(address[0]) for *_, address in found))
 

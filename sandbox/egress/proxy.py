@@ -209,7 +209,7 @@ async def _readable(listener: socket.socket) -> None:
 
 
 async def _connected(addresses: list[str], port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    """To the first address that answers."""
+    """Connect to the first address that answers."""
     for address in addresses[:-1]:
         try:
             return await asyncio.open_connection(address, port)

@@ -92,7 +92,7 @@ def _is_own(name: str) -> bool:
 
 
 def _length(headers: list[tuple[str, str]]) -> int | None:
-    """Of the body; None: in chunks."""
+    """Length of the body; None: it comes in chunks."""
     told = [(name.lower(), value) for name, value in headers if name.lower() in ("content-length", "transfer-encoding")]
     match told:
         case []:

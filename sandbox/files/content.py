@@ -26,7 +26,7 @@ _WIDE = ((codecs.BOM_UTF32_LE, "UTF-32"), (codecs.BOM_UTF16_LE, "UTF-16"), (code
 
 @dataclass(frozen=True, slots=True)
 class Lines:
-    """As FileText of the port."""
+    """Lines of a file; the fields are those of FileText."""
 
     text: str
     first: int

@@ -176,7 +176,7 @@ class LocalFiles:
         return Entries(entries=tuple(sorted(entries, key=lambda entry: entry.path)), more=more)
 
     async def _searched(self, path: str, work: Search[T], most: int) -> tuple[list[T], bool] | Problem:
-        """At most `most` finds below a path, and whether there is more."""
+        """Search below a path; gives at most `most` finds, and whether there is more."""
         most = max(0, most)
         bounds = self._ground.bounds()
 

@@ -80,7 +80,7 @@ def locate(path: str, roots: Collection[str]) -> Place:
 
 
 def locate_all(path: str, roots: Collection[str]) -> tuple[Place, ...]:
-    """As `locate`; of a path above the roots (`/mnt/user-data`) the roots below it."""
+    """Locate a path; of one above the roots (`/mnt/user-data`) the roots below it."""
     whole = absolute(path, roots).rstrip("/")
     below = sorted(root for root in roots if root.startswith(whole + "/"))
     return tuple(Place(virtual_root=root, path=".") for root in below) or (locate(path, roots),)
@@ -151,7 +151,7 @@ class Layout:
         return absolute(path, self.roots)
 
     def locate_all(self, path: str) -> list[tuple[Root, Place]]:
-        """As `locate`, or the roots below a path that is above them."""
+        """Locate a path; of one above the roots, all roots below it."""
         return [(self.roots[place.virtual_root], place) for place in locate_all(path, self.roots)]
 
     def mask(self, text: str) -> str:

@@ -109,7 +109,7 @@ class Glob:
 
     @classmethod
     def of_names(cls, pattern: str) -> Glob:
-        """As a filter: without a slash it is about names, in any folder."""
+        """Make a filter: without a slash it is about names, in any folder."""
         return cls(pattern if "/" in pattern else "**/" + pattern)
 
     def matches(self, path: str) -> bool:

@@ -66,7 +66,7 @@ class SkillFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SkillFiles:
-    """By path below the place. complete: not cut at the bounds."""
+    """Files by their path below the place. complete: not cut at the bounds."""
 
     files: dict[str, SkillFile]
     complete: bool

@@ -39,7 +39,7 @@ def openat2(folder: int, path: str, flags: int, resolve: int) -> int:
 
 
 def renameat2(folder: int, old: str, new: str, flags: int) -> None:
-    """Within one folder. Raises OSError; EINVAL where the file system does not know the flags."""
+    """Rename within one folder. Raises OSError; EINVAL where the file system does not know the flags."""
     _checked(_syscall(_number("renameat2"), folder, os.fsencode(old), folder, os.fsencode(new), flags))
 
 

@@ -36,7 +36,7 @@ class FileThreads:
         return await self.run_stoppable(Event(), work, *args, **kwargs)
 
     async def run_stoppable(self, stop: Event, work: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
-        """As `run`; stop is set when the caller is cancelled."""
+        """Run as `run` does; stop is set when the caller is cancelled."""
         if self._closed:
             raise SandboxError("the sandbox is closed")
         job = self._pool.submit(lambda: _translating(work, *args, **kwargs))

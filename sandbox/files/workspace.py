@@ -125,7 +125,7 @@ class Workspaces:
         return roots
 
     def _latest_layout(self, thread_id: str) -> Callable[[], Layout]:
-        """`layout` at each call, made anew only where a place of skills has come or gone."""
+        """`layout` at each call, made again only where a place of skills has come or gone."""
         latest = self.layout(thread_id)
 
         def layout() -> Layout:
@@ -146,7 +146,7 @@ class Workspaces:
         await self._run(Event(), _delete, self._folder_of(thread_id).parent)
 
     async def _run(self, stop: Event, work: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
-        """In a thread. Raises SandboxError only, whatever commands have made of the folders."""
+        """Run it in a thread. Raises SandboxError only, no matter what commands have made of the folders."""
         try:
             return await self._ground.threads.run_stoppable(stop, work, *args, **kwargs)
         except Refused as refused:

@@ -29,7 +29,7 @@ class Room(Protocol):
 
     @property
     def largest_file(self) -> int:
-        """In bytes."""
+        """Size of the largest file that may be written, in bytes."""
 
     def require(self, folder: Folder, size: int, inodes: int) -> None:
         """Take that many bytes and inodes more on the folder's disk. Raises Refused(FULL)."""

@@ -49,7 +49,7 @@ def _tell(control: socket.socket, ended: Ended) -> None:
     try:
         control.send(ended.encode())
     except (BrokenPipeError, ConnectionResetError):
-        return  # The gateway is gone, and with it whoever wanted to know.
+        return  # The gateway is gone, and with it the one who wanted to know.
 
 
 def _wait(program: int, control: socket.socket) -> None:

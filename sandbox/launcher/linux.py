@@ -83,12 +83,12 @@ def refuse_inspection() -> None:
 
 
 def allow_inspection() -> None:
-    """By processes of the same user; without it one's own /proc/self is root's."""
+    """Let processes of the same user inspect this one; without it one's own /proc/self is root's."""
     _prctl(_PR_SET_DUMPABLE, 1, ctypes.c_ulong(0))
 
 
 def bring_up_loopback() -> None:
-    """In a network namespace that is new. See netdevice(7)."""
+    """Bring up the loopback of a new network namespace. See netdevice(7)."""
     get_flags, set_flags, up = 0x8913, 0x8914, 0x1
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as handle:
         request = fcntl.ioctl(handle, get_flags, struct.pack("16sh22x", b"lo", 0))

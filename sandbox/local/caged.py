@@ -48,7 +48,7 @@ _TEMPORARY = "tmp"
 
 
 class Aids:
-    """Of one thread, in its user-data and beside it, while it has a sandbox."""
+    """The folders that stand in for paths of its own, of one thread while it has a sandbox."""
 
     def __init__(self, user_data: Path) -> None:
         self._user_data = user_data

@@ -52,7 +52,7 @@ class Commands:
     async def execute(
         self, command: str, *, timeout: float, on_output: Callable[[str], None] | None = None
     ) -> CommandResult:
-        """As the port says."""
+        """Run a command to its end, as Sandbox.execute_command does."""
         if reason := refusal(command):
             return CommandResult(ending=Ending.EXITED, exit_code=CANNOT_RUN, output=reason, seconds=0.0)
         self._begun += 1

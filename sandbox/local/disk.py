@@ -101,7 +101,7 @@ class DiskShare:
         return left[0] - self._free > size or left[1] - self._free_files > files
 
     def _part(self) -> tuple[int, int]:
-        """Of the share: so much is noticed when it is gone."""
+        """Part of the share that is noticed when it is gone."""
         return self._limits.disk // 8, self._limits.disk_files // 8
 
     def _grown(self, size: int, files: int) -> bool:

@@ -114,7 +114,7 @@ def host_provider(
 
 
 class HostProvider(CagedProvider):
-    """With commands. Raises SandboxUnavailable for settings that it cannot carry out."""
+    """Provider that runs commands. Raises SandboxUnavailable for settings that it cannot carry out."""
 
     def __init__(
         self, settings: SandboxSettings, workspaces: Workspaces, *, instance: str, runtime: Path | None = None

@@ -73,7 +73,7 @@ class Capture:
 
 
 def _whole_characters(data: bytes) -> bytes:
-    """Without the first bytes of a character at the end."""
+    """Cut an incomplete character off the end."""
     for back in range(1, min(_LONGEST_CHARACTER, len(data) + 1)):
         byte = data[-back]
         if byte >= 0xC0:
@@ -85,7 +85,7 @@ def _whole_characters(data: bytes) -> bytes:
 
 
 def _from_a_character(data: bytes) -> bytes:
-    """Without the last bytes of a character at the beginning."""
+    """Cut an incomplete character off the beginning."""
     for start, byte in enumerate(data[: _LONGEST_CHARACTER - 1]):
         if byte & 0xC0 != 0x80:
             return data[start:]

@@ -59,7 +59,7 @@ class Outcome:
 
 
 class Running:
-    """A program while it runs; what `run` hands to whoever watches it."""
+    """A program while it runs; what `run` hands to its watcher."""
 
     def __init__(self, program: Program, on_output: Callable[[str], None] | None) -> None:
         self._program = program

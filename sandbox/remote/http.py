@@ -150,7 +150,7 @@ def not_understood() -> SandboxError:
 
 
 def _lost(error: httpx.HTTPError) -> Lost:
-    """Without the error's text, which may quote a proxy's password."""
+    """Say that the connection was lost, without the error's text, which may quote a proxy's password."""
     if isinstance(error, httpx.ProxyError):
         return Lost("the proxy before the sandbox server refuses", "see network.proxy and sandbox.remote.url")
     if isinstance(error, _NOT_SENT):

@@ -160,7 +160,7 @@ class RemoteSandbox:
             return _understood(wire.PROBLEM, answer["problem"])
         return _understood(kind, answer.get("result") if isinstance(answer, dict) else None)
 
-    # A server that was started anew, or needed the room
+    # A server that was restarted, or needed the room
 
     async def _again_if_gone(self, call: Callable[[], Awaitable[Any]]) -> Any:
         try:

@@ -171,7 +171,7 @@ class Malformed(ValueError):
 
 
 def dumped(value: object) -> bytes:
-    """Of what is JSON already."""
+    """Dump values that JSON knows."""
     return json.dumps(value, separators=(",", ":")).encode("ascii")
 
 

@@ -52,7 +52,7 @@ class Command:
 
     @property
     def name(self) -> str:
-        """Without its folder."""
+        """Name of the program without its folder."""
         return self.words[0].text.rpartition("/")[2] if self.words else ""
 
     @property
@@ -80,7 +80,7 @@ class Script:
 
 
 _LONGEST_VALUE = 1000
-"""Of a variable: `a=$a$a` doubles it each time."""
+"""Longest value of a variable that is kept: `a=$a$a` doubles it each time."""
 _RESERVED = names("if then else elif fi do done while until for in case esac { } ! select function coproc")
 _OPERATOR = re.compile(r"\|\||&&|\|&|;;&?|;&|[;|\n()]|&(?!>)")
 _REDIRECTION = re.compile(r"(?:\d*|&(?=>))(?:<<<|<<-?|<>|>>|>\||>&|<&|[<>](?!\())")
@@ -204,7 +204,7 @@ class _Reader:
                     break
                 lines.append(line)
             command.given = "\n".join(lines)
-            if mark.bare:  # then what is substituted in it runs, whoever reads it
+            if mark.bare:  # then what is substituted in it runs, no matter who reads it
                 body = Word()
                 self._below(command.given)._double(body, closing="")
                 command.reads.append(Word("", body.inner))

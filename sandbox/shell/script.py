@@ -73,7 +73,7 @@ def _run_by(command: Command) -> Command:
 
 
 def _is_number(word: Word) -> bool:
-    """As the time that `timeout` takes."""
+    """Whether it is a number, such as the time that `timeout` takes."""
     return re.fullmatch(r"[\d.]+[smhd]?", word.text) is not None
 
 

@@ -151,7 +151,7 @@ def _runs_input(command: Command) -> bool:
 
 
 def piped_into_shell(sources: frozenset[str]) -> Found:
-    """From a program, through others, to one that runs it; or substituted where a program is expected."""
+    """Whether the output of a program is run: piped into one that runs it, or substituted where one is expected."""
 
     def found(pipeline: Pipeline) -> bool:
         begun = False

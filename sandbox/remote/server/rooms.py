@@ -88,7 +88,7 @@ class Rooms:
 
     @contextmanager
     def using(self, sandbox: str) -> Iterator[Sandbox]:
-        """For a call. Raises Refusal where it is not open."""
+        """Hold an open sandbox for a call. Raises Refusal where it is not open."""
         found = self._provider.get(sandbox)
         if found is None or sandbox not in self._open:
             raise Refusal(wire.NO_SUCH_SANDBOX, "there is no such sandbox here; PUT makes it")
