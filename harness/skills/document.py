@@ -14,8 +14,6 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from harness.errors import HarnessError
-from sandbox.paths import shown
-from harness.skills.errors import Problem, SkillError
 from sandbox.files.paths import shown
 
 if TYPE_CHECKING:

@@ -28,7 +28,7 @@ from harness.skills.document import (
 )
 from harness.skills.pins import PinWatch, signature
 from sandbox.base import SKILLS
-from sandbox.paths import shown
+from sandbox.files.paths import shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping

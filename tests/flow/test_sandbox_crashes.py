@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from bot.store.identity import thread_folder
-from sandbox.probe import THREAD
-from bot.identity import thread_folder
 from sandbox.local.probe import THREAD
 from tests.flow.sandboxed import bash, call, require_bubblewrap, until_gone, until_running
 from tests.simulators.telegram import faults
