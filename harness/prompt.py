@@ -11,10 +11,10 @@ from zoneinfo import ZoneInfo
 
 from langchain_core.messages import HumanMessage
 
-from harness.cleaned import clean_text, readable
-from harness.frames import CONTEXT, FILES, MEMORY, OUTSIDE, QUOTED, SAID_BY_OTHERS, framed, neutral
-from harness.images import UnreadableImage, upload_data_url
-from harness.messages import CHOSEN_SKILL, TEXT_LENGTH
+from harness.files.images import UnreadableImage, upload_data_url
+from harness.graph.messages import CHOSEN_SKILL, TEXT_LENGTH
+from harness.text.frames import CONTEXT, FILES, MEMORY, OUTSIDE, QUOTED, SAID_BY_OTHERS, framed, neutral
+from harness.text.plain import clean_text, readable
 from sandbox.base import OUTPUTS, UPLOADS, WORKSPACE
 
 if TYPE_CHECKING:

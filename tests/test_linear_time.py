@@ -33,14 +33,16 @@ from channels.slack import outbound as slack
 from channels.telegram import outbound as telegram
 from channels.text.parse import parse
 from channels.wecom import outbound as wecom
-from harness.frames import VisibleStream, neutral, visible
 from harness.guardrails.commands import read
 from harness.guardrails.shown import shown_arguments, shown_proposal
-from harness.mcp.texts import harmless
 from harness.memory.hygiene import without_secrets
 from harness.prompt import as_data
 from harness.tools.lines import one_line, plain_text
 from sandbox.shell.audit import assess
+from harness.text.frames import VisibleStream, neutral, visible
+from harness.text.harmless import harmless
+from harness.text.lines import one_line, plain_text
+from sandbox.audit import assess
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -52,7 +52,7 @@ def models(settings: Settings) -> list[str]:
 
 async def _models(settings: Settings) -> list[str]:
     # Here, not at the top: what builds models takes a second to import.
-    from harness.models import build_model
+    from harness.models.build import build_model
 
     problems = []
     for model in settings.models:

@@ -11,7 +11,7 @@ from bot.delivery.buttons import question
 from bot.store import prompts
 from bot.texts.markdown import plain
 from channels.message import Button, OutboundMessage
-from harness.when import local
+from harness.scheduling.when import local
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -12,7 +12,7 @@ from bot.store.errors import StoreUnavailable
 from bot.store.rows import OutboxRow
 from bot.store.sql import to_json
 from channels.message import OUTBOUND_MESSAGE
-from harness.outage import Outage
+from harness.threads.outage import Outage
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Sequence

@@ -12,7 +12,7 @@ import shlex
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from harness.slots import FairSlots
+from harness.files.slots import FairSlots
 from sandbox.base import UPLOADS, Ending, Problem, SandboxError
 
 if TYPE_CHECKING:

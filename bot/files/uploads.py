@@ -19,6 +19,8 @@ from bot.store.identity import harmless_name
 from channels.errors import AttachmentFailed, ChannelError, Temporary
 from harness.context import InputFile, Voice
 from harness.slots import FairSlots
+from harness.context import RUN_INPUT, InputFile, Voice
+from harness.files.slots import FairSlots
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -15,7 +15,7 @@ from bot.store.schedules import ScheduleState
 from bot.texts import texts_for
 from bot.texts.markdown import plain
 from channels.message import Message, OutboundMessage
-from harness.when import local
+from harness.scheduling.when import local
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from bot.delivery.service import DeliverySnapshot
     from bot.store import Store
     from channels.base import Clock, Health
-    from harness.model_health import ModelHealth
+    from harness.models.health import ModelHealth
 
 DEAF_AFTER = 90.0
 """Seconds without a sign of life after which a connection that calls itself connected is not believed."""

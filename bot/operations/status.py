@@ -10,7 +10,7 @@ from bot.operations.outages import outage_text
 from bot.store import conversations, usage
 from bot.texts.markdown import plain
 from channels.base import ConnectionState
-from harness.souls import DEFAULT
+from harness.agents.profiles import DEFAULT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

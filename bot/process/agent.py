@@ -16,9 +16,9 @@ from bot.skills.folders import editing_of
 from bot.store.effects import StoreEffectLog, StoreRunLedger
 from bot.store.sql import libpq_url
 from bot.tasks import Tasks
+from harness.agents.extras import ExtraSettings
 from harness.errors import SetupError
-from harness.extras import ExtraSettings
-from harness.spool import SpoolSettings
+from harness.files.spool import SpoolSettings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -31,14 +31,18 @@ if TYPE_CHECKING:
     from bot.usage.budgets import Budgets
     from bot.usage.meter import Meter
     from channels.base import Clock
+    from harness.agents.profiles import AgentDefinition
+    from harness.graph.sandbox import SandboxSetup
     from harness.mcp.pool import McpPool
     from harness.memory.port import Remembering
-    from harness.model_health import ModelHealth
+    from harness.models.health import ModelHealth
     from harness.ports import AuditLog, Harness, Steering
     from harness.sandboxes import SandboxSetup
     from harness.schedules import Scheduling
     from harness.skills.library import SkillSource
     from harness.souls import AgentDefinition
+    from harness.scheduling.schedules import Scheduling
+    from harness.skills.source import SkillSource
 
 log = logging.getLogger(__name__)
 
@@ -101,7 +105,7 @@ class Agent:
         """Import and build it, once; returns why that cannot be done, for operators."""
         try:
             runner, sandbox = await asyncio.gather(
-                asyncio.to_thread(importlib.import_module, "harness.runner"), self._sandboxes.start()
+                asyncio.to_thread(importlib.import_module, "harness.run.runner"), self._sandboxes.start()
             )
             self._sandboxes.tell()
             self._made_with = runner, sandbox

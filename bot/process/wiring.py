@@ -41,7 +41,7 @@ from bot.texts import language_of, texts_for
 from bot.usage.spending import make_spending
 from bot.voice.listener import make_hearing
 from harness.mcp.pool import McpPool
-from harness.model_health import ModelHealth
+from harness.models.health import ModelHealth
 
 if TYPE_CHECKING:
     from collections.abc import Callable

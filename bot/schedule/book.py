@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from bot.store import runs, schedules
 from bot.store.schedules import ScheduleRow, ScheduleState
-from harness.schedules import Schedule, Scheduling, TooMany
-from harness.when import When
+from harness.scheduling.schedules import Schedule, Scheduling, TooMany
+from harness.scheduling.when import When
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

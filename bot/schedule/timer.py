@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from bot.store import schedules
 from bot.store.retrying import every
 from channels.message import ScheduleDue, Sender
-from harness.when import BadTime, When
+from harness.scheduling.when import BadTime, When
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection

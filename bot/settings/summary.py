@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from bot.settings.load import agents_of
+from bot.settings.agent_folders import agents_of
+from harness.agents.profiles import DEFAULT
 from harness.config import SAME
-from harness.souls import DEFAULT
 
 if TYPE_CHECKING:
     from bot.settings.model import Settings

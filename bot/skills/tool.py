@@ -150,7 +150,7 @@ def install(settings: Settings, archive: Path, *, replace: bool) -> int:
 def _judging(settings: Settings) -> Callable[[str, Files, Verdict], Verdict]:
     """A judge of installed skills: the model that judges the agent's own changes. Scripts that it could not judge wait
     for an administrator instead of being refused."""
-    from harness.models import DEMO
+    from harness.models.build import DEMO
     from harness.skills.judge import with_opinion
 
     model = settings.skill_evolution.model or settings.models[0].name
@@ -168,8 +168,8 @@ def _judging(settings: Settings) -> Callable[[str, Files, Verdict], Verdict]:
 
 
 async def _opinion(settings: Settings, model: str, name: str, files: Files, verdict: Verdict) -> Opinion | None:
-    from harness.model_health import ModelHealth
-    from harness.model_pool import ModelPool
+    from harness.models.health import ModelHealth
+    from harness.models.pool import ModelPool
     from harness.skills.judge import Judge
 
     clock = SystemClock()

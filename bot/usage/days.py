@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, time, timedelta
 from typing import TYPE_CHECKING
 
-from harness.when import has_zone
+from harness.scheduling.when import has_zone
 
 if TYPE_CHECKING:
     from datetime import date

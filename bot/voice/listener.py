@@ -21,6 +21,7 @@ from channels.files import open_regular
 from harness.context import Voice
 from harness.slots import FairSlots
 from sandbox.base import UPLOADS, Problem, SandboxError
+from harness.files.slots import FairSlots
 
 if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager

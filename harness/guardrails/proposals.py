@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from harness.signals import HasWriter
+    from harness.graph.signals import HasWriter
 
 PROPOSES = "proposes"
 """Metadata key of a tool whose calls are asked for, unless a rule allows them."""

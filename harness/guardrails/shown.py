@@ -14,7 +14,7 @@ import unicodedata
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from harness.cleaned import clean_text
+from harness.text.plain import clean_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

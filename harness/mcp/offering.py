@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from harness.mcp.names import shown_names
 from harness.mcp.prompt import servers_section
-from harness.tools.tool_search import search_tool
+from harness.mcp.tool_search import search_tool
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence

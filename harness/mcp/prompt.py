@@ -1,4 +1,4 @@
-"""What the system prompt says of connected servers; a section of harness/prompt.py, made by harness/agents.py.
+"""What the system prompt says of connected servers; a section of harness/prompt.py, made by harness/agents/pool.py.
 
 Only names get there, and those are letters and digits: what servers write of their tools never stands in the prompt.
 """

@@ -12,15 +12,15 @@ from langchain_core.messages import ToolMessage
 from langchain_core.tools import BaseTool, ToolException
 from langgraph.runtime import get_runtime
 
-from harness.frames import OUTSIDE, framed
-from harness.images import UnreadableImage, image_data_url
+from harness.files.images import UnreadableImage, image_data_url
+from harness.graph.results import IMAGE, size_text
+from harness.graph.signals import RunScope, scope_of
 from harness.mcp.arguments import given_back
 from harness.mcp.errors import CallFailed
 from harness.mcp.names import MCP
 from harness.mcp.results import result_of
 from harness.middleware.effects import IDEMPOTENT
-from harness.signals import RunScope, scope_of
-from harness.tools.results import IMAGE, size_text
+from harness.text.frames import OUTSIDE, framed
 from sandbox.base import OUTPUTS, Problem, SandboxError
 
 if TYPE_CHECKING:

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from harness.cleaned import clean_text
 from harness.memory.asking import SHORT_NAMES
 from harness.memory.changes import Changes, Correction, Heard, Proposed
 from harness.memory.model import CATEGORIES, LONGEST_FACT, SUMMARIES, summaries
 from harness.memory.orders import is_instruction
 from harness.memory.words import is_among, share, words
+from harness.text.plain import clean_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -6,13 +6,13 @@ from datetime import UTC
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from harness.frames import MEMORY, QUOTED, framed
 from harness.memory.cues import cues
 from harness.memory.exchange import LONGEST_SAID
 from harness.memory.hygiene import without_secrets
 from harness.memory.merge import ranked
 from harness.memory.model import CATEGORIES, LONGEST_FACT, SUMMARIES, summaries
 from harness.prompt import as_data
+from harness.text.frames import MEMORY, QUOTED, framed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -6,8 +6,8 @@ import json
 import re
 from typing import TYPE_CHECKING, Any
 
-from harness.cleaned import clean_text
-from harness.messages import THINK_CLOSE
+from harness.graph.messages import THINK_CLOSE
+from harness.text.plain import clean_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

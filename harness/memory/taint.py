@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 from langchain_core.messages import AIMessage, ToolMessage
 
-from harness.frames import FILES, OUTSIDE, QUOTED, SAID_BY_OTHERS
+from harness.graph.messages import MARK, SUMMARY, TEXT_LENGTH, is_users, users_text
 from harness.memory.exchange import OWN_WORDS, own_words
 from harness.memory.words import is_among, words
-from harness.messages import MARK, SUMMARY, TEXT_LENGTH, is_users, users_text
 from harness.prompt import SCHEDULED, VOICE_LINE
+from harness.text.frames import FILES, OUTSIDE, QUOTED, SAID_BY_OTHERS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

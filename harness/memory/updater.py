@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from harness.memory.config import MemorySettings
     from harness.memory.exchange import Exchange
     from harness.memory.model import Memory
-    from harness.model_health import ModelHealth
-    from harness.models import BuiltModel
+    from harness.models.build import BuiltModel
+    from harness.models.health import ModelHealth
     from harness.ports import Clock
 
 log = logging.getLogger(__name__)

@@ -24,14 +24,16 @@ from harness.middleware.report import RunReport
 from harness.middleware.sandbox_audit import SandboxAudit
 from harness.middleware.sightless import Sightless
 from harness.middleware.skills import SkillList, SkillTools
+from harness.middleware.skill_list import SkillList
+from harness.middleware.skill_tools import SkillTools
+from harness.middleware.steering import Meanwhile
 from harness.middleware.subagent_limit import SubagentLimit
 from harness.middleware.summarization import Summarization
 from harness.middleware.todos import TodoList
 from harness.middleware.tool_errors import ToolErrorHandling
 from harness.middleware.tool_output import ToolOutputBudget
 from harness.middleware.view_image import ViewImage
-from harness.model_health import ModelHealth
-from harness.steering import Meanwhile
+from harness.models.health import ModelHealth
 from harness.tools.planning import WRITE_TODOS
 
 if TYPE_CHECKING:
@@ -40,10 +42,10 @@ if TYPE_CHECKING:
     from langchain.agents.middleware import AgentMiddleware
     from langchain_core.language_models import BaseChatModel
 
-    from harness.breaker import Breaker
     from harness.config import LlmSettings, LoopSettings, ModelSettings, SummarizationSettings
     from harness.guardrails.make import Guarding
     from harness.guardrails.proposals import Proposing
+    from harness.models.breaker import Breaker
     from harness.ports import AuditLog, Budget, Clock, EffectLog, RunLedger, Steering
 
 

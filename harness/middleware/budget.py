@@ -13,9 +13,9 @@ from langchain_core.messages import HumanMessage
 
 from harness.errors import ModelFailure
 from harness.events import FailureKind
-from harness.frames import LIMIT, framed
-from harness.messages import BUDGET, cut_answer
-from harness.signals import scope_of
+from harness.graph.messages import BUDGET, cut_answer
+from harness.graph.signals import scope_of
+from harness.text.frames import LIMIT, framed
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

@@ -9,8 +9,8 @@ from langchain.agents.middleware import AgentMiddleware
 from langchain_core.messages import ToolMessage
 from langchain_core.tools import BaseTool
 
-from harness.frames import neutral
-from harness.state import PROMOTED
+from harness.graph.state import PROMOTED
+from harness.text.frames import neutral
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence

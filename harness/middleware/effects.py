@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 from langchain.agents.middleware import AgentMiddleware
 from langchain_core.messages import AIMessage, ToolMessage
 
+from harness.graph.signals import scope_of
 from harness.middleware.dangling import interrupted_result
 from harness.ports import EffectKey
-from harness.signals import scope_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence

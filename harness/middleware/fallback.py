@@ -15,9 +15,9 @@ from langchain.agents.middleware import AgentMiddleware
 from harness.errors import ModelFailure
 from harness.events import FailureKind as Kind
 from harness.events import Notice
-from harness.messages import is_users
-from harness.picture_blocks import has_images
-from harness.signals import CallDropped, Told, scope_of, tell
+from harness.graph.messages import is_users
+from harness.graph.picture_blocks import has_images
+from harness.graph.signals import CallDropped, Told, scope_of, tell
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence

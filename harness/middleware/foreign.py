@@ -9,7 +9,7 @@ from langchain.agents.middleware import AgentMiddleware
 from langchain_core.messages import ToolMessage
 from langgraph.types import Command
 
-from harness.tools.web_results import outside
+from harness.web.results import outside
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

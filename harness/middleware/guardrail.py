@@ -15,8 +15,7 @@ from langchain.agents.middleware import AgentMiddleware
 from langchain_core.messages import ToolMessage
 from langgraph.types import interrupt
 
-from harness.cleaned import clean_text
-from harness.frames import neutral
+from harness.graph.signals import ApprovalNeeded, scope_of, tell
 from harness.guardrails.approvals import Approval
 from harness.guardrails.port import GuardRequest, Verdict
 from harness.guardrails.proposals import Refused
@@ -24,9 +23,10 @@ from harness.guardrails.shown import args_hash, shown_arguments, shown_proposal
 from harness.mcp.names import MCP
 from harness.memory.taint import LASTS, REASON, needs_word
 from harness.middleware.effects import call_place
-from harness.signals import ApprovalNeeded, scope_of, tell
-from harness.tools.lines import one_line
-from harness.tools.scheduling import SCHEDULE
+from harness.scheduling.tool import SCHEDULE
+from harness.text.frames import neutral
+from harness.text.lines import one_line
+from harness.text.plain import clean_text
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping

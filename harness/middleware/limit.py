@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING, Any
 from langchain.agents.middleware import AgentMiddleware
 from langchain_core.messages import AIMessage, HumanMessage
 
-from harness.frames import LIMIT, framed
-from harness.messages import CALLS, cut_answer
-from harness.signals import scope_of
+from harness.graph.messages import CALLS, cut_answer
+from harness.graph.signals import scope_of
+from harness.text.frames import LIMIT, framed
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from langchain.agents.middleware import ModelRequest, ModelResponse
 
+    from harness.graph.signals import RunScope
     from harness.ports import RunLedger
-    from harness.signals import RunScope
 
 SUM_UP = framed(
     LIMIT,

@@ -20,18 +20,18 @@ from harness.errors import ModelFailure
 from harness.events import FailureKind as Kind
 from harness.events import ModelRetrying
 from harness.failures import classify
-from harness.messages import answer_text, finish_reason
-from harness.signals import CallDropped, Told, tell
+from harness.graph.messages import answer_text, finish_reason
+from harness.graph.signals import CallDropped, Told, tell
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from langchain.agents.middleware import ModelRequest, ModelResponse
 
-    from harness.breaker import Breaker
     from harness.config import LlmSettings, ModelSettings
     from harness.middleware.summarization import Compacted, Summarization
-    from harness.model_health import ModelHealth
+    from harness.models.breaker import Breaker
+    from harness.models.health import ModelHealth
     from harness.ports import Clock
 
     Handler = Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]

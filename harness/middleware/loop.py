@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 from langchain.agents.middleware import AgentMiddleware
 from langchain_core.messages import AIMessage, HumanMessage
 
-from harness.frames import LIMIT, framed
-from harness.messages import LOOP, cut_answer, is_users
-from harness.signals import CallDropped, CallEnded, tell
+from harness.graph.messages import LOOP, cut_answer, is_users
+from harness.graph.signals import CallDropped, CallEnded, tell
+from harness.text.frames import LIMIT, framed
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence

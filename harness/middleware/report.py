@@ -13,9 +13,9 @@ from langchain.agents.middleware import AgentMiddleware
 from langchain_core.messages import AIMessage, ToolMessage
 
 from harness.events import ToolEnded, ToolStarted, Usage
-from harness.messages import next_message_id, stored_form
-from harness.signals import CallEnded, CallStarted, Told, scope_of, tell
-from harness.tools.lines import summary
+from harness.graph.messages import next_message_id, stored_form
+from harness.graph.signals import CallEnded, CallStarted, Told, scope_of, tell
+from harness.text.lines import summary
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING, Any
 from langchain.agents.middleware import AgentMiddleware
 from langchain_core.messages import ToolMessage
 
+from harness.graph.signals import scope_of
 from harness.ports import AuditEntry
 from harness.signals import scope_of
 from sandbox.shell.audit import Verdict, assess
+from sandbox.audit import Verdict, assess
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

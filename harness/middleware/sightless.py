@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from langchain.agents.middleware import AgentMiddleware
 
-from harness.picture_blocks import has_images, without_images
-from harness.signals import scope_of
+from harness.graph.picture_blocks import has_images, without_images
+from harness.graph.signals import scope_of
 from harness.tools.pictures import VIEW
 
 if TYPE_CHECKING:

@@ -11,6 +11,10 @@ from harness.signals import scope_of
 from harness.skills.followed import READ_FILE, forbidden, limits_of
 from harness.skills.prompt import SLOT, skills_section
 from harness.tools.results import canonical
+from harness.graph.results import canonical
+from harness.graph.signals import scope_of
+from harness.skills.allowed import forbidden, limits_of
+from harness.skills.reads import READ_FILE
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 from langchain.agents.middleware import AgentMiddleware
 from langchain_core.messages import AIMessage, HumanMessage
 
-from harness.frames import LIMIT, framed, neutral
-from harness.messages import MARK
+from harness.graph.messages import MARK
 from harness.subagents.kinds import TASK
-from harness.tools.lines import one_line
+from harness.text.frames import LIMIT, framed, neutral
+from harness.text.lines import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence

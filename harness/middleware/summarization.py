@@ -17,13 +17,16 @@ from langgraph.graph.message import REMOVE_ALL_MESSAGES
 
 from harness.events import FailureKind, Notice
 from harness.failures import classify
+from harness.graph.messages import MARK, SUMMARY, is_users
+from harness.graph.signals import Told, tell
 from harness.memory.taint import FOREIGN_SINCE, foreign_since
 from harness.memory.telling import memory_of, with_memory, without_memory
-from harness.messages import MARK, SUMMARY, is_users
 from harness.middleware.report import usage_event
 from harness.signals import Told, tell
 from harness.skills.followed import chosen_workflow, skill_reads
 from harness.steering import NOTHING
+from harness.middleware.steering import NOTHING
+from harness.skills.reads import chosen_workflow, skill_reads
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
@@ -31,9 +34,9 @@ if TYPE_CHECKING:
     from langgraph.runtime import Runtime
 
     from harness.config import ModelSettings, SummarizationSettings
-    from harness.model_health import ModelHealth
+    from harness.middleware.steering import Meanwhile
+    from harness.models.health import ModelHealth
     from harness.ports import Clock
-    from harness.steering import Meanwhile
 
 log = logging.getLogger(__name__)
 

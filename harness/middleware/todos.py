@@ -11,8 +11,8 @@ from langchain.agents.middleware import AgentMiddleware
 from langchain_core.messages import AIMessage, HumanMessage
 
 from harness.events import TodoStatus
-from harness.frames import PLAN, framed, neutral
-from harness.state import TODOS
+from harness.graph.state import TODOS
+from harness.text.frames import PLAN, framed, neutral
 from harness.tools.planning import WRITE_TODOS, shown
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from langchain_core.messages import ToolMessage
 from langchain_core.tools import ToolException
 from langgraph.errors import GraphBubbleUp
 
-from harness.cleaned import clean_text
-from harness.frames import neutral
+from harness.text.frames import neutral
+from harness.text.plain import clean_text
 from sandbox.base import SandboxError
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from zlib import crc32
 from langchain.agents.middleware import AgentMiddleware
 from langchain_core.messages import ToolMessage
 
-from harness.signals import scope_of
-from harness.tools.results import MOST_CHARACTERS
+from harness.graph.results import MOST_CHARACTERS
+from harness.graph.signals import scope_of
 from sandbox.base import RESULTS, Problem, SandboxError
 
 if TYPE_CHECKING:

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 from langchain.agents.middleware import AgentMiddleware
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
 
-from harness.frames import IMAGE as FRAME
-from harness.frames import framed, neutral
-from harness.messages import MARK
-from harness.signals import scope_of
-from harness.tools.results import IMAGE
+from harness.graph.messages import MARK
+from harness.graph.results import IMAGE
+from harness.graph.signals import scope_of
+from harness.text.frames import IMAGE as FRAME
+from harness.text.frames import framed, neutral
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator

@@ -16,15 +16,17 @@ from typing import TYPE_CHECKING
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 from langgraph.constants import TAG_NOSTREAM
 
-from harness.cleaned import clean_text
 from harness.failures import classify
-from harness.frames import QUOTED, framed, neutral
 from harness.memory.repair import Unreadable, read_object
 from harness.skills.document import SKILL_FILE
 from harness.skills.files import digest_of, write_atomically
 from harness.skills.scan import scan_files
 from harness.skills.verdict import Finding, Level, verdict_of
 from harness.tools.lines import one_line
+from harness.skills.verdict import Level
+from harness.text.frames import QUOTED, framed, neutral
+from harness.text.lines import one_line
+from harness.text.plain import clean_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,8 +35,8 @@ if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
     from langchain_core.messages.ai import UsageMetadata
 
-    from harness.model_health import ModelHealth
-    from harness.models import BuiltModel
+    from harness.models.build import BuiltModel
+    from harness.models.health import ModelHealth
     from harness.ports import Clock
     from harness.skills.files import Files
     from harness.skills.verdict import Verdict

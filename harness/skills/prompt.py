@@ -12,6 +12,9 @@ from typing import TYPE_CHECKING
 from harness.cleaned import clean_text
 from harness.frames import SKILL, framed, neutral
 from harness.skills.document import SkillError
+from harness.skills.errors import SkillError
+from harness.text.frames import SKILL, framed, neutral
+from harness.text.plain import clean_text
 from sandbox.base import SKILLS
 
 if TYPE_CHECKING:

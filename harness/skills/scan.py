@@ -21,6 +21,9 @@ from harness.skills.verdict import Finding, Level, Verdict, verdict_of
 from harness.tools.lines import one_line
 from sandbox.shell.audit import Verdict as Assessed
 from sandbox.shell.audit import assess
+from harness.text.lines import one_line
+from sandbox.audit import Verdict as Assessed
+from sandbox.audit import assess
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping

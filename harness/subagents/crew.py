@@ -1,6 +1,6 @@
 """The subagents of one lead agent: each is an asyncio task of this process with a graph, a slot and a time limit.
 
-Called by the tool `task`; made by harness/agents.py.
+Called by the tool `task`; made by harness/agents/pool.py.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from langchain_core.runnables.config import var_child_runnable_config
 
 from harness.errors import ModelFailure
 from harness.events import SubagentState as State
-from harness.messages import CALLS, LOOP, answer_text, cut_by
-from harness.signals import Delegated, RunScope
-from harness.state import PROMOTED
+from harness.graph.messages import CALLS, LOOP, answer_text, cut_by
+from harness.graph.signals import Delegated, RunScope
+from harness.graph.state import PROMOTED
 from harness.subagents.prompt import task_message
 from harness.subagents.watch import Watch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from harness.agent import Graph
+    from harness.agents.graphs import Graph
+    from harness.files.slots import FairSlots
+    from harness.graph.signals import Told
     from harness.ports import Clock
-    from harness.signals import Told
-    from harness.slots import FairSlots
     from harness.subagents.kinds import Kind
 
 log = logging.getLogger(__name__)

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from langchain_core.messages import HumanMessage
 
-from harness.frames import CONTEXT, framed
-from harness.messages import TEXT_LENGTH
+from harness.graph.messages import TEXT_LENGTH
 from harness.prompt import as_data, surroundings
+from harness.text.frames import CONTEXT, framed
 
 if TYPE_CHECKING:
     from datetime import datetime

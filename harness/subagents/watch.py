@@ -18,9 +18,9 @@ from harness.events import (
     ToolStarted,
     Usage,
 )
-from harness.messages import answer_text
-from harness.signals import CallEnded, Told
-from harness.turn import Turn
+from harness.graph.messages import answer_text
+from harness.graph.signals import CallEnded, Told
+from harness.graph.turn import Turn
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable

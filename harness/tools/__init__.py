@@ -1,1 +1,1 @@
-"""The tools of the lead agent. Each works on the run's sandbox (harness/sandboxes.py) and answers in words."""
+"""The tools of the lead agent. Each works on the run's sandbox (harness/graph/sandbox.py) and answers in words."""

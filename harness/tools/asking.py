@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from langchain_core.tools import tool
 
-from harness.cleaned import clean_text
+from harness.text.plain import clean_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from langchain_core.tools import tool
 
-from harness.middleware.effects import IDEMPOTENT
-from harness.tools.results import (
+from harness.graph.results import (
     MOST_CHARACTERS,
     VERSIONS,
     Answer,
@@ -20,6 +19,7 @@ from harness.tools.results import (
     short,
     size_text,
 )
+from harness.middleware.effects import IDEMPOTENT
 from harness.tools.versions import NEVER_READ, note_successor, seen_version
 from sandbox.base import NEW, FileInfo, Problem, ProblemCode
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 from langchain_core.tools import tool
 
+from harness.graph.results import Answer, Runtime, done, refused, sandbox_of, short, size_text
 from harness.middleware.effects import IDEMPOTENT
-from harness.tools.results import Answer, Runtime, done, refused, sandbox_of, short, size_text
 from sandbox.base import WORKSPACE, Problem
 
 if TYPE_CHECKING:

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 from langchain_core.tools import tool
 
-from harness.images import UnreadableImage, image_data_url
+from harness.files.images import UnreadableImage, image_data_url
+from harness.graph.results import IMAGE, Answer, Runtime, canonical, done, explained, failed, sandbox_of, short
+from harness.graph.signals import scope_of
 from harness.middleware.effects import IDEMPOTENT
-from harness.signals import scope_of
-from harness.tools.results import IMAGE, Answer, Runtime, canonical, done, explained, failed, sandbox_of, short
 from sandbox.base import Problem
 
 if TYPE_CHECKING:

@@ -10,11 +10,11 @@ from langgraph.types import Command
 from pydantic import BaseModel, Field
 
 from harness.events import TodosChanged, TodoStatus
+from harness.graph.results import Answer, Runtime, done, failed
+from harness.graph.signals import Told, tell
+from harness.graph.state import TODOS
 from harness.middleware.effects import IDEMPOTENT
-from harness.signals import Told, tell
-from harness.state import TODOS
-from harness.tools.lines import one_line
-from harness.tools.results import Answer, Runtime, done, failed
+from harness.text.lines import one_line
 
 if TYPE_CHECKING:
     from langchain_core.tools import BaseTool

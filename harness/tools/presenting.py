@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Annotated
 from langchain_core.tools import tool
 
 from harness.events import FileReady
+from harness.files.spool import NotTaken
+from harness.graph.results import Answer, Runtime, canonical, done, explained, failed, sandbox_of, short, size_text
+from harness.graph.signals import Told, scope_of, tell
 from harness.middleware.effects import IDEMPOTENT
-from harness.signals import Told, scope_of, tell
-from harness.spool import NotTaken
-from harness.tools.results import Answer, Runtime, canonical, done, explained, failed, sandbox_of, short, size_text
 from sandbox.base import OUTPUTS, Problem, ProblemCode
 
 if TYPE_CHECKING:
     from langchain_core.tools import BaseTool
 
     from harness.events import ReadyFile
-    from harness.spool import Spool
+    from harness.files.spool import Spool
 
 PRESENT = "present_files"
 MOST_PATHS = 50

@@ -8,14 +8,14 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from harness.events import ToolProgress
-from harness.signals import Told, tell
-from harness.tools.lines import one_line, plain_text
+from harness.graph.signals import Told, tell
+from harness.text.lines import one_line, plain_text
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
+    from harness.graph.results import Runtime
     from harness.ports import Clock
-    from harness.tools.results import Runtime
 
 EVERY = 1.0
 """Seconds between two events at least."""

@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING, Annotated
 
 from langchain_core.tools import tool
 
-from harness.sandboxes import CANCELLED, FAILED, CommandEnd
-from harness.tools.lines import plain_text
+from harness.graph.results import Answer, Runtime, done, failed, sandbox_of
+from harness.graph.sandbox import CANCELLED, FAILED, CommandEnd
+from harness.text.lines import plain_text
 from harness.tools.progress import telling_progress
-from harness.tools.results import Answer, Runtime, done, failed, sandbox_of
 from sandbox.base import Ending, SandboxError
 
 if TYPE_CHECKING:
     from langchain_core.tools import BaseTool
 
+    from harness.graph.sandbox import SandboxSetup
     from harness.ports import Clock
-    from harness.sandboxes import SandboxSetup
     from sandbox.base import CommandResult
 
 BASH = "bash"

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 from langchain_core.messages import ToolMessage
 
-from harness.tools.results import VERSIONS, canonical, sandbox_of
+from harness.graph.results import VERSIONS, canonical, sandbox_of
 
 if TYPE_CHECKING:
-    from harness.tools.results import Runtime
+    from harness.graph.results import Runtime
 
 NEVER_READ = "never read"
 """As `expected`: no file has this version."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import httpx
 
-from harness.slots import FairSlots
+from harness.files.slots import FairSlots
 from harness.web.decoding import ACCEPTED, BadEncoding, Body
 from harness.web.errors import Refused, WebError
 

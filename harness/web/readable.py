@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.helpers import HelperFailed, Helpers
+from harness.files.helpers import HelperFailed, Helpers
 from harness.web.errors import WebError
 
 if TYPE_CHECKING:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from harness.tools.web_fetch import fetch_tool
-from harness.tools.web_search import search_tool
 from harness.web.addresses import Rules
 from harness.web.fetch import Fetcher
+from harness.web.fetch_tool import fetch_tool
 from harness.web.guard import GuardedTransport
 from harness.web.readable import Reader
 from harness.web.search.duckduckgo import DuckDuckGo
 from harness.web.search.searxng import Searxng
 from harness.web.search.tavily import URL, Tavily
+from harness.web.search_tool import search_tool
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

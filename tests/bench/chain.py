@@ -31,21 +31,23 @@ from bot.store.effects import StoreEffectLog, StoreRunLedger
 from bot.store.retrying import PatientStore
 from bot.store.rows import RunRow
 from channels.message import Address
-from harness.agents import Agents
-from harness.checkpoint import open_checkpoints, thread_config
+from harness.agents.parts import Parts
+from harness.agents.pool import Agents
 from harness.config import LlmSettings, LoopSettings, ModelSettings, SummarizationSettings
 from harness.context import UNREADABLE_INPUT, RunContext, Speaker
+from harness.context import RunContext, Speaker
+from harness.files.spool import Spool, SpoolSettings
+from harness.graph.sandbox import RunSandbox, SandboxSetup
+from harness.graph.signals import RunScope
+from harness.graph.state import ThreadState
 from harness.guardrails.make import load_guardrails
 from harness.mcp.config import ToolSearchSettings
-from harness.parts import Parts
 from harness.ports import MemoryAuditLog, MemoryEffectLog, MemoryRunLedger
 from harness.prompt import system_prompt
-from harness.sandboxes import RunSandbox, SandboxSetup
-from harness.signals import RunScope
-from harness.spool import Spool, SpoolSettings
-from harness.state import ThreadState
 from harness.subagents.config import SubagentsSettings
 from harness.subagents.prompt import delegation_section
+from harness.threads.checkpoints import open_checkpoints, thread_config
+from sandbox.memory.provider import MemoryProvider
 from tests.bench.chains import BARE, CHAIN, MODEL_ROUNDS, STORE
 from tests.simulators.sandbox.provider import MemoryProvider
 
@@ -55,8 +57,8 @@ if TYPE_CHECKING:
     from langgraph.checkpoint.base import BaseCheckpointSaver
     from sqlalchemy import Connection
 
-    from harness.agent import Graph
-    from harness.agent_maker import Agent
+    from harness.agents.graphs import Graph
+    from harness.agents.maker import Agent
     from harness.ports import AuditLog, EffectLog, RunLedger
 
 AT_ONCE = 10

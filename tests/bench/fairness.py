@@ -27,7 +27,7 @@ from channels.base import ChannelPorts, Route
 from channels.memory import MemoryChannel
 from channels.message import Attachment
 from harness.context import InputFile, Voice
-from harness.helpers import Helpers
+from harness.files.helpers import Helpers
 from sandbox.config import SandboxSettings
 from sandbox.runtime import STAMP
 from tests.bench.figures import Figure, Outcome, Target, percentile

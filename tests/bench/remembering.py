@@ -27,7 +27,7 @@ from harness.memory.model import SUMMARIES, Fact, Memory, Summary, with_summarie
 from harness.memory.port import Recalled, Remembering
 from harness.memory.recall import memory_block, tokens
 from harness.ports import MemoryEffectLog, MemoryRunLedger
-from harness.runner import make_harness
+from harness.run.runner import make_harness
 from tests.bench.figures import Figure, Outcome
 from tests.simulators.model.client import ModelSimulator
 from tests.simulators.model.scripts import Say
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from harness.memory.model import Category
     from harness.memory.port import MemoryStore
-    from harness.runner import HarnessRunner
+    from harness.run.runner import HarnessRunner
     from tests.simulators.model.records import Record
 
 OWNER = "telegram:1"

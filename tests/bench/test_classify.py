@@ -50,7 +50,7 @@ def stack(*frames: str) -> str:
             ],
             MODEL,
         ),
-        ([f"run ({ROOT}/harness/runner.py)", f"tick ({LIBRARIES}/langgraph/pregel/_loop.py)"], HARNESS),
+        ([f"run ({ROOT}/harness/run/runner.py)", f"tick ({LIBRARIES}/langgraph/pregel/_loop.py)"], HARNESS),
         (
             [f"tick ({LIBRARIES}/langgraph/pregel/_loop.py)", f"aput ({LIBRARIES}/langgraph/checkpoint/base.py)"],
             CHECKPOINTS,

@@ -59,7 +59,7 @@ from channels.memory import FULL, MemoryChannel, MemoryMode
 from channels.message import Address, Attachment, ButtonPressed, Message, MessageEdited, Quote, Sender
 from harness.memory.config import MemorySettings
 from harness.memory.port import InMemoryStore
-from harness.model_health import ModelHealth
+from harness.models.health import ModelHealth
 from sandbox.base import SandboxError
 from tests.bot.scripted_harness import ScriptedHarness
 from tests.clock import VirtualClock

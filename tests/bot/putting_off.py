@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from bot.store import schedules
-from harness.when import When, in_minutes, repeated
+from harness.scheduling.when import When, in_minutes, repeated
 from tests.bot.core import ANN
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from bot.store.schedules import ScheduleRow, ScheduleState
     from harness.context import RunContext
     from harness.ports import AnyRunEvent
-    from harness.schedules import Schedule
+    from harness.scheduling.schedules import Schedule
     from tests.bot.core import Core
     from tests.bot.scripted_harness import Teller
 

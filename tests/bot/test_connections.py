@@ -24,7 +24,7 @@ from channels.base import ConnectionState
 from channels.errors import Fatal, TakenOver
 from channels.memory import MemoryChannel
 from channels.message import Address, Message, Sender
-from harness.model_health import ModelHealth
+from harness.models.health import ModelHealth
 from tests.bot.settings_files import TOKEN, settings_of
 from tests.clock import VirtualClock
 from tests.delivery_world import WatchedStore, open_store

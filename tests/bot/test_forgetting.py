@@ -19,7 +19,7 @@ from bot.store.retrying import PatientStore
 from bot.texts.en import EN
 from channels.memory import FULL, NO_BUTTONS, NO_EDIT
 from channels.message import Quote
-from harness.when import When
+from harness.scheduling.when import When
 from tests.bot.core import ANN, BOB, Core, core
 from tests.delivery_world import Tripwire
 

@@ -22,7 +22,7 @@ from bot.store.errors import StoreUnavailable
 from channels.base import ConnectionState
 from channels.errors import Fatal, RateLimited
 from harness.events import FailureKind
-from harness.model_health import FAILURES_IN_A_ROW, ModelHealth
+from harness.models.health import FAILURES_IN_A_ROW, ModelHealth
 from tests.bot.core import ANN, BOB, RULES, core
 from tests.clock import VirtualClock
 from tests.simulators.process import REPO_ROOT

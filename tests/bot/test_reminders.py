@@ -12,7 +12,7 @@ from bot.store.schedules import ScheduleState
 from bot.texts.en import EN
 from channels.memory import NO_BUTTONS
 from channels.message import MembershipChanged
-from harness.schedules import Schedule, TooMany
+from harness.scheduling.schedules import Schedule, TooMany
 from tests.bot.core import ANN, BOB, RULES, Core, core
 from tests.bot.putting_off import ANSWERED, HOUR, REMINDED, daily, last_context, later, once, schedule, state_of
 from tests.bot.test_policies import bubble, press

@@ -17,7 +17,7 @@ from bot.store.schedules import ScheduleState
 from bot.store.tables import schedules as table
 from bot.texts.en import EN
 from harness.context import RUN_CONTEXT
-from harness.when import When, at_time
+from harness.scheduling.when import When, at_time
 from tests.bot.core import ANN, BOB, RULES, Core, core
 from tests.bot.putting_off import ANSWERED, HOUR, REMINDED, daily, last_context, later, once, schedule, state_of
 from tests.delivery_world import Tripwire

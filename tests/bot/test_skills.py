@@ -14,12 +14,12 @@ from bot.skills.folders import home_of, move_owner
 from bot.skills.service import SkillService
 from bot.store.identity import folder_name
 from channels.message import ChatMigrated
+from harness.agents.profiles import AgentDefinition, AgentSettings, Features
 from harness.skills.config import SkillsSettings
 from harness.skills.editing import write
 from harness.skills.history import Version
 from harness.skills.library import SkillLibrary
 from harness.skills.verdict import Finding, Level, Verdict
-from harness.souls import AgentDefinition, AgentSettings, Features
 from tests.bot.core import ANN, BOB, RULES, core
 from tests.harness.skills.writing import front, put_skill
 

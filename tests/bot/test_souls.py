@@ -11,7 +11,7 @@ from bot.agents.profiles import AgentChoices, ModelChoice
 from bot.settings import ConfigError, load
 from bot.settings.summary import describe
 from bot.store.rows import ConversationRow
-from harness.souls import AgentDefinition, AgentSettings
+from harness.agents.profiles import AgentDefinition, AgentSettings
 from tests.bot.core import ANN, BOB, core
 from tests.bot.settings_files import CHANNELS, TOKEN
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from bot.store import conversations
-from harness.when import zone_name
+from harness.scheduling.when import zone_name
 from tests.bot.core import ANN, BOB, core
 from tests.tables import table
 

@@ -13,17 +13,17 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, ToolMessage, message_chunk_to_message
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 
+from harness.agents.extras import ExtraSettings
 from harness.config import LlmSettings, LoopSettings, ModelSettings, SummarizationSettings
 from harness.context import RunContext, RunInput, Speaker
 from harness.events import Failed, Finished
-from harness.extras import ExtraSettings
+from harness.files.spool import SpoolSettings
+from harness.graph.sandbox import SandboxSetup
 from harness.guardrails.approvals import MemoryApprovals
 from harness.mcp.config import ToolSearchSettings
-from harness.model_health import ModelHealth
+from harness.models.health import ModelHealth
 from harness.ports import MemoryAuditLog, MemoryEffectLog, MemoryRunLedger
-from harness.runner import HarnessRunner, make_harness
-from harness.sandboxes import SandboxSetup
-from harness.spool import SpoolSettings
+from harness.run.runner import HarnessRunner, make_harness
 from sandbox.base import Isolation, Report
 from tests.simulators.sandbox.provider import MemoryProvider
 
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
     from langchain_core.tools import BaseTool
 
+    from harness.agents.profiles import AgentDefinition
     from harness.guardrails.config import GuardrailSettings
     from harness.mcp.offering import Servers
     from harness.memory.port import Remembering
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
     from harness.schedules import Scheduling
     from harness.skills.library import SkillSource
     from harness.souls import AgentDefinition
+    from harness.scheduling.schedules import Scheduling
+    from harness.skills.source import SkillSource
     from harness.subagents.config import SubagentsSettings
 
 START = datetime(2025, 3, 1, 12, 0, tzinfo=UTC)

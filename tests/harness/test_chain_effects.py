@@ -26,7 +26,7 @@ from tests.simulators.sandbox.provider import MemoryProvider, MemorySandbox
 
 if TYPE_CHECKING:
     from harness.context import RunContext
-    from harness.runner import HarnessRunner
+    from harness.run.runner import HarnessRunner
     from sandbox.base import CommandResult, FileInfo, FileText, Problem
 
 TOLD = ("usage", "tool_started", "tool_ended", "finished")

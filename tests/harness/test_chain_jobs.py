@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from langchain.agents.middleware import AgentMiddleware
 
-from harness.breaker import Breaker
 from harness.config import LlmSettings, LoopSettings, SummarizationSettings
 from harness.guardrails.make import load_guardrails
 from harness.middleware import ChainParts, Standby, middleware_chain, subagent_chain
+from harness.models.breaker import Breaker
 from harness.ports import MemoryAuditLog, MemoryBudget, MemoryEffectLog, MemoryRunLedger
 from harness.tools.asking import ask_tool
 from harness.tools.planning import WRITE_TODOS, planning_tool
@@ -74,9 +74,9 @@ class Elsewhere:
 
 ELSEWHERE = [
     Elsewhere("the thread's folders", "sandbox.files.workspace", "Workspaces"),
-    Elsewhere("names the message's files to the model", "harness.runner", "user_turn"),
-    Elsewhere("the sandbox, from the first call to the end of the run", "harness.runner", "RunSandbox"),
-    Elsewhere("the plan's tool", "harness.agent_maker", "planning_tool"),
+    Elsewhere("names the message's files to the model", "harness.run.runner", "user_turn"),
+    Elsewhere("the sandbox, from the first call to the end of the run", "harness.run.runner", "RunSandbox"),
+    Elsewhere("the plan's tool", "harness.agents.maker", "planning_tool"),
     Elsewhere("tokens and their cost, from the run's events", "bot.usage.meter", "EventRecord"),
     Elsewhere("what may still be spent", "bot.usage.spending", "Budgets"),
     Elsewhere("the thread's title, after its first answer", "bot.process.wiring", "Titles"),

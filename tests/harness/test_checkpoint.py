@@ -22,6 +22,9 @@ from langgraph.checkpoint.serde import jsonplus
 from bot.store.sql import POSTGRES_OPTIONS, libpq_url
 from harness.checkpoint import open_checkpoints
 from harness.postgres_saver import PatientPostgresSaver
+from bot.store.engines import POSTGRES_OPTIONS, libpq_url
+from harness.threads.checkpoints import open_checkpoints
+from harness.threads.postgres_saver import PatientPostgresSaver
 from tests.harness.support import Bench, Script, collect, context, said
 from tests.simulators.postgres import PostgresServer, postgres_server
 
@@ -81,7 +84,8 @@ def _filled(value: Any, mark: str) -> Any:
 
 
 def test_langgraph_first_is_refused() -> None:
-    code = "import os; os.environ.pop('LANGGRAPH_STRICT_MSGPACK', None)\nimport langgraph.graph, harness.checkpoint"
+    environment = "import os; os.environ.pop('LANGGRAPH_STRICT_MSGPACK', None)"
+    code = f"{environment}\nimport langgraph.graph, harness.threads.checkpoints"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
     assert "langgraph was imported before harness" in done.stderr
 
@@ -185,7 +189,7 @@ async def test_a_server_that_restarts_in_mid_turn_costs_no_run(
         def emit(self, record: logging.LogRecord) -> None:
             told.set()
 
-    log = logging.getLogger("harness.postgres_saver")
+    log = logging.getLogger("harness.threads.postgres_saver")
     log.addHandler(handler := Told())
     async with bench.open() as harness:
         await collect(harness, context("r1"), said("one"))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from harness.config import ModelSettings, SummarizationSettings
-from harness.schedules import MemorySchedules, Scheduling
+from harness.scheduling.schedules import MemorySchedules, Scheduling
 from harness.subagents.config import SubagentsSettings
 from tests.harness.support import Bench, HeldClock, collect, context, finished, in_memory, said, visible
 

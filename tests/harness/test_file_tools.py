@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from langchain_core.messages import ToolMessage
 
-from harness.tools.results import TRY, canonical
+from harness.graph.results import TRY, canonical
 from sandbox.base import OUTPUTS, SKILLS, WORKSPACE, ProblemCode
 from tests.harness.support import Bench, Script, answers, calls, collect, context, in_memory, said
 

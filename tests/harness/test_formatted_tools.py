@@ -8,9 +8,9 @@ import pytest
 from langchain_core.tools import BaseTool, tool
 from langchain_openai import ChatOpenAI
 
-from harness.chat_openai import CompatibleChatOpenAI, FormattedTools
 from harness.config import ModelSettings
-from harness.models import build_model
+from harness.models.build import build_model
+from harness.models.chat_openai import CompatibleChatOpenAI, FormattedTools
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -8,7 +8,7 @@ import time
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.frames import CONTEXT, FRAMES, VisibleStream, framed, neutral, visible
+from harness.text.frames import CONTEXT, FRAMES, VisibleStream, framed, neutral, visible
 
 PIECES = st.lists(
     st.sampled_from(

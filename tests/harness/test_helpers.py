@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from harness.helpers import AT_ONCE, HelperFailed, Helpers
+from harness.files.helpers import AT_ONCE, HelperFailed, Helpers
 from harness.web.readable import HELPER
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from PIL import Image
 
-from harness.image_helper import MAX_BYTES, MAX_SIDE
-from harness.images import UnreadableImage, image_data_url, upload_data_url
+from harness.files.image_helper import MAX_BYTES, MAX_SIDE
+from harness.files.images import UnreadableImage, image_data_url, upload_data_url
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -169,7 +169,7 @@ async def test_a_picture_of_a_few_bytes_takes_nothing_of_the_gateway() -> None:
     progressive = progressive[:size] + struct.pack(">HH", 16_000, 16_000) + progressive[size + 4 :]
     with pytest.raises(UnreadableImage):
         await image_data_url(progressive, ANN)
-    loaded = "import sys, harness.prompt, harness.tools.make; print([m for m in sys.modules if m == 'PIL'])"
+    loaded = "import sys, harness.prompt, harness.agents.sandbox_tools; print([m for m in sys.modules if m == 'PIL'])"
     process = await asyncio.create_subprocess_exec(sys.executable, "-c", loaded, stdout=asyncio.subprocess.PIPE)
     told, _ = await process.communicate()
     assert told.strip() == b"[]", "nothing is decoded in the process that asks"

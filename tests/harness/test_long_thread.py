@@ -12,14 +12,14 @@ from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 from langchain_core.tools import tool
 
 from harness.config import SummarizationSettings
-from harness.frames import PLAN
-from harness.messages import MARK, SUMMARY
+from harness.graph.messages import MARK, SUMMARY
+from harness.text.frames import PLAN
 from tests.harness.support import Bench, Script, calls, collect, context, finished, said, unpaired
 
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
 
-    from harness.runner import HarnessRunner
+    from harness.run.runner import HarnessRunner
 
 TURNS = 100
 RESTART = 40

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from harness.breaker import FAILURES_TO_OPEN, OPEN_SECONDS
 from harness.config import LlmSettings, ModelSettings, SummarizationSettings
 from harness.events import FailureKind as Kind
 from harness.events import Outcome
+from harness.models.breaker import FAILURES_TO_OPEN, OPEN_SECONDS
 from tests.harness.support import Bench, collect, context, failed, finished, said, visible
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from harness.runner import HarnessRunner
+    from harness.run.runner import HarnessRunner
     from tests.simulators.model.client import ModelSimulator
 
 

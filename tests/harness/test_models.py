@@ -10,8 +10,8 @@ from pydantic import SecretStr  # noqa: TC002  pydantic reads the annotation
 
 from harness.config import ModelSettings
 from harness.errors import ModelSetupError
-from harness.models import build_model, check_model
-from harness.runner import make_harness
+from harness.models.build import build_model, check_model
+from harness.run.runner import make_harness
 from tests.harness.support import (
     Bench,
     Script,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness.outage import Outage
+from harness.threads.outage import Outage
 
 
 class Told:

@@ -11,7 +11,7 @@ import pytest
 from PIL import Image
 
 from harness.events import RUN_EVENT, FileReady, Finished
-from harness.spool import Spool, SpoolSettings, mime_type_of
+from harness.files.spool import Spool, SpoolSettings, mime_type_of
 from sandbox.base import OUTPUTS, WORKSPACE
 from tests.harness.support import (
     Bench,

@@ -12,7 +12,7 @@ from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.tools import BaseTool, tool
 
 from harness.events import FailureKind, Finished, Outcome, Resumed, TextReset, ToolEnded, ToolStarted, Usage
-from harness.messages import INTERRUPTED_TURN, MARK
+from harness.graph.messages import INTERRUPTED_TURN, MARK
 from harness.middleware.dangling import INTERRUPTED
 from harness.ports import MemoryEffectLog
 from tests.harness.support import Bench, Script, calls, collect, context, failed, finished, said, visible
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from harness.ports import AnyRunEvent, EffectKey
-    from harness.runner import HarnessRunner
+    from harness.run.runner import HarnessRunner
 
 
 class Toolbox:

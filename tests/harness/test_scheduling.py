@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from harness.context import RunInput, Speaker
-from harness.frames import CONTEXT
-from harness.schedules import MemorySchedules, Schedule, Scheduling
+from harness.scheduling.schedules import MemorySchedules, Schedule, Scheduling
+from harness.scheduling.tool import NOT_A_PERSON, NOT_BY_ITSELF, SCHEDULE, schedule_tool
 from harness.subagents.config import SubagentsSettings
 from harness.subagents.kinds import subagent_kinds
-from harness.tools.scheduling import NOT_A_PERSON, NOT_BY_ITSELF, SCHEDULE, schedule_tool
+from harness.text.frames import CONTEXT
 from tests.harness import support
 from tests.harness.support import Bench, Script, calls, collect, finished, results, said
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from langchain_core.messages import AIMessage
 
     from harness.context import RunContext
-    from harness.when import When
+    from harness.scheduling.when import When
 
 ZONE = "Europe/Berlin"
 answers, context = partial(support.answers, timezone=ZONE), partial(support.context, timezone=ZONE)

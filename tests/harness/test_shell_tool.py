@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from harness.events import ToolEnded, ToolProgress, ToolStarted
+from harness.graph.sandbox import SandboxSetup
 from harness.middleware.dangling import INTERRUPTED
-from harness.sandboxes import SandboxSetup
-from harness.tools.lines import one_line, plain_text, summary
+from harness.text.lines import one_line, plain_text, summary
 from sandbox.base import CommandResult, Ending, Isolation, Report, SandboxError
 from tests.harness.support import (
     Bench,

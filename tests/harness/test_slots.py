@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.slots import FairSlots
+from harness.files.slots import FairSlots
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from langchain_core.tools import tool
 
+from harness.agents.extras import ExtraSettings
+from harness.agents.profiles import DEFAULT, LONGEST_SOUL, AgentDefinition, AgentSettings, Known, load_agents
 from harness.config import ToolSettings
-from harness.extras import ExtraSettings
-from harness.souls import DEFAULT, LONGEST_SOUL, AgentDefinition, AgentSettings, Known, load_agents
 from harness.subagents.config import SubagentsSettings
 from harness.web.config import WebSettings
 from tests.harness.support import Bench, Script, calls, collect, context, finished, in_memory, said

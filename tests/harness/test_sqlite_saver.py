@@ -11,8 +11,8 @@ import pytest
 from langgraph.checkpoint.base import empty_checkpoint
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
-from harness.checkpoint import thread_config
-from harness.sqlite_saver import ThreadedSqliteSaver
+from harness.threads.checkpoints import thread_config
+from harness.threads.sqlite_saver import ThreadedSqliteSaver
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -66,7 +66,7 @@ async def test_a_full_disk_is_waited_for(tmp_path: Path, caplog: pytest.LogCaptu
         await saver.run("PRAGMA max_page_count = 1000000", ())
         await asyncio.wait_for(waiting, 10)
         found = await saver.aget_tuple(config)
-    said = [record.getMessage() for record in caplog.records if record.name == "harness.sqlite_saver"]
+    said = [record.getMessage() for record in caplog.records if record.name == "harness.threads.sqlite_saver"]
     assert len(said) == 2
     assert "database or disk is full" in said[0]
     assert "written again" in said[1]

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, RemoveMessage
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
 
-from harness.state import reduce_messages
+from harness.graph.state import reduce_messages
 
 IDS = st.sampled_from("abcdef")
 NEW = st.builds(

@@ -12,10 +12,10 @@ from langchain_core.tools import tool
 
 from harness.config import SummarizationSettings
 from harness.context import InputFile, RunInput
-from harness.messages import is_users, users_text
+from harness.graph.messages import is_users, users_text
+from harness.graph.state import STEERED
 from harness.middleware.summarization import cut_history
 from harness.ports import MemorySteering
-from harness.state import STEERED
 from tests.harness.support import (
     Bench,
     Script,
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
 
     from harness.context import RunContext
-    from harness.runner import HarnessRunner
+    from harness.run.runner import HarnessRunner
 
 SECONDS = 45.0
 

@@ -12,7 +12,7 @@ from tests.simulators.model.scripts import Reason, Say, Status
 
 if TYPE_CHECKING:
     from harness.context import Titled
-    from harness.runner import HarnessRunner
+    from harness.run.runner import HarnessRunner
     from tests.simulators.model.client import ModelSimulator
     from tests.simulators.model.scripts import Step
 

@@ -11,8 +11,8 @@ from langchain_core.messages import HumanMessage
 
 from harness.config import SummarizationSettings
 from harness.events import TodosChanged, TodoStatus
-from harness.frames import PLAN
-from harness.state import newest_plan
+from harness.graph.state import newest_plan
+from harness.text.frames import PLAN
 from harness.tools.planning import MOST_TODOS
 from tests.harness.support import Bench, Script, answers, calls, collect, context, finished, said
 

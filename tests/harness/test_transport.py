@@ -11,7 +11,7 @@ import httpx2
 import pytest
 from aiohttp import web
 
-from harness.transport import AiohttpTransport
+from harness.models.transport import AiohttpTransport
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable

@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessageChunk
 
-from harness.cleaned import clean_text
 from harness.events import ReasoningDelta, TextDelta
-from harness.messages import split_thinking
-from harness.signals import CallStarted
-from harness.turn import TextStream, Turn
+from harness.graph.messages import split_thinking
+from harness.graph.signals import CallStarted
+from harness.graph.turn import TextStream, Turn
+from harness.text.plain import clean_text
 
 
 def pieces(text: str, cuts: list[int]) -> list[str]:

@@ -9,8 +9,8 @@ import pytest
 from langchain_core.messages import BaseMessage, HumanMessage
 from PIL import Image
 
-from harness.checkpoint import thread_config
 from harness.config import LoopSettings
+from harness.threads.checkpoints import thread_config
 from tests.harness.support import (
     Bench,
     Script,

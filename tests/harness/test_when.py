@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.when import BadTime, When, at_time, in_minutes, local, local_day, repeated
+from harness.scheduling.when import BadTime, When, at_time, in_minutes, local, local_day, repeated
 from tests.tables import table
 
 BERLIN = "Europe/Berlin"

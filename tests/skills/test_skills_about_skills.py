@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from harness.souls import LONGEST_SOUL
+from harness.agents.profiles import LONGEST_SOUL
 from sandbox.runtime import CHECKOUT
 from tests.skills.scripts import Bench
 

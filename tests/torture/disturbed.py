@@ -38,7 +38,7 @@ def disturb(seams: AfterImport, folder: Path) -> None:
     _set_clock(seams, folder / CLOCK_FILE)
     seams.replace("channels.telegram.api:TelegramApi.call", functools.partial(_noted, folder / CALLS_FILE))
     seams.replace("bot.delivery.journal:Journal.sent", functools.partial(_recorded, folder / RECORDED_FILE))
-    seams.replace("harness.runner:make_harness", functools.partial(_with_tools, folder))
+    seams.replace("harness.run.runner:make_harness", functools.partial(_with_tools, folder))
     event.listen(Engine, "begin", functools.partial(_read_only, folder / READ_ONLY_FILE))
 
 

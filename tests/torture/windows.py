@@ -90,7 +90,7 @@ WINDOWS: tuple[Window, ...] = (
     ),
     Window(
         name="W6",
-        seam="harness.sqlite_saver:ThreadedSqliteSaver.aput",
+        seam="harness.threads.sqlite_saver:ThreadedSqliteSaver.aput",
         side="after",
         stimulus=("tool", "stream"),
         resumes=True,

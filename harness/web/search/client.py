@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import httpcore
 import httpx
 
-from harness.slots import FairSlots
+from harness.files.slots import FairSlots
 from harness.web.errors import WebError
 from harness.web.pools import PoolTransport
 from harness.web.search.base import BUSY, DOWN, LONGEST_ANSWER

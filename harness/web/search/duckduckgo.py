@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.helpers import HelperFailed, Helpers
+from harness.files.helpers import HelperFailed, Helpers
 from harness.web.errors import WebError
 from harness.web.search.base import BUSY, DOWN, Found, results
 

@@ -9,9 +9,9 @@ import pytest
 from langchain_core.tools import tool
 
 from harness.events import ApprovalRequested
+from harness.graph.sandbox import SandboxSetup
 from harness.guardrails.approvals import Approval
 from harness.guardrails.config import GuardrailSettings, RuleSettings
-from harness.sandboxes import SandboxSetup
 from harness.subagents.config import SubagentsSettings
 from sandbox.base import Isolation, Report
 from tests.harness.subagents.crew_bench import LONG, Cast, delegates

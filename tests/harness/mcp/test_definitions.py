@@ -14,6 +14,7 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 from mcp import types
 from pydantic import SecretStr, ValidationError
 
+from harness.graph.state import MOST_PROMOTED, reduce_promoted
 from harness.mcp.arguments import fitted, given_back
 from harness.mcp.config import McpServerSettings, OAuthSettings, ToolSearchSettings
 from harness.mcp.definitions import Offer, RemoteTool, checked
@@ -21,9 +22,8 @@ from harness.mcp.errors import CallFailed
 from harness.mcp.names import RESERVED, shown_names
 from harness.mcp.prompt import servers_section
 from harness.mcp.results import result_of
-from harness.mcp.texts import described, harmless
 from harness.mcp.tools import mcp_tools
-from harness.state import MOST_PROMOTED, reduce_promoted
+from harness.text.harmless import described, harmless
 from tests.tables import table
 
 VALID = re.compile(r"[a-zA-Z0-9_-]{1,64}")

@@ -7,7 +7,7 @@ import time
 import pytest
 from langchain_core.tools import BaseTool, StructuredTool
 
-from harness.tools.tool_search import LONGEST_ANSWER, MOST_FOUND, MOST_SELECTED, _told, find
+from harness.mcp.tool_search import LONGEST_ANSWER, MOST_FOUND, MOST_SELECTED, _told, find
 from tests.tables import table
 
 

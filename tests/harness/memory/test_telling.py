@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from harness.agents.profiles import AgentDefinition, AgentSettings, Features
 from harness.config import SummarizationSettings
 from harness.context import RunContext, Speaker
 from harness.memory.config import MemorySettings
 from harness.memory.port import MemoryUnavailable, Recalled, Remembering
 from harness.memory.twin import InMemoryMemories
-from harness.souls import AgentDefinition, AgentSettings, Features
 from tests.harness.memory.support import ANN, fact, memory
 from tests.harness.support import Bench, Script, collect, context, finished, said, visible
 

@@ -10,22 +10,22 @@ from langchain_core.tools import StructuredTool, tool
 
 from harness.context import RunInput, Speaker
 from harness.events import ApprovalRequested
-from harness.frames import OUTSIDE, framed
+from harness.graph.messages import MARK, SUMMARY, TEXT_LENGTH
 from harness.guardrails.approvals import Approval
 from harness.guardrails.config import GuardrailSettings
 from harness.memory.exchange import OWN_WORDS, is_tainted
 from harness.memory.port import Remembering
 from harness.memory.taint import ALL, FOREIGN_SINCE, LASTS, foreign_since, needs_word
+from harness.memory.tool import RECALL, REMEMBER
 from harness.memory.twin import InMemoryMemories
-from harness.messages import MARK, SUMMARY, TEXT_LENGTH
 from harness.middleware.foreign import FOREIGN
-from harness.schedules import MemorySchedules, Scheduling
+from harness.scheduling.schedules import MemorySchedules, Scheduling
+from harness.scheduling.tool import SCHEDULE
+from harness.text.frames import OUTSIDE, framed
 from harness.tools.asking import ASK
 from harness.tools.files import REPLACE, WRITE
 from harness.tools.planning import WRITE_TODOS
 from harness.tools.presenting import PRESENT
-from harness.tools.remembering import RECALL, REMEMBER
-from harness.tools.scheduling import SCHEDULE
 from tests.harness.memory.support import ANN, fact, memory
 from tests.harness.support import Bench, Script, answers, calls, collect, context, in_memory, results, said
 

@@ -7,12 +7,15 @@ from typing import TYPE_CHECKING
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
-from harness.messages import CHOSEN_SKILL
+from harness.graph.messages import CHOSEN_SKILL
+from harness.graph.results import VERSIONS
+from harness.graph.state import STEERED
 from harness.middleware.summarization import cut_history
 from harness.skills.followed import forbidden, limits_of, skill_reads
 from harness.skills.library import SkillLibrary
 from harness.state import STEERED
 from harness.tools.results import VERSIONS
+from harness.skills.reads import skill_reads
 from tests.harness.skills.writing import put_skill
 
 if TYPE_CHECKING:

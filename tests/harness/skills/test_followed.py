@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING
 import pytest
 from langchain_core.messages import HumanMessage, SystemMessage
 
+from harness.agents.profiles import AgentDefinition, AgentSettings
 from harness.config import SummarizationSettings
 from harness.context import RunInput
 from harness.guardrails.make import load_guardrails
 from harness.middleware import SkillChain
 from harness.skills.library import SkillLibrary, SkillSource
 from harness.souls import AgentDefinition, AgentSettings
+from harness.skills.library import SkillLibrary
+from harness.skills.source import SkillSource
 from harness.subagents.config import SubagentSettings, SubagentsSettings
 from harness.tools.asking import ASK
 from tests.harness.skills.writing import put_skill

@@ -11,7 +11,12 @@ from harness.frames import QUOTED
 from harness.model_health import ModelHealth
 from harness.models import build_model
 from harness.skills.judge import MOST_CHARACTERS, Judge, Opinion, checked, read_opinion
+from harness.models.build import build_model
+from harness.models.health import ModelHealth
+from harness.skills.checking import Checker
+from harness.skills.judge import MOST_CHARACTERS, Judge, Opinion, read_opinion
 from harness.skills.verdict import Level, Verdict
+from harness.text.frames import QUOTED
 from tests.harness.skills.packing import GOOD
 from tests.harness.support import Bench, Script, scripted_settings
 
@@ -22,7 +27,7 @@ if TYPE_CHECKING:
     from langchain_core.messages import AIMessage
     from langchain_core.messages.ai import UsageMetadata
 
-    from harness.models import BuiltModel
+    from harness.models.build import BuiltModel
 
 TEXT = {"SKILL.md": GOOD.encode()}
 SCRIPT = TEXT | {"scripts/a.py": b"print(1)\n"}

@@ -14,9 +14,13 @@ from harness.guardrails.config import GuardrailSettings, RuleSettings
 from harness.skills.editing import SkillHome, standing, write
 from harness.skills.history import Version
 from harness.skills.library import NO_SKILLS, SkillEditing, SkillSource
+from harness.skills.editing import SkillHome, Stamp, standing, write
+from harness.skills.library import NO_SKILLS
+from harness.skills.managing import SkillHomes
+from harness.skills.source import SkillEditing, SkillSource
+from harness.skills.tool import NOT_A_PERSON, ONLY_ADMINS, SKILL_MANAGE
 from harness.skills.verdict import Level, Verdict
 from harness.subagents.kinds import NEVER
-from harness.tools.skill_managing import NOT_A_PERSON, ONLY_ADMINS, SKILL_MANAGE
 from tests.harness.skills.packing import GOOD
 from tests.harness.support import Bench, Script, calls, collect, context, finished, in_memory, results, said
 
@@ -26,7 +30,7 @@ if TYPE_CHECKING:
 
     from harness.context import RunContext
     from harness.ports import AnyRunEvent
-    from harness.runner import HarnessRunner
+    from harness.run.runner import HarnessRunner
 
 ALLOW = '{"verdict": "allow", "reason": "Fine."}'
 DOUBT = '{"verdict": "warn", "reason": "It talks to a server."}'

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
-from harness.messages import is_users, users_text
+from harness.graph.messages import is_users, users_text
 from tests.harness.support import Script, calls, unpaired
 
 if TYPE_CHECKING:

@@ -10,12 +10,12 @@ from langchain.tools import ToolRuntime
 from langchain_core.tools import tool
 from pydantic import ValidationError
 
-from harness.signals import Delegated, RunScope
-from harness.slots import FairSlots
+from harness.files.slots import FairSlots
+from harness.graph.signals import Delegated, RunScope
 from harness.subagents.config import SubagentSettings, SubagentsSettings
 from harness.subagents.crew import Crew, Worker
 from harness.subagents.kinds import NEVER, Kind, subagent_kinds
-from harness.tools.delegating import NO_RECURSION, task_tool
+from harness.subagents.tool import NO_RECURSION, task_tool
 from tests.harness.subagents.crew_bench import LONG, Cast, delegates
 from tests.harness.support import SCRIPTS, Bench, HeldClock, Script, collect, context, said, scripted_settings
 

@@ -9,7 +9,7 @@ from langchain.agents.middleware import ModelRequest, ModelResponse
 from langchain_core.language_models import FakeListChatModel
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
 
-from harness.messages import is_users
+from harness.graph.messages import is_users
 from harness.middleware.subagent_limit import CUT, SubagentLimit
 from tests.harness.subagents.crew_bench import delegates, task
 from tests.harness.support import calls

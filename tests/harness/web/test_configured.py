@@ -10,9 +10,9 @@ from langchain_core.tools import InjectedToolCallId, tool
 from langgraph.types import Command
 from pydantic import ValidationError
 
+from harness.agents.extras import ExtraSettings
 from harness.config import ToolSettings
 from harness.errors import ToolSetupError
-from harness.extras import ExtraSettings
 from harness.web.config import FetchSettings, WebSettings
 from tests.harness.support import answers, calls, in_memory
 

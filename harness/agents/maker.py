@@ -1,0 +1,200 @@
+"""Makes agents: the tools, the prompt and the chain of one definition, with a model; used by agents.py."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from harness.agents.graphs import make_lead_agent, make_subagent
+from harness.agents.sandbox_tools import sandbox_tools
+from harness.errors import ModelFailure, ModelSetupError
+from harness.events import FailureKind
+from harness.mcp.offering import offering
+from harness.middleware import ChainParts, SkillChain
+from harness.middleware.foreign import is_foreign
+from harness.middleware.summarization import Summarization
+from harness.prompt import system_prompt
+from harness.skills.prompt import SLOT
+from harness.subagents.config import INHERIT
+from harness.subagents.crew import Crew, Worker
+from harness.subagents.kinds import SANDBOX_TOOLS, TASK, subagent_kinds
+from harness.subagents.prompt import delegation_section, subagent_prompt
+from harness.subagents.tool import task_tool
+from harness.tools.asking import ask_tool
+from harness.tools.files import READ
+from harness.tools.planning import planning_tool
+from harness.tools.shell import BASH
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    from langchain_core.tools import BaseTool
+    from langgraph.checkpoint.base import BaseCheckpointSaver
+
+    from harness.agents.graphs import Graph
+    from harness.agents.parts import Parts
+    from harness.agents.profiles import AgentDefinition
+    from harness.config import ModelSettings
+    from harness.files.slots import FairSlots
+    from harness.mcp.offering import Offering
+    from harness.models.build import BuiltModel
+    from harness.models.pool import ModelPool
+    from harness.skills.tool import SkillManaging
+    from harness.subagents.config import SubagentsSettings
+    from harness.subagents.kinds import Kind
+
+
+@dataclass(frozen=True, slots=True)
+class Agent:
+    """The graph of one agent with one model, and its summarization for `compact`. revision: of the servers' tools that
+    the graph has."""
+
+    settings: ModelSettings
+    model: BuiltModel
+    graph: Graph
+    summarization: Summarization
+    revision: int
+
+
+class AgentMaker:
+    """parts: what of all parts this definition has. slots: of the subagents of the process."""
+
+    def __init__(
+        self,
+        definition: AgentDefinition,
+        parts: Parts,
+        models: ModelPool,
+        slots: FairSlots,
+        saver: BaseCheckpointSaver[str],
+    ) -> None:
+        self._definition = definition
+        self._parts = parts
+        if parts.subagents is not None and not self._kinds(parts.subagents):
+            self._parts = replace(parts, subagents=None)  # nobody is left to delegate to
+        self._models = models
+        self._manager = _skill_manager(self._parts, models)
+        self._slots = slots
+        self._saver = saver
+
+    def make(self, settings: ModelSettings, revision: int) -> Agent:
+        """With this model. Raises ModelSetupError."""
+        parts = self._parts
+        model = self._models.built(settings.name)
+        tools, remote = self._tools_and_offering(settings)
+        if parts.subagents is not None:
+            tools.append(task_tool(self._crew(parts.subagents, settings.name, [tool.name for tool in tools])))
+        chain = self._chain(settings, model, tools, remote.deferred)
+        graph = make_lead_agent(chain, prompt=self._prompt(remote.section), tools=tools, saver=self._saver)
+        summarization = Summarization(model.chat, parts.summarization, settings, parts.clock, parts.health)
+        return Agent(settings, model, graph, summarization, revision)
+
+    def _chain(
+        self, settings: ModelSettings, model: BuiltModel, tools: Sequence[BaseTool], deferred: Sequence[str] | None
+    ) -> ChainParts:
+        parts = self._parts
+        return ChainParts(
+            model=model.chat,
+            settings=settings,
+            summarization=parts.summarization,
+            llm=parts.llm,
+            loop=parts.loop,
+            model_call_limit=parts.model_call_limit,
+            effects=parts.effects,
+            ledger=parts.ledger,
+            budget=parts.budget,
+            clock=parts.clock,
+            breaker=self._models.breaker(settings.name),
+            guarding=parts.guarding,
+            isolation=str(parts.sandbox.report.isolation) if parts.sandbox is not None else "none",
+            proposing={} if self._manager is None else {self._manager.tool.name: self._manager.proposing},
+            audit=parts.audit if parts.sandbox is not None else None,
+            views_images=settings.supports_vision and parts.sandbox is not None,
+            tools=[tool.name for tool in tools],
+            deferred=deferred,
+            foreign=any(map(is_foreign, parts.tools)),
+            delegates=parts.subagents.per_run if parts.subagents is not None else None,
+            fallbacks=self._models.standbys(settings.name),
+            skills=SkillChain(parts.skills.prompt_tokens) if parts.skills is not None else None,
+            steering=parts.steering,
+            health=parts.health,
+        )
+
+    def _tools_and_offering(self, settings: ModelSettings) -> tuple[list[BaseTool], Offering]:
+        """All tools but `task`, the servers' among them."""
+        parts, tools = self._parts, self._tools(settings)
+        taken = [TASK, *(tool.name for tool in tools)]
+        remote = offering(parts.servers, parts.tool_search, taken, sees_images=settings.supports_vision)
+        return [*tools, *remote.tools], remote
+
+    def _crew(self, subagents: SubagentsSettings, lead: str, tools: Collection[str]) -> Crew:
+        """The subagents of the lead agent with this model, which has these tools."""
+        parts = self._parts
+
+        def build(kind: Kind) -> Worker:
+            name = lead if kind.model == INHERIT else kind.model
+            try:
+                return self._worker(kind, self._models.settings(name), tools)
+            except ModelSetupError as error:
+                raise ModelFailure(FailureKind.NOT_FOUND, model=name, detail=str(error)) from error
+
+        return Crew(self._kinds(subagents), build, self._slots, parts.clock)
+
+    def _kinds(self, subagents: SubagentsSettings) -> dict[str, Kind]:
+        """The types that the definition names, of those that there are here."""
+        sandbox, wanted = self._parts.sandbox, self._definition.settings.subagents
+        kinds = subagent_kinds(subagents, bash=sandbox is not None and sandbox.report.bash)
+        return {name: kind for name, kind in kinds.items() if wanted is True or name in (wanted or ())}
+
+    def _worker(self, kind: Kind, settings: ModelSettings, most: Collection[str]) -> Worker:
+        """most: the tools of the lead agent; its subagents never have others. Raises ModelSetupError."""
+        parts, model = self._parts, self._models.built(settings.name)
+        offered, remote = self._tools_and_offering(settings)
+        tools = [tool for tool in offered if tool.name in most and kind.allows(tool.name)]
+        names = {tool.name for tool in tools}
+        named = kind.tools is not None  # what was chosen by name need not be found first
+        deferred = remote.deferred if remote.deferred is None or not named else ()
+        chain = self._chain(settings, model, tools, deferred)
+        reads = READ in names and kind.skills != ()
+        skills = replace(chain.skills, only=kind.skills) if chain.skills is not None else None
+        chain = replace(chain, model_call_limit=kind.max_turns, delegates=None, skills=skills)
+        prompt = subagent_prompt(
+            kind,
+            bash=BASH in names if names & SANDBOX_TOOLS else None,
+            outside=parts.outside or bool(remote.section),
+            servers="" if named else remote.section,
+            skills=SLOT if skills is not None and reads else "",
+        )
+        return Worker(make_subagent(chain, prompt=prompt, tools=tools), settings.name)
+
+    def _tools(self, settings: ModelSettings) -> list[BaseTool]:
+        parts, sees = self._parts, settings.supports_vision
+        planning = [planning_tool()] if self._definition.settings.features.planning else []
+        if parts.sandbox is None:
+            return [ask_tool(), *planning, *parts.tools]
+        own = sandbox_tools(parts.sandbox, spool=parts.spool, sees_images=sees, clock=parts.clock)
+        managing = [self._manager.tool] if self._manager is not None else []
+        return [ask_tool(), *planning, *own, *managing, *parts.tools]
+
+    def _prompt(self, servers: str) -> str:
+        parts, sandbox = self._parts, self._parts.sandbox
+        return system_prompt(
+            sandbox.report if sandbox else None,
+            sends_files=parts.spool is not None,
+            outside=parts.outside or bool(servers),
+            servers=servers,
+            soul=self._definition.soul,
+            delegation=delegation_section(parts.subagents.per_run) if parts.subagents is not None else "",
+            skills=SLOT if parts.skills is not None else "",
+            remembers=parts.remembering is not None,
+        )
+
+
+def _skill_manager(parts: Parts, models: ModelPool) -> SkillManaging | None:
+    """What changes skills; None where the agent may not."""
+    editing = parts.skills.editing if parts.skills is not None else None
+    if editing is None:
+        return None
+    # Here, not at the top: few installations let their agents write skills.
+    from harness.skills.tool import skill_managing
+
+    return skill_managing(editing, models, parts.clock, parts.health)

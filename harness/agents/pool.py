@@ -1,0 +1,146 @@
+"""The agents by name and model: built at first use, kept, closed; used by runner.py."""
+
+from __future__ import annotations
+
+import logging
+from collections import OrderedDict
+from typing import TYPE_CHECKING
+
+from harness.agents.maker import AgentMaker
+from harness.agents.parts import parts_of
+from harness.agents.profiles import DEFAULT, AgentDefinition
+from harness.agents.titles import make_title
+from harness.config import SAME
+from harness.errors import ModelFailure, ModelSetupError
+from harness.events import FailureKind
+from harness.files.slots import FairSlots
+from harness.memory.changes import Changes, Updated
+from harness.memory.updater import Updater
+from harness.models.build import DEMO
+from harness.models.pool import ModelPool
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from langgraph.checkpoint.base import BaseCheckpointSaver
+
+    from harness.agents.maker import Agent
+    from harness.agents.parts import Parts
+    from harness.config import ModelSettings
+    from harness.context import Titled
+    from harness.memory.exchange import Exchange
+    from harness.memory.model import Memory
+    from harness.memory.port import Remembering
+
+log = logging.getLogger(__name__)
+
+MAX_AGENTS = 32
+
+Key = tuple[str, str]
+"""An agent's name, and a model's."""
+
+
+class Agents:
+    """At most MAX_AGENTS are kept; the first model is the default. definitions: by name; None: only the plain one."""
+
+    def __init__(
+        self,
+        models: Sequence[ModelSettings],
+        parts: Parts,
+        saver: BaseCheckpointSaver[str],
+        definitions: Mapping[str, AgentDefinition] | None = None,
+    ) -> None:
+        self._models = ModelPool(models, parts.route, parts.clock)
+        parts.health.configure(models)
+        self._definitions = {DEFAULT: AgentDefinition(), **(definitions or {})}
+        self._parts = parts
+        self._saver = saver
+        self._slots = FairSlots(parts.subagents.max_concurrent if parts.subagents is not None else 1)
+        self._kept: OrderedDict[Key, Agent] = OrderedDict()
+        self._updaters: dict[str, Updater] = {}
+
+    def default(self) -> Agent:
+        """The agent of the first model."""
+        return self.get(self._models.default)
+
+    def get(self, model: str, agent: str = DEFAULT) -> Agent:
+        """An agent with a model, built at its first use. Raises ModelFailure for a model that cannot be had.
+
+        An agent that is not defined any more is the default one: what its threads wait for is answered.
+        """
+        definition = self._definition(agent)
+        known = self._kept.get((definition.name, model))
+        if known is not None and known.revision == self._revision:
+            self._kept.move_to_end((definition.name, model))
+            return known
+        try:
+            return self._keep(definition, self._models.settings(model))
+        except ModelSetupError as error:
+            raise ModelFailure(FailureKind.NOT_FOUND, model=model, detail=str(error)) from error
+
+    def has_sandbox(self, agent: str) -> bool:
+        """Whether the agent has files and commands, where there are any."""
+        return self._definition(agent).settings.features.sandbox
+
+    def skills_of(self, agent: str) -> tuple[str, ...] | None:
+        """The names of the skills that the agent has at most; None: all."""
+        return self._definition(agent).settings.skills
+
+    def remembering(self, agent: str) -> Remembering | None:
+        """What the agent remembers by; None where it remembers nothing."""
+        return self._parts.remembering if self._definition(agent).settings.features.memory else None
+
+    def _definition(self, agent: str) -> AgentDefinition:
+        return self._definitions.get(agent) or self._definitions[DEFAULT]
+
+    def warm_up(self) -> None:
+        """Build the default agent before its first message. Blocking: call it in a thread. Raises ModelSetupError."""
+        self._keep(self._definitions[DEFAULT], self._models.settings(self._models.default))
+
+    async def title(self, model: str, said: str, answered: str) -> Titled | None:
+        """See titles.make_title; None for a model that cannot be had, and for `demo`, which has nothing to say."""
+        try:
+            if self._models.settings(model).use == DEMO:
+                return None
+            built, parts = self._models.built(model), self._parts
+            return await make_title(built, model, said, answered, parts.clock, parts.health)
+        except (ModelFailure, ModelSetupError) as error:
+            log.warning("no title: %s", error)
+            return None
+
+    async def remember(self, memory: Memory, exchanges: Sequence[Exchange]) -> Updated | None:
+        """See updater.Updater. None also for a model that cannot be had, or where there is no memory; `demo` learns
+        nothing."""
+        if self._parts.remembering is None:
+            return None
+        settings = self._parts.remembering.settings
+        name = exchanges[-1].model if settings.model == SAME else settings.model or self._models.default
+        try:
+            if self._models.settings(name).use == DEMO:
+                return Updated(memory=memory, changes=Changes())
+            updater = self._updaters.get(name)
+            if updater is None:
+                updater = self._updaters[name] = Updater(
+                    self._models.built(name), name, settings, self._parts.clock, self._parts.health
+                )
+        except (ModelFailure, ModelSetupError) as error:
+            log.warning("a memory was not updated: %s", error)
+            return None
+        return await updater.update(memory, exchanges)
+
+    async def close(self) -> None:
+        """Give back all connections."""
+        self._kept.clear()
+        await self._models.close()
+
+    @property
+    def _revision(self) -> int:
+        return self._parts.servers.revision if self._parts.servers is not None else 0
+
+    def _keep(self, definition: AgentDefinition, settings: ModelSettings) -> Agent:
+        """Runs that use an older one, of another revision, go on with it."""
+        maker = AgentMaker(definition, parts_of(definition, self._parts), self._models, self._slots, self._saver)
+        agent = self._kept[definition.name, settings.name] = maker.make(settings, self._revision)
+        if len(self._kept) > MAX_AGENTS:
+            self._kept.popitem(last=False)
+        return agent

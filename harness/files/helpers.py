@@ -1,0 +1,123 @@
+"""Helper processes for work on foreign bytes that may take any time and any memory.
+
+A thread could not be ended, and a regular expression in it would hold up the whole process. A helper is a script that
+imports nothing of ours, knows no secret (its environment is empty), and is killed when it takes too long. It reads a
+line of JSON and as many bytes as that says, and answers with a line of JSON.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+import sys
+from typing import TYPE_CHECKING, Any
+
+from harness.files.slots import FairSlots
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+log = logging.getLogger(__name__)
+
+AT_ONCE = 2
+IDLE_SECONDS = 60.0
+LONGEST_ANSWER = 16 * 1024 * 1024
+ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "PYTHONUTF8": "1"}
+
+
+class HelperFailed(Exception):
+    """It could not be started, it ended, or it answered nothing that can be read."""
+
+
+class Helpers:
+    """At most `at_once` processes of one script: started when needed, ended when idle. Calls beyond that wait, and
+    nobody's many hold back those of others. idle_seconds: 0 where each answers once."""
+
+    def __init__(self, script: Path, *, at_once: int = AT_ONCE, idle_seconds: float = IDLE_SECONDS) -> None:
+        self._script = script
+        self._idle_seconds = idle_seconds
+        self._room = FairSlots(at_once)
+        self._idle: list[asyncio.subprocess.Process] = []
+        self._ending: asyncio.TimerHandle | None = None
+        self._ended: set[asyncio.Task[None]] = set()
+
+    async def call(self, question: Mapping[str, Any], body: bytes, *, seconds: float, whose: str) -> dict[str, Any]:
+        """seconds: for the work, once its turn has come. whose: the person's for whom it is. Raises TimeoutError and
+        HelperFailed; the helper is gone then."""
+        async with self._room.slot(whose):
+            helper = self._rested() or await self._started()
+            kept = False
+            try:
+                async with asyncio.timeout(seconds):
+                    answer = await _asked(helper, question, body)
+                kept = self._idle_seconds > 0
+            finally:
+                if kept:
+                    self._keep(helper)
+                else:
+                    await asyncio.shield(self._end(helper))
+        return answer
+
+    async def close(self) -> None:
+        """End all of them; nobody may be waiting for one."""
+        if self._ending is not None:
+            self._ending.cancel()
+        self._end_idle()
+        await asyncio.gather(*self._ended)
+
+    def _rested(self) -> asyncio.subprocess.Process | None:
+        while self._idle:
+            helper = self._idle.pop()
+            if helper.returncode is None:
+                return helper
+        return None
+
+    async def _started(self) -> asyncio.subprocess.Process:
+        try:
+            return await asyncio.create_subprocess_exec(
+                *(sys.executable, "-I", "-B", str(self._script)),
+                env=ENVIRONMENT,
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.DEVNULL,
+                limit=LONGEST_ANSWER,
+            )
+        except OSError as error:  # no descriptors, processes or memory are left
+            log.warning("a helper process was not started: %s", error)
+            raise HelperFailed from error
+
+    def _keep(self, helper: asyncio.subprocess.Process) -> None:
+        self._idle.append(helper)
+        if self._ending is not None:
+            self._ending.cancel()
+        self._ending = asyncio.get_running_loop().call_later(self._idle_seconds, self._end_idle)
+
+    def _end_idle(self) -> None:
+        while self._idle:
+            task = asyncio.ensure_future(self._end(self._idle.pop()))
+            self._ended.add(task)
+            task.add_done_callback(self._ended.discard)
+
+    async def _end(self, helper: asyncio.subprocess.Process) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            helper.kill()
+        await helper.communicate()
+
+
+async def _asked(helper: asyncio.subprocess.Process, question: Mapping[str, Any], body: bytes) -> dict[str, Any]:
+    assert helper.stdin is not None
+    assert helper.stdout is not None
+    try:
+        helper.stdin.write(json.dumps({**question, "size": len(body)}).encode() + b"\n" + body)
+        await helper.stdin.drain()
+        line = await helper.stdout.readline()
+        answer = json.loads(line)
+    except (OSError, ValueError) as error:
+        log.warning("a helper process failed: %s", type(error).__name__)
+        raise HelperFailed from error
+    if not isinstance(answer, dict):
+        raise HelperFailed
+    return answer

@@ -1,0 +1,75 @@
+"""Makes a picture fit to be sent to a vision model: small, without metadata, and safe to open.
+
+A few bytes can be a picture that takes a gigabyte, so it is decoded in a helper process with a memory limit, one in the
+whole gateway at a time. That process ends with its picture: pictures are rare, and nothing has to be given back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import stat
+from pathlib import Path
+
+from harness.files.helpers import HelperFailed, Helpers
+from harness.files.slots import FairSlots
+
+log = logging.getLogger(__name__)
+
+HELPER = Path(__file__).with_name("image_helper.py")
+SECONDS = 20.0
+MOST_BYTES = 50_000_000
+"""Of a file among the uploads, which a command may have made larger than anybody could send it."""
+
+_helpers = Helpers(HELPER, at_once=1, idle_seconds=0)
+_one_at_a_time = FairSlots(1)
+"""Of the process, whatever harnesses there are: after a reload the former one finishes its runs beside the new one."""
+
+
+class UnreadableImage(Exception):
+    """The file is no picture that can be shown to a model; the text says why, in words for the model."""
+
+
+async def upload_data_url(path: Path, whose: str) -> str:
+    """`image_data_url` of a file among the uploads, where a command may have put a link or a pipe in its place.
+
+    Raises UnreadableImage.
+    """
+    async with _one_at_a_time.slot(whose):  # the file's bytes are in memory only then
+        return await _data_url(await asyncio.to_thread(_content, path))
+
+
+async def image_data_url(content: bytes, whose: str) -> str:
+    """The picture as a data URL, of at most 2 MB, upright, first frame, no EXIF.
+
+    whose: the person's for whom it is, whose many pictures do not hold up those of others. Raises UnreadableImage.
+    """
+    async with _one_at_a_time.slot(whose):
+        return await _data_url(content)
+
+
+async def _data_url(content: bytes) -> str:
+    try:
+        answer = await _helpers.call({}, content, seconds=SECONDS, whose="")
+    except (TimeoutError, HelperFailed):
+        raise UnreadableImage("it takes too much time or memory to open") from None
+    if "url" not in answer:
+        log.info("unreadable image: %s", answer.get("problem"))
+        raise UnreadableImage(str(answer.get("problem")))
+    return str(answer["url"])
+
+
+def _content(path: Path) -> bytes:
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        raise UnreadableImage("it cannot be opened any more") from error
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise UnreadableImage("it is not a regular file any more")
+    with os.fdopen(handle, "rb") as file:
+        content = file.read(MOST_BYTES + 1)
+    if len(content) > MOST_BYTES:
+        raise UnreadableImage(f"it has more than {MOST_BYTES // 1_000_000} MB")
+    return content

@@ -1,0 +1,134 @@
+"""Facts about single messages: ids, text, reasoning, marks; shared by middlewares, settle and runner."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
+
+from harness.events import Outcome
+from harness.text.frames import visible
+from harness.text.plain import clean_text
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from langchain_core.messages import ToolCall
+
+OUTCOME = "antler_outcome"
+CALLS = "antler_model_calls"
+LOOP = "antler_repeated_calls"
+BUDGET = "antler_budget"
+"""response_metadata keys of an answer that a limit cut short."""
+
+MARK = "antler"
+"""additional_kwargs key of messages that the harness wrote itself."""
+
+INTERRUPTED_TURN = "interrupted_turn"
+SUMMARY = "summary"
+REASONING = "reasoning_content"
+TEXT_LENGTH = "antler_text_length"
+"""additional_kwargs key of a user's message: how much of its first text is what the person wrote."""
+CHOSEN_SKILL = "antler_skill"
+"""additional_kwargs key of a user's message: the name of the skill that they chose for it."""
+
+THINK_OPEN, THINK_CLOSE = "<think>", "</think>"
+
+
+def next_message_id(run_id: str, messages: Sequence[BaseMessage]) -> str:
+    """The id of the run's next assistant message: the same for every attempt at it and after a resume."""
+    prefix = f"{run_id}-"
+    ids = (message.id or "" for message in messages if isinstance(message, AIMessage))
+    rounds = [id_.removeprefix(prefix) for id_ in ids if id_.startswith(prefix)]
+    return f"{prefix}{max((int(number) for number in rounds if number.isdecimal()), default=0) + 1}"
+
+
+def stored_form(message: Any, message_id: str, history: Sequence[BaseMessage]) -> Any:
+    """The model's answer as the thread keeps it: our id, tool call ids that occur once, thinking out of the text.
+
+    Servers give chunks all kinds of ids, even the same one each time, and our reducer replaces by id.
+    """
+    if not isinstance(message, AIMessage):
+        return message
+    update: dict[str, Any] = {"id": message_id}
+    if message.tool_calls:
+        known = {call["id"] for old in history if isinstance(old, AIMessage) for call in old.tool_calls}
+        update["tool_calls"] = _unique_calls(message.tool_calls, message_id, known)
+    if isinstance(message.content, str) and message.content.lstrip().startswith(THINK_OPEN):
+        thought, text = split_thinking(message.content)
+        update["content"] = text
+        update["additional_kwargs"] = {**message.additional_kwargs, REASONING: thought}
+    return message.model_copy(update=update)
+
+
+def _unique_calls(calls: list[ToolCall], message_id: str, known: set[str | None]) -> list[ToolCall]:
+    unique: list[ToolCall] = []
+    for place, call in enumerate(calls):
+        call_id = call["id"]
+        if not call_id or call_id in known:
+            call_id = f"{message_id}-{place}"
+        known.add(call_id)
+        unique.append({**call, "id": call_id})
+    return unique
+
+
+def split_thinking(text: str) -> tuple[str, str]:
+    """A leading <think> block, which some servers leave in the text, and the text after it."""
+    head, _, tail = text.lstrip().removeprefix(THINK_OPEN).partition(THINK_CLOSE)
+    return head.strip(), tail.lstrip()
+
+
+def answer_text(message: AIMessage) -> str:
+    """The text of an assistant message, without reasoning and without what it repeats of our blocks."""
+    text = clean_text(str(message.text))
+    shown = visible(text)
+    return text if shown == text else shown.rstrip()
+
+
+def outcome_of(message: AIMessage) -> Outcome:
+    """LIMITED when our limit or the provider's output limit cut the answer."""
+    metadata = message.response_metadata
+    if metadata.get(OUTCOME) == Outcome.LIMITED.value or finish_reason(message) in ("length", "max_tokens"):
+        return Outcome.LIMITED
+    return Outcome.SUCCESS
+
+
+def cut_answer(message: Any, cause: Mapping[str, int | str]) -> Any:
+    """The model's last word in a turn that a limit cut: no calls, and marked with the cause (CALLS, LOOP, BUDGET)."""
+    if not isinstance(message, AIMessage):
+        return message
+    metadata = {**message.response_metadata, OUTCOME: Outcome.LIMITED.value, **cause}
+    return message.model_copy(update={"tool_calls": [], "invalid_tool_calls": [], "response_metadata": metadata})
+
+
+def cut_by(message: AIMessage, cause: str) -> int | None:
+    """The limit (CALLS), or the number of equal calls (LOOP), that cut the answer; None when that was not the cause."""
+    count = message.response_metadata.get(cause)
+    return count if isinstance(count, int) else None
+
+
+def cut_by_budget(message: AIMessage) -> str | None:
+    """The name of the budget that cut the answer; None when that was not the cause."""
+    name = message.response_metadata.get(BUDGET)
+    return name if isinstance(name, str) else None
+
+
+def finish_reason(message: AIMessage) -> str:
+    """Why the provider stopped, lower case; "" when it did not say."""
+    metadata = message.response_metadata
+    return str(metadata.get("finish_reason") or metadata.get("stop_reason") or "").lower()
+
+
+def is_users(message: BaseMessage) -> bool:
+    """Whether a person wrote it (a summary is stored as a human message too)."""
+    return isinstance(message, HumanMessage) and MARK not in message.additional_kwargs
+
+
+def users_text(message: BaseMessage) -> str:
+    """What the person wrote, without the context that prompt.py put behind it."""
+    text = message.content if isinstance(message.content, str) else _first_text(message.content)
+    return text[: message.additional_kwargs.get(TEXT_LENGTH, len(text))]
+
+
+def _first_text(blocks: list[Any]) -> str:
+    return next((b["text"] for b in blocks if isinstance(b, dict) and b.get("type") == "text"), "")

@@ -1,0 +1,105 @@
+"""How tools answer the model: texts, with what the harness remembers of them beside; used by every tool."""
+
+from __future__ import annotations
+
+import posixpath
+from typing import TYPE_CHECKING, Any
+
+from langchain.tools import ToolRuntime
+from langchain_core.messages import ToolMessage
+
+from harness.graph.signals import scope_of
+from harness.text.frames import neutral
+from harness.text.plain import clean_text, readable
+from sandbox.base import OUTPUTS, SKILLS, UPLOADS, WORKSPACE, ProblemCode
+
+if TYPE_CHECKING:
+    from harness.graph.sandbox import RunSandbox
+    from sandbox.base import Problem
+
+Runtime = ToolRuntime[Any, Any]
+Answer = ToolMessage
+"""Both are looked up in the tools' modules when their schemas are made."""
+
+VERSIONS, IMAGE = "versions", "image"
+"""Keys of a result's artifact: path -> the version that the model has seen; the path of a picture to show it."""
+MOST_CHARACTERS = "most_characters"
+"""Metadata key of a tool whose results may be longer than others'."""
+LONGEST_SHOWN_PATH = 300
+
+TRY: dict[ProblemCode, str] = {
+    ProblemCode.NOT_FOUND: "{path} does not exist. Look for the right name with ls or glob.",
+    ProblemCode.IS_DIRECTORY: "{path} is a folder. Use ls to see what is in it.",
+    ProblemCode.NOT_DIRECTORY: "{path} is not a folder, or something above it is a file. Look with ls.",
+    ProblemCode.NOT_A_FILE: "{path} is no ordinary file (a device, a pipe, or a file with two names). Use another one.",
+    ProblemCode.LINK: "{path} is, or leads through, a symbolic link, and links are not followed. Use the real path.",
+    ProblemCode.OUTSIDE: f"{{path}} is outside of your folders. Use {WORKSPACE}, {UPLOADS}, {OUTPUTS} or {SKILLS}.",
+    ProblemCode.BAD_PATH: "{path} cannot be a path. Use a short one without special characters.",
+    ProblemCode.READ_ONLY: f"{{path}} is read-only. Copy it to {WORKSPACE} and change the copy.",
+    ProblemCode.DENIED: "{path} may not be used: the rights of the file or its folder forbid it. Use another file.",
+    ProblemCode.BINARY: "{path} is not text. Open it with a program that knows its format; look at a picture with "
+    "view_image, if you have that.",
+    ProblemCode.TOO_LARGE: "{path} is too large. Take a part of it, or make it smaller.",
+    ProblemCode.BAD_PATTERN: "The pattern cannot be used. Write a simpler one, without backreferences or lookaround.",
+    ProblemCode.NO_MATCH: "The text to replace is not in {path}. Read the file, and copy the text exactly, with all "
+    "spaces.",
+    ProblemCode.NOT_UNIQUE: "The text to replace is in {path} more than once. Give more of what is around it, or set "
+    "replace_all.",
+    ProblemCode.STALE: "{path} exists, and you have not read it as it is now. Read it with read_file, then try again.",
+    ProblemCode.FULL: "There is no room left for {path}. Delete files that are not needed any more, then try again.",
+    ProblemCode.TIMED_OUT: "{path} took too long. Use a smaller folder or a simpler pattern.",
+}
+"""What went wrong, and what the model can try."""
+
+
+def done(runtime: Runtime, tool: str, text: str, **artifact: Any) -> ToolMessage:
+    """A result. artifact: JSON types only, kept beside the message in the thread."""
+    return ToolMessage(
+        neutral(readable(clean_text(text))),
+        tool_call_id=runtime.tool_call_id or "",
+        name=tool,
+        artifact=artifact or None,
+    )
+
+
+def failed(runtime: Runtime, tool: str, text: str) -> ToolMessage:
+    """The result of a call that did nothing."""
+    return ToolMessage(
+        neutral(readable(clean_text(text))), tool_call_id=runtime.tool_call_id or "", name=tool, status="error"
+    )
+
+
+def refused(runtime: Runtime, tool: str, problem: Problem) -> ToolMessage:
+    return failed(runtime, tool, explained(problem))
+
+
+def explained(problem: Problem) -> str:
+    """A problem in words for the model."""
+    text = TRY[problem.code].format(path=short(problem.path))
+    return f"{text} ({problem.detail})" if problem.detail else text
+
+
+def short(path: str) -> str:
+    """A path in a sentence."""
+    line = " ".join(path.split()) or '""'
+    return line if len(line) <= LONGEST_SHOWN_PATH else line[: LONGEST_SHOWN_PATH - 1] + "…"
+
+
+def canonical(path: str) -> str:
+    """The one spelling of a virtual path under which things are remembered of it."""
+    return "/" + posixpath.normpath(posixpath.join(WORKSPACE, path)).lstrip("/")
+
+
+def sandbox_of(runtime: Runtime) -> RunSandbox:
+    """The run's sandbox; raises RuntimeError where the tools were given to a run without one."""
+    sandbox = scope_of(runtime).sandbox
+    if sandbox is None:
+        raise RuntimeError("a sandbox tool was called in a run without a sandbox")
+    return sandbox
+
+
+def size_text(size: int) -> str:
+    for unit, step in (("MB", 1_000_000), ("KB", 1_000)):
+        if size >= step:
+            return f"{size / step:.1f} {unit}"
+    return f"{size} bytes"

@@ -1,0 +1,158 @@
+"""Turns what comes out of the graph while it runs into numbered run events; one Turn per run, used by runner.py."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from langchain_core.messages import AIMessage, AIMessageChunk
+
+from harness.agents.graphs import MODEL_NODE
+from harness.events import ReasoningDelta, TextDelta, TextReset
+from harness.graph.messages import REASONING, THINK_CLOSE, THINK_OPEN
+from harness.graph.signals import ApprovalNeeded, CallDropped, CallEnded, CallStarted, Told
+from harness.text.frames import VisibleStream
+from harness.text.plain import clean_text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from harness.ports import AnyRunEvent
+
+THOUGHT_BLOCKS = {"reasoning": "reasoning", "thinking": "thinking"}
+"""Content block type -> the key of its text (LangChain's standard blocks, Anthropic's)."""
+
+
+class Turn:
+    """Holds what the events of one run depend on: the number, the message being told, the last answer, and what was
+    asked of persons on the way. tells_thinking: not only the answer."""
+
+    def __init__(self, run_id: str, next_seq: int) -> None:
+        self.answer: AIMessage | None = None
+        self.asked: list[Mapping[str, str]] = []
+        self.tells_thinking = True
+        self._run_id = run_id
+        self._seq = next_seq
+        self._message_id = ""
+        self._told = False
+        self._text = TextStream()
+        self._visible = VisibleStream()
+
+    def event(self, make: Callable[..., Any], **fields: Any) -> AnyRunEvent:
+        """Number an event: every event of the run passes here, so there are no gaps."""
+        event: AnyRunEvent = make(run_id=self._run_id, seq=self._seq, **fields)
+        self._seq += 1
+        return event
+
+    def events(self, mode: str, payload: Any) -> Iterator[AnyRunEvent]:
+        """The events for one item of the graph's stream."""
+        if mode == "messages":
+            message, metadata = payload
+            # Chunks only: whole messages are tool results, inputs, or the end of what was streamed already.
+            if isinstance(message, AIMessageChunk) and metadata.get("langgraph_node") == MODEL_NODE:
+                yield from self._chunk(message)
+        elif isinstance(payload, CallStarted):
+            self._message_id = payload.message_id
+            self._text, self._visible = TextStream(), VisibleStream()
+        elif isinstance(payload, CallDropped):
+            yield from self._reset()
+        elif isinstance(payload, CallEnded):
+            yield from self._call_ended(payload.message)
+        elif isinstance(payload, ApprovalNeeded):
+            self.asked.append(payload.asked)
+        elif isinstance(payload, Told):
+            yield self.event(payload.make)
+
+    def _chunk(self, chunk: AIMessageChunk) -> Iterator[AnyRunEvent]:
+        thought, text = _parts(chunk)
+        if thought and self.tells_thinking:
+            yield self._delta(ReasoningDelta, clean_text(thought))
+        if text:
+            thought, text = self._text.feed(text)
+            if thought and self.tells_thinking:
+                yield self._delta(ReasoningDelta, thought)
+            if text := self._visible.feed(text):
+                yield self._delta(TextDelta, text)
+
+    def _delta(self, make: Callable[..., Any], text: str) -> AnyRunEvent:
+        self._told = True
+        return self.event(make, message_id=self._message_id, text=text)
+
+    def _call_ended(self, message: AIMessage) -> Iterator[AnyRunEvent]:
+        rest = self._visible.feed(self._text.end()) + self._visible.end()
+        if rest:
+            yield self._delta(TextDelta, rest)
+        if message.tool_calls:
+            yield from self._reset()
+        self.answer = message
+
+    def _reset(self) -> Iterator[AnyRunEvent]:
+        if self._told:
+            self._told = False
+            yield self.event(TextReset, message_id=self._message_id)
+
+
+def _parts(chunk: AIMessageChunk) -> tuple[str, str]:
+    """(reasoning, text) of a chunk, whichever way the provider tells them."""
+    thought = chunk.additional_kwargs.get(REASONING) or ""
+    if isinstance(chunk.content, str):
+        return thought, chunk.content
+    text = ""
+    for block in chunk.content:
+        if isinstance(block, str):
+            text += block
+        elif block.get("type") == "text":
+            text += block.get("text") or ""
+        elif (key := THOUGHT_BLOCKS.get(block.get("type", ""))) is not None:
+            thought += block.get(key) or ""
+    return thought, text
+
+
+class TextStream:
+    """One answer's text as it comes: parts a leading <think> block from it, never cuts a surrogate pair."""
+
+    def __init__(self) -> None:
+        self._held = ""
+        self._place = "start"
+
+    def feed(self, piece: str) -> tuple[str, str]:
+        """(reasoning, text) that can be told now; what is still ambiguous is held back."""
+        self._held += piece
+        if self._place == "text":
+            return "", self._take(len(self._held))
+        if self._place == "start" and not self._decide():
+            return "", ""
+        if self._place == "thought":
+            return self._thought()
+        return "", self._take(len(self._held))
+
+    def end(self) -> str:
+        """Text that was held back when the answer ended."""
+        rest, self._held = self._held, ""
+        return clean_text(rest) if self._place != "thought" else ""
+
+    def _decide(self) -> bool:
+        begin = self._held.lstrip()
+        if begin.startswith(THINK_OPEN):
+            self._held = begin.removeprefix(THINK_OPEN)
+            self._place = "thought"
+        elif not THINK_OPEN.startswith(begin):
+            self._place = "text"
+        return self._place != "start"
+
+    def _thought(self) -> tuple[str, str]:
+        thought, closed, text = self._held.partition(THINK_CLOSE)
+        if not closed:
+            return self._take(len(self._held) - _overlap(self._held, THINK_CLOSE)), ""
+        self._held, self._place = text.lstrip(), "text"
+        return clean_text(thought), self._take(len(self._held))
+
+    def _take(self, count: int) -> str:
+        if count and "\ud800" <= self._held[count - 1] <= "\udbff":
+            count -= 1  # its other half comes with the next piece
+        taken, self._held = self._held[:count], self._held[count:]
+        return clean_text(taken)
+
+
+def _overlap(text: str, mark: str) -> int:
+    """How many characters at the end of text may be the beginning of mark."""
+    return next((size for size in range(min(len(mark) - 1, len(text)), 0, -1) if text.endswith(mark[:size])), 0)

@@ -1,0 +1,70 @@
+"""What a person says while the agent works for them: it joins the thread before the next model call, behind the results
+of the tools. Asked by the chain's only node hook, so that thread and record of it are one checkpoint.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from harness.events import Notice
+from harness.graph.signals import Told, scope_of, tell
+from harness.graph.state import STEERED
+from harness.prompt import user_turn
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from langchain_core.messages import HumanMessage
+    from langgraph.runtime import Runtime
+
+    from harness.config import ModelSettings
+    from harness.ports import Clock, Steering
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """messages: to be added to the thread. taken: the ids of all that joined this run, with theirs."""
+
+    messages: tuple[HumanMessage, ...] = ()
+    taken: tuple[str, ...] = ()
+
+    @property
+    def update(self) -> dict[str, Any]:
+        """Of the state, without the messages; empty where nothing joined."""
+        return {STEERED: list(self.taken)} if self.messages else {}
+
+
+NOTHING = Joined()
+
+
+@dataclass(frozen=True, slots=True)
+class Meanwhile:
+    """model: who reads it."""
+
+    steering: Steering
+    model: ModelSettings
+    clock: Clock
+
+    async def said(self, state: Mapping[str, Any], runtime: Runtime[Any]) -> Joined:
+        """What is new. The thread tells what it has by itself: a message may have been summarised since."""
+        scope = scope_of(runtime)
+        inputs = await self.steering.said(scope.ctx)
+        known = set(state.get(STEERED) or ())
+        messages = []
+        for run_input in inputs:
+            if run_input.message_id in known:
+                continue
+            turn = await user_turn(
+                scope.ctx,
+                run_input,
+                now=self.clock.now(),
+                sees_images=self.model.supports_vision,
+                has_sandbox=scope.sandbox is not None,
+                meanwhile=True,
+            )
+            if turn.unseen:
+                tell(runtime, Told(partial(Notice, kind="images_not_seen", model=self.model.name)))
+            messages.append(turn.message)
+        return Joined(tuple(messages), tuple(each.message_id for each in inputs)) if messages else NOTHING

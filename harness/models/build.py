@@ -1,0 +1,189 @@
+"""Builds chat models from the config: class by path, proxy and CA given explicitly, no retries of their own."""
+
+from __future__ import annotations
+
+import importlib
+import ssl
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+import httpx2
+from langchain_core.language_models import BaseChatModel
+from openai import AsyncOpenAI, Omit
+
+from harness.errors import ModelSetupError
+from harness.extra_packages import install_command, package_of
+from harness.models.chat_openai import CompatibleChatOpenAI, LeanCompletions
+from harness.models.demo import DemoModel
+from harness.models.transport import AiohttpTransport
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from harness.config import ModelSettings
+
+DEMO = "demo"
+OPENAI = "langchain_openai:ChatOpenAI"
+OPENAI_URL = "https://api.openai.com/v1"
+CONNECT_SECONDS = 15.0
+MAX_CONNECTIONS = 500
+
+Route = tuple[str | None, Path | None]
+"""(proxy URL, extra CA file), as network settings give them for one model."""
+
+
+@dataclass(frozen=True, slots=True)
+class BuiltModel:
+    """provider: what a circuit breaker is shared by. close: gives its connections back."""
+
+    chat: BaseChatModel
+    provider: str
+    close: Callable[[], Awaitable[None]]
+
+
+def build_model(settings: ModelSettings, route: Route) -> BuiltModel:
+    """Raises ModelSetupError when the class cannot be found or does not take what the config says."""
+    if settings.use == DEMO:
+        return BuiltModel(DemoModel(), DEMO, _nothing)
+    if settings.use == OPENAI:
+        return _build_openai(settings, route)
+    return _build_other(settings, route)
+
+
+def check_model(settings: ModelSettings) -> None:
+    """Find out at the start whether the model's class is there; may import its package. Raises ModelSetupError."""
+    if settings.use not in (DEMO, OPENAI):
+        _load(settings)
+
+
+def _build_openai(settings: ModelSettings, route: Route) -> BuiltModel:
+    base_url = settings.base_url or OPENAI_URL
+    http = _http_client(settings, route)
+    client = _openai_client(settings, base_url, http)
+    optional: dict[str, Any] = {} if settings.max_tokens is None else {"max_tokens": settings.max_tokens}
+    chat = CompatibleChatOpenAI(
+        model=settings.model or settings.name,
+        base_url=base_url,
+        api_key=_no_key,
+        openai_proxy="",
+        root_async_client=client,
+        async_client=LeanCompletions(client),
+        # It waits with asyncio.wait_for, which on Python 3.11 can swallow a cancellation: /stop
+        # would not stop. The HTTP client's own time-out sees a silent provider too.
+        stream_chunk_timeout=None,
+        stream_usage=True,
+        use_responses_api=False,
+        temperature=settings.temperature,
+        extra_body=_extra_body(settings.thinking_arguments),
+        return_thinking=settings.thinks and settings.return_thinking,
+        **optional,
+    )
+    return BuiltModel(chat, urlsplit(base_url).netloc, http.aclose)
+
+
+def _extra_body(arguments: dict[str, Any]) -> dict[str, Any] | None:
+    """Fields of the request; what stands below `extra_body`, as examples for the SDK have it, is one of them too."""
+    fields = {name: value for name, value in arguments.items() if name != "extra_body"}
+    return {**fields, **arguments.get("extra_body", {})} or None
+
+
+def _openai_client(settings: ModelSettings, base_url: str, http: httpx2.AsyncClient) -> AsyncOpenAI:
+    """Everything is given, if only as "", because what is None is taken from OPENAI_* variables of the environment."""
+    nothing: Any = Omit()
+    return AsyncOpenAI(
+        # Local servers want no key, but the client wants one.
+        api_key=settings.api_key.get_secret_value() if settings.api_key is not None else "none",
+        admin_api_key="",
+        organization="",
+        project="",
+        webhook_secret="",
+        base_url=base_url,
+        default_headers={"OpenAI-Organization": nothing, "OpenAI-Project": nothing},
+        http_client=http,
+        max_retries=0,
+        timeout=_timeout(settings),
+    )
+
+
+async def _no_key() -> str:
+    """Never called, the client above has the key; ChatOpenAI makes no synchronous client when this is asynchronous."""
+    raise NotImplementedError
+
+
+def _http_client(settings: ModelSettings, route: Route) -> httpx2.AsyncClient:
+    proxy, ca_file = route
+    return httpx2.AsyncClient(
+        trust_env=False,
+        transport=AiohttpTransport(_trust(ca_file), proxy, MAX_CONNECTIONS),
+        timeout=_timeout(settings),
+        follow_redirects=True,
+    )
+
+
+def _trust(ca_file: Path | None) -> ssl.SSLContext:
+    """The system's certificates, and the configured private CA besides."""
+    context = ssl.create_default_context()
+    if ca_file is not None:
+        context.load_verify_locations(ca_file)
+    return context
+
+
+def _timeout(settings: ModelSettings) -> httpx2.Timeout:
+    return httpx2.Timeout(settings.timeout, connect=min(CONNECT_SECONDS, settings.timeout))
+
+
+def _build_other(settings: ModelSettings, route: Route) -> BuiltModel:
+    """Any LangChain chat model; it gets those of our settings that it knows by name."""
+    cls = _load(settings)
+    if route != (None, None):
+        raise ModelSetupError(f"model {settings.name}: {settings.use} cannot use network.proxy or network.ca_file")
+    wanted: dict[str, Any] = {
+        "model": settings.model or settings.name,
+        "base_url": settings.base_url,
+        "api_key": settings.api_key,
+        "max_tokens": settings.max_tokens,
+        "temperature": settings.temperature,
+        "timeout": settings.timeout,
+        "max_retries": 0,
+        "stream_usage": True,
+    }
+    known = {name for field, info in cls.model_fields.items() for name in (field, info.alias) if name is not None}
+    arguments = {name: value for name, value in wanted.items() if value is not None and name in known}
+    arguments |= settings.thinking_arguments
+    try:
+        chat = cls(**arguments)
+    except (TypeError, ValueError, ImportError) as error:
+        raise ModelSetupError(f"model {settings.name}: {settings.use} refuses its settings: {error}") from error
+    return BuiltModel(chat, settings.base_url or settings.use, _nothing)
+
+
+def _load(settings: ModelSettings) -> type[BaseChatModel]:
+    module_name, _, class_name = settings.use.partition(":")
+    try:
+        cls = getattr(importlib.import_module(module_name), class_name)
+    except ImportError as error:
+        raise _missing(settings, error) from error
+    except AttributeError as error:
+        raise ModelSetupError(f"model {settings.name}: {module_name} has no class {class_name}") from error
+    if not (isinstance(cls, type) and issubclass(cls, BaseChatModel)):
+        raise ModelSetupError(f"model {settings.name}: {settings.use} is not a LangChain chat model")
+    return cls
+
+
+def _missing(settings: ModelSettings, error: ImportError) -> ModelSetupError:
+    """The class's package, or one that it needs in turn."""
+    package, lacking = package_of(settings.use), (error.name or "").partition(".")[0]
+    if not isinstance(error, ModuleNotFoundError):
+        return ModelSetupError(f"model {settings.name}: {settings.use} cannot be imported: {error}")
+    if lacking.replace("_", "-") != package:
+        need = f"{settings.use} needs {lacking}, which is not installed"
+        return ModelSetupError(f"model {settings.name}: {need}; run: {install_command(lacking.replace('_', '-'))}")
+    return ModelSetupError(
+        f"model {settings.name}: the package for {settings.use} is not installed; run: {install_command(package)}"
+    )
+
+
+async def _nothing() -> None:
+    """Closes nothing: the model has no client of ours."""

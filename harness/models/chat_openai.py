@@ -1,0 +1,140 @@
+"""ChatOpenAI for OpenAI-compatible servers: takes what they stream beside OpenAI's own fields; built by models.py."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from langchain_core.messages import AIMessage, AIMessageChunk
+from langchain_core.tools import BaseTool
+from langchain_openai import ChatOpenAI
+from pydantic import PrivateAttr
+
+from harness.graph.messages import REASONING
+from harness.models.chunks import ChunkStream
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Sequence
+
+    from langchain_core.language_models import LanguageModelInput
+    from langchain_core.outputs import ChatGenerationChunk
+    from langchain_core.runnables import Runnable
+    from openai import AsyncOpenAI
+
+
+class LeanCompletions:
+    """`client.chat.completions` for ChatOpenAI, with the streamed call made by the SDK's `post` itself.
+
+    The SDK walks every message through its parameter types and makes a pydantic model of every chunk, which LangChain
+    then dumps to the dict it was: more than half of a turn's CPU, growing with the thread. All that is kept here is
+    the request, its errors and its stream.
+    """
+
+    def __init__(self, client: AsyncOpenAI) -> None:
+        self._client = client
+        self._plain = client.chat.completions
+
+    @property
+    def with_raw_response(self) -> Any:
+        """For calls without streaming."""
+        return self._plain.with_raw_response
+
+    async def create(self, **payload: Any) -> Any:
+        """The stream of chunks as dicts; whatever needs the SDK's handling goes through it."""
+        if not payload.get("stream") or not SDK_ARGUMENTS.isdisjoint(payload):
+            return await self._plain.create(**payload)
+        extra = payload.pop("extra_body", None) or {}
+        return await self._client.post(
+            "/chat/completions", body=payload | extra, cast_to=object, stream=True, stream_cls=ChunkStream
+        )
+
+
+class TruncatedStreamError(ConnectionError):
+    """The stream ended without a finish reason: what came is not the whole answer."""
+
+
+SDK_ARGUMENTS = frozenset({"extra_headers", "extra_query", "timeout"})
+FORMING = frozenset({"strict", "response_format"})
+"""Arguments of bind_tools that change the form of the tools."""
+
+
+class FormattedTools:
+    """Tools in the API's form, each made once: an agent binds its tools anew at every model call."""
+
+    MOST = 1000
+
+    def __init__(self) -> None:
+        self._kept: dict[int, tuple[BaseTool, object, dict[str, Any]]] = {}
+
+    def get(self, tool: BaseTool, formatted: Callable[[BaseTool], dict[str, Any]]) -> dict[str, Any]:
+        """The tool as `formatted` made it of what it is now. Must not be changed."""
+        described = (tool.name, tool.description, tool.args_schema, tool.extras)
+        kept = self._kept.get(id(tool))  # by identity, since tools have no hash; kept, so that no other gets the id
+        if kept is not None and kept[1] == described:
+            return kept[2]
+        if len(self._kept) >= self.MOST:
+            self._kept.clear()
+        form = formatted(tool)
+        self._kept[id(tool)] = (tool, described, form)
+        return form
+
+
+class CompatibleChatOpenAI(ChatOpenAI):
+    """Keeps reasoning and refusals, which ChatOpenAI drops, and does not take half an answer for a whole one.
+
+    Reasoning: `reasoning_content` (DeepSeek, vLLM, Moonshot) or `reasoning` (OpenRouter, Ollama).
+    """
+
+    return_thinking: bool = False
+    """The server wants to see what it thought before each of its answers (DeepSeek and Moonshot, once there were tool
+    calls), and something there even where another model answered: an empty text is not enough."""
+
+    _formatted: FormattedTools = PrivateAttr(default_factory=FormattedTools)
+
+    def _get_request_payload(
+        self, input_: LanguageModelInput, *, stop: list[str] | None = None, **kwargs: Any
+    ) -> dict[str, Any]:
+        payload: dict[str, Any] = super()._get_request_payload(input_, stop=stop, **kwargs)
+        if self.return_thinking:
+            messages = self._convert_input(input_).to_messages()
+            for message, sent in zip(messages, payload["messages"], strict=True):
+                if isinstance(message, AIMessage):
+                    sent["reasoning_content"] = message.additional_kwargs.get(REASONING) or " "
+        return payload
+
+    def bind_tools(self, tools: Sequence[Any], **kwargs: Any) -> Runnable[LanguageModelInput, AIMessage]:
+        if all(kwargs.get(name) is None for name in FORMING):
+            tools = [self._formatted.get(t, self._format) if isinstance(t, BaseTool) else t for t in tools]
+        return super().bind_tools(tools, **kwargs)
+
+    def _format(self, tool: BaseTool) -> dict[str, Any]:
+        bound: Any = super().bind_tools([tool])
+        form: dict[str, Any] = bound.kwargs["tools"][0]
+        return form
+
+    async def _astream(self, *args: Any, **kwargs: Any) -> AsyncIterator[ChatGenerationChunk]:
+        finished = False
+        async for chunk in super()._astream(*args, **kwargs):
+            finished = finished or bool((chunk.generation_info or {}).get("finish_reason"))
+            yield chunk
+        if not finished:
+            raise TruncatedStreamError("the stream ended without a finish reason")
+
+    def _convert_chunk_to_generation_chunk(
+        self, chunk: dict[str, Any], default_chunk_class: type, base_generation_info: dict[str, Any] | None
+    ) -> ChatGenerationChunk | None:
+        converted = super()._convert_chunk_to_generation_chunk(chunk, default_chunk_class, base_generation_info)
+        if converted is None or not isinstance(converted.message, AIMessageChunk):
+            return converted
+        delta = _delta(chunk)
+        thought = delta.get("reasoning_content") or delta.get("reasoning")
+        if isinstance(thought, str) and thought:
+            converted.message.additional_kwargs[REASONING] = thought
+        refusal = delta.get("refusal")
+        if isinstance(refusal, str) and refusal:  # the model's own words, so they are its answer
+            converted.message.content = refusal
+        return converted
+
+
+def _delta(chunk: dict[str, Any]) -> dict[str, Any]:
+    choices = chunk.get("choices") or [{}]
+    return choices[0].get("delta") or {}

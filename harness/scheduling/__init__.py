@@ -1,0 +1,1 @@
+"""Reminders and tasks for later: times, the port to their store, the tool."""

@@ -1,0 +1,1 @@
+"""Foreign text made fit to be kept, shown and put before a model."""

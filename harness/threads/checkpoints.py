@@ -1,0 +1,157 @@
+"""Where threads are kept: opens LangGraph's saver on SQLite or PostgreSQL, prunes and forgets; used by runner.py."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from langgraph.checkpoint.base import id as checkpoint_ids
+from langgraph.checkpoint.serde import _msgpack
+
+from harness.threads.sqlite_saver import ThreadedSqliteSaver
+
+if TYPE_CHECKING:
+    from langchain_core.runnables import RunnableConfig
+    from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
+
+if not _msgpack.STRICT_MSGPACK_ENABLED:
+    raise RuntimeError("langgraph was imported before harness, so its checkpoints would load any type they name")
+
+MESSAGES = "messages"
+RUN_KEY = "antler_run"
+"""Key of a checkpoint's metadata: the run that made it."""
+DELETED_AT_ONCE = 200
+VACUUMED_BYTES = 64_000_000
+# On PostgreSQL a channel's value is a row of its own, by version; checkpoints name the versions.
+UNNAMED_BLOBS = """
+DELETE FROM checkpoint_blobs b WHERE b.thread_id = ? AND NOT EXISTS (
+  SELECT 1 FROM checkpoints c WHERE c.thread_id = b.thread_id AND c.checkpoint_ns = b.checkpoint_ns
+  AND c.checkpoint->'channel_versions'->>b.channel = b.version)
+"""
+
+Run = Callable[[str, tuple[Any, ...]], Awaitable[list[Any]]]
+"""Runs one statement (? for parameters) and returns its rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoints:
+    """An open saver, on a database of its own.
+
+    tables: with one row or more per checkpoint, in the order of deletion. sweep: run after it, for what nothing names.
+    is_file: it is SQLite's.
+    """
+
+    saver: BaseCheckpointSaver[str]
+    tables: tuple[str, ...]
+    sweep: str
+    run: Run
+    close: Callable[[], Awaitable[None]]
+    is_file: bool = False
+
+    async def newest(self, thread_id: str) -> CheckpointTuple | None:
+        """The thread's newest checkpoint; None for a new thread."""
+        return await self.saver.aget_tuple(thread_config(thread_id))
+
+    async def forget(self, thread_id: str) -> None:
+        """Delete everything kept of the thread."""
+        await self.saver.adelete_thread(thread_id)
+
+    async def scrub(self) -> None:
+        """Leave nothing of what was deleted in SQLite's files, as far as that takes no time (bot/store/writer.py).
+        PostgreSQL does it by itself, in its own time."""
+        if not self.is_file:
+            return
+        ((size,),) = await self.run("SELECT page_count * page_size FROM pragma_page_count, pragma_page_size", ())
+        if size <= VACUUMED_BYTES:
+            await self.run("VACUUM", ())
+        await self.run("PRAGMA wal_checkpoint(TRUNCATE)", ())
+
+    async def prune(self, thread_id: str, *, keep: tuple[str, ...] = ()) -> None:
+        """Delete what neither the newest checkpoint nor those in `keep` need: a delta channel is rebuilt from its
+        ancestors, so all of them stay up to the nearest full copy."""
+        needed: set[str] = set()
+        for checkpoint_id in (None, *keep):
+            needed |= await self._lineage(thread_id, checkpoint_id, needed)
+        rows = await self.run("SELECT checkpoint_id FROM checkpoints WHERE thread_id = ?", (thread_id,))
+        doomed = [checkpoint_id for (checkpoint_id,) in rows if checkpoint_id not in needed]
+        for start in range(0, len(doomed), DELETED_AT_ONCE):
+            some = doomed[start : start + DELETED_AT_ONCE]
+            places = ", ".join("?" * len(some))
+            for table in self.tables:
+                statement = f"DELETE FROM {table} WHERE thread_id = ? AND checkpoint_id IN ({places})"
+                await self.run(statement, (thread_id, *some))
+        if doomed and self.sweep:
+            await self.run(self.sweep, (thread_id,))
+
+    async def _lineage(self, thread_id: str, checkpoint_id: str | None, known: set[str]) -> set[str]:
+        found: set[str] = set()
+        config: RunnableConfig | None = thread_config(thread_id, checkpoint_id=checkpoint_id)
+        while config is not None and (saved := await self.saver.aget_tuple(config)) is not None:
+            current = saved.checkpoint["id"]
+            if current in found:
+                break
+            found.add(current)
+            # The checkpoint's own copy serves it and its descendants; without one the walk goes on.
+            if MESSAGES in saved.checkpoint["channel_values"]:
+                break
+            config = saved.parent_config
+        return found | known
+
+
+def thread_config(thread_id: str, *, run_id: str | None = None, checkpoint_id: str | None = None) -> RunnableConfig:
+    """The config that addresses a thread (at one checkpoint); run_id is recorded in each new checkpoint's metadata.
+
+    The key must not be `run_id`: LangGraph takes an equal `run_id` for a reconnect and ignores the input.
+    """
+    configurable: dict[str, Any] = {"thread_id": thread_id, "checkpoint_ns": ""}
+    if checkpoint_id is not None:
+        configurable["checkpoint_id"] = checkpoint_id
+    config: RunnableConfig = {"configurable": configurable, "recursion_limit": 1_000_000}
+    if run_id is not None:
+        config["metadata"] = {RUN_KEY: run_id}
+    return config
+
+
+async def open_checkpoints(database: str) -> Checkpoints:
+    """Open a SQLite file (made with mode 0600) or a PostgreSQL URL, SQLAlchemy's spelling of the driver included.
+
+    Raises what the database driver raises.
+    """
+    if "://" in database:
+        opened = await _open_postgres(database.replace("+psycopg://", "://", 1))
+    else:
+        opened = await _open_sqlite(Path(database))
+    await _never_go_back_in_time(opened)
+    return opened
+
+
+async def _open_sqlite(path: Path) -> Checkpoints:
+    os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+    saver = await ThreadedSqliteSaver.open(path)
+    return Checkpoints(saver, ("writes", "checkpoints"), "", saver.run, saver.close, is_file=True)
+
+
+async def _open_postgres(url: str) -> Checkpoints:
+    # Here, not at the top: psycopg and its pool are loaded only where PostgreSQL is used.
+    from harness.threads.postgres_saver import PatientPostgresSaver
+
+    saver = await PatientPostgresSaver.open(url)
+    return Checkpoints(saver, ("checkpoint_writes", "checkpoints"), UNNAMED_BLOBS, saver.run, saver.close)
+
+
+async def _never_go_back_in_time(checkpoints: Checkpoints) -> None:
+    """The newest checkpoint is the one with the greatest id, and ids begin with the time: after a restart with the
+    clock set back new ones would sort below the old and never be read. So ids go on from the greatest one stored."""
+    ((newest,),) = await checkpoints.run("SELECT max(checkpoint_id) FROM checkpoints", ())
+    if newest is not None:
+        clock: Any = checkpoint_ids  # the module's own memory of the last id it gave
+        clock._last_v6_timestamp = max(clock._last_v6_timestamp or 0, _uuid6_time(newest))
+
+
+def _uuid6_time(text: str) -> int:
+    value = uuid.UUID(text)
+    return (value.time_low << 28) | (value.time_mid << 12) | (value.time_hi_version & 0x0FFF)

@@ -1,0 +1,102 @@
+"""Operations on a thread between turns: settle, rewind, compact, history; the runner hands them its graph."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from langchain_core.messages import AIMessage, AnyMessage, RemoveMessage, ToolMessage
+from langgraph.constants import END
+from langgraph.graph.message import REMOVE_ALL_MESSAGES
+from langgraph.types import StateUpdate
+
+from harness.agents.graphs import MODEL_NODE
+from harness.context import HistoryEntry
+from harness.graph.messages import INTERRUPTED_TURN, MARK, answer_text, is_users, users_text
+from harness.middleware.dangling import open_calls
+from harness.middleware.effects import effect_key, recorded_result
+from harness.run.ending import question_of
+from harness.threads.checkpoints import RUN_KEY, thread_config
+
+if TYPE_CHECKING:
+    from langchain_core.runnables import RunnableConfig
+    from langgraph.types import StateSnapshot
+
+    from harness.agents.graphs import Graph
+    from harness.ports import EffectLog
+
+NOT_FINISHED = "[This turn was interrupted before it was finished. I will not go on with it unless asked to.]"
+
+
+async def settle(graph: Graph, effects: EffectLog, thread_id: str) -> None:
+    """Close a turn that was stopped in the middle: finished tools keep their results, open calls get an honest one."""
+    config = thread_config(thread_id)
+    state = await graph.aget_state(config)
+    if state.tasks:
+        await _close(graph, effects, state, config)
+
+
+async def _close(graph: Graph, effects: EffectLog, state: StateSnapshot, config: RunnableConfig) -> None:
+    """A new newest checkpoint with what was open in `state` closed. config: of the thread, at that state.
+
+    LangGraph drops the results of parallel tools that had finished when new input comes, so they are written here. One
+    note of ours closes the turn: without it the model would take the stopped request up again.
+    """
+    thread_id = config["configurable"]["thread_id"]
+    missing = finished_results(state)
+    known = [*state.values.get("messages", []), *missing]
+    run_id = str((state.metadata or {}).get(RUN_KEY, ""))
+    for message_id, call in open_calls(known):
+        missing.append(
+            await recorded_result(effects, effect_key(thread_id, run_id, message_id, call["id"] or ""), call)
+        )
+    note = AIMessage(NOT_FINISHED, additional_kwargs={MARK: INTERRUPTED_TURN})
+    # As the model's answer without calls: the graph's own edge ends the turn, in the same checkpoint.
+    await graph.aupdate_state(config, {"messages": [*missing, note]}, as_node=MODEL_NODE)
+
+
+def finished_results(state: StateSnapshot) -> list[AnyMessage]:
+    """What tasks of the open step wrote before the others were stopped."""
+    results: list[AnyMessage] = []
+    for task in state.tasks:
+        for result in task.result if isinstance(task.result, list) else [task.result]:
+            messages = result.get("messages", []) if isinstance(result, dict) else []
+            results += [message for message in messages if isinstance(message, ToolMessage)]
+    return results
+
+
+async def rewind(graph: Graph, effects: EffectLog, thread_id: str, checkpoint_id: str) -> None:
+    """A new newest checkpoint with the state of that one; what was open there is closed. Raises LookupError when that
+    checkpoint is not kept."""
+    config = thread_config(thread_id, checkpoint_id=checkpoint_id)
+    state = await graph.aget_state(config)
+    if state.metadata is None:  # LangGraph would go back to an empty thread
+        raise LookupError(f"checkpoint {checkpoint_id} of thread {thread_id} is not kept")
+    if state.tasks:
+        await _close(graph, effects, state, config)
+    else:
+        await graph.aupdate_state(config, None, as_node=END)
+
+
+async def replace_history(graph: Graph, thread_id: str, messages: list[AnyMessage]) -> None:
+    """Put these messages in the place of the thread's history; the thread must be settled."""
+    update: dict[str, Any] = {"messages": [RemoveMessage(REMOVE_ALL_MESSAGES), *messages]}
+    await graph.abulk_update_state(thread_config(thread_id), [[_as(update, MODEL_NODE)], [_as(None, END)]])
+
+
+def _as(values: dict[str, Any] | None, node: str) -> StateUpdate:
+    return StateUpdate(values, node)
+
+
+def entries(messages: list[AnyMessage]) -> list[HistoryEntry]:
+    """What persons and the assistant said to each other; no tool rounds, no summaries, no notes of ours."""
+    said: list[HistoryEntry] = []
+    for message in messages:
+        if is_users(message):
+            said.append(HistoryEntry(message_id=message.id or "", role="user", text=users_text(message)))
+        elif (question := question_of(message)) is not None:
+            said.append(HistoryEntry(message_id=message.id or "", role="assistant", text=question.text))
+        elif isinstance(message, AIMessage) and not message.tool_calls and MARK not in message.additional_kwargs:
+            text = answer_text(message)
+            if text:
+                said.append(HistoryEntry(message_id=message.id or "", role="assistant", text=text))
+    return said

@@ -1,0 +1,128 @@
+"""LangGraph's PostgreSQL saver, which waits for a server that is away instead of failing the run."""
+
+from __future__ import annotations
+
+import logging
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
+from psycopg import OperationalError
+from psycopg.errors import ProgramLimitExceeded, ReadOnlySqlTransaction
+from psycopg.rows import dict_row
+from psycopg_pool import AsyncConnectionPool, PoolClosed
+
+from harness.threads.outage import Outage
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+
+    from langchain_core.runnables import RunnableConfig
+    from langgraph.checkpoint.base import (
+        ChannelVersions,
+        Checkpoint,
+        CheckpointMetadata,
+        CheckpointTuple,
+        DeltaChannelHistory,
+    )
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+CONNECTIONS = 8
+POOL_SECONDS = 10.0
+"""Seconds that one try waits for a connection."""
+PASSING = (OperationalError, ReadOnlySqlTransaction)
+"""What ends without a change here: a server that restarts, a network that is cut, a full disk, a replica that is about
+to be promoted (PostgreSQL docs, appendix A, classes 08, 53, 57 and 25006)."""
+LASTING = (PoolClosed, ProgramLimitExceeded)
+"""Those of them that no waiting ends: the saver was closed, or the row is larger than PostgreSQL can hold (54000)."""
+
+
+class PatientPostgresSaver(AsyncPostgresSaver):
+    """Make it with `open`. Every call is tried again until the server answers; all of them may be repeated safely."""
+
+    def __init__(self, pool: AsyncConnectionPool[Any]) -> None:
+        super().__init__(pool)
+        self._pool = pool
+        self._outage = Outage(log.warning, "checkpoints cannot be reached", "checkpoints can be reached again")
+
+    @classmethod
+    async def open(cls, url: str) -> PatientPostgresSaver:
+        """Connect to a libpq URL and create the tables. Raises psycopg.Error."""
+        pool: AsyncConnectionPool[Any] = AsyncConnectionPool(
+            url,
+            kwargs={"autocommit": True, "prepare_threshold": 0, "row_factory": dict_row},
+            max_size=CONNECTIONS,
+            timeout=POOL_SECONDS,
+            # Connections that a restart of the server has cut are replaced before anybody is given one.
+            check=AsyncConnectionPool.check_connection,
+            open=False,
+        )
+        try:
+            await pool.open(wait=True)
+            saver = cls(pool)
+            await saver.setup()
+        except BaseException:  # a stop in mid-start among them: no connection may stay behind
+            await pool.close()
+            raise
+        return saver
+
+    async def close(self) -> None:
+        """Give the connections back; nothing may be under way."""
+        await self._pool.close()
+
+    async def run(self, statement: str, parameters: tuple[Any, ...]) -> list[Any]:
+        """Execute one statement (? for parameters), committed; returns its rows."""
+        return await self._answered(partial(self._run, statement, parameters))
+
+    async def _run(self, statement: str, parameters: tuple[Any, ...]) -> list[Any]:
+        async with self._pool.connection() as connection:
+            cursor = await connection.execute(statement.replace("?", "%s"), parameters)
+            return [tuple(row.values()) for row in await cursor.fetchall()] if cursor.description else []
+
+    async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        return await self._answered(partial(super().aget_tuple, config))
+
+    async def alist(
+        self,
+        config: RunnableConfig | None,
+        *,
+        filter: dict[str, Any] | None = None,
+        before: RunnableConfig | None = None,
+        limit: int | None = None,
+    ) -> AsyncIterator[CheckpointTuple]:
+        found = super().alist
+
+        async def collect() -> list[CheckpointTuple]:
+            return [saved async for saved in found(config, filter=filter, before=before, limit=limit)]
+
+        for saved in await self._answered(collect):
+            yield saved
+
+    async def aput(
+        self,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
+    ) -> RunnableConfig:
+        return await self._answered(partial(super().aput, config, checkpoint, metadata, new_versions))
+
+    async def aput_writes(
+        self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
+    ) -> None:
+        await self._answered(partial(super().aput_writes, config, writes, task_id, task_path))
+
+    async def adelete_thread(self, thread_id: str) -> None:
+        await self._answered(partial(super().adelete_thread, thread_id))
+
+    async def aget_delta_channel_history(
+        self, *, config: RunnableConfig, channels: Sequence[str]
+    ) -> Mapping[str, DeltaChannelHistory]:
+        return await self._answered(partial(super().aget_delta_channel_history, config=config, channels=channels))
+
+    async def _answered(self, call: Callable[[], Awaitable[T]]) -> T:
+        """Call once the server is there."""
+        return await self._outage.wait_out(call, PASSING, lambda error: not isinstance(error, LASTING))

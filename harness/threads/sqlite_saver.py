@@ -1,0 +1,150 @@
+"""LangGraph's synchronous SQLite saver, driven from asyncio through one thread of its own.
+
+AsyncSqliteSaver is made of aiosqlite, whose public calls enter and leave a thread for every statement, fetch and
+commit, about ninety times a turn, which was a third of a turn's CPU. Here a call is one hop. The tables are the same.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sqlite3
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing, contextmanager
+from functools import partial
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+
+from langgraph.checkpoint.sqlite import SqliteSaver
+
+from harness.threads.outage import Outage
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from langchain_core.runnables import RunnableConfig
+    from langgraph.checkpoint.base import (
+        ChannelVersions,
+        Checkpoint,
+        CheckpointMetadata,
+        CheckpointTuple,
+        DeltaChannelHistory,
+    )
+
+log = logging.getLogger(__name__)
+
+PASSING = frozenset({sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_BUSY})
+"""What an operator mends while the process goes on: a full disk, a file system that went read-only."""
+PRIMARY = 0xFF
+"""The part of an extended result code that names its kind (SQLite docs, Result and Error Codes)."""
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class ThreadedSqliteSaver(SqliteSaver):
+    """Make it with `open`. What a cancelled caller asked for is done all the same, wholly or not at all."""
+
+    def __init__(self, connection: sqlite3.Connection, thread: ThreadPoolExecutor) -> None:
+        super().__init__(connection)
+        self._thread = thread
+        self._outage = Outage(log.warning, "checkpoints cannot be written", "checkpoints are written again")
+
+    @classmethod
+    async def open(cls, path: Path) -> ThreadedSqliteSaver:
+        """Raises sqlite3.Error."""
+        thread = ThreadPoolExecutor(1, thread_name_prefix="checkpoints")
+        connecting = thread.submit(_connect, path)
+        try:
+            saver = cls(await asyncio.wrap_future(connecting), thread)
+            await saver.in_thread(saver.setup)
+        except BaseException:  # a stop in mid-start among them: the thread and the connection must not stay behind
+            if not connecting.cancelled():
+                thread.submit(_discard, connecting)
+            thread.shutdown(wait=False)
+            raise
+        return saver
+
+    async def in_thread(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run `work` in the saver's thread, after what was asked for before."""
+        return await asyncio.get_running_loop().run_in_executor(self._thread, partial(work, *args, **kwargs))
+
+    async def run(self, statement: str, parameters: tuple[Any, ...]) -> list[Any]:
+        """Execute one statement, committed; returns its rows."""
+        return await self.in_thread(self._run, statement, parameters)
+
+    def _run(self, statement: str, parameters: tuple[Any, ...]) -> list[Any]:
+        with self.cursor() as cursor:
+            return cursor.execute(statement, parameters).fetchall()
+
+    @contextmanager
+    def cursor(self, transaction: bool = True) -> Iterator[sqlite3.Cursor]:
+        """The parent's commits half of what failed, which a resume would take for the whole; here that is undone."""
+        with self.conn, closing(self.conn.cursor()) as cursor:
+            yield cursor
+
+    async def close(self) -> None:
+        """Give the connection back; nothing may be under way."""
+        await self.in_thread(self.conn.close)
+        self._thread.shutdown()
+
+    async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        return await self.in_thread(self.get_tuple, config)
+
+    async def alist(
+        self,
+        config: RunnableConfig | None,
+        *,
+        filter: dict[str, Any] | None = None,
+        before: RunnableConfig | None = None,
+        limit: int | None = None,
+    ) -> AsyncIterator[CheckpointTuple]:
+        for saved in await self.in_thread(lambda: [*self.list(config, filter=filter, before=before, limit=limit)]):
+            yield saved
+
+    async def aput(
+        self,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
+    ) -> RunnableConfig:
+        return await self._written(partial(self.put, config, checkpoint, metadata, new_versions))
+
+    async def aput_writes(
+        self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
+    ) -> None:
+        await self._written(partial(self.put_writes, config, writes, task_id, task_path))
+
+    async def _written(self, write: Callable[[], T]) -> T:
+        """Write once there is room for it."""
+        return await self._outage.wait_out(partial(self.in_thread, write), sqlite3.OperationalError, _passing)
+
+    async def adelete_thread(self, thread_id: str) -> None:
+        await self.in_thread(self.delete_thread, thread_id)
+
+    async def aget_delta_channel_history(
+        self, *, config: RunnableConfig, channels: Sequence[str]
+    ) -> Mapping[str, DeltaChannelHistory]:
+        return await self.in_thread(self.get_delta_channel_history, config=config, channels=channels)
+
+
+def _passing(error: Exception) -> bool:
+    return isinstance(error, sqlite3.OperationalError) and error.sqlite_errorcode & PRIMARY in PASSING
+
+
+def _discard(connecting: Future[sqlite3.Connection]) -> None:
+    """Close a connection that nobody will use."""
+    if connecting.exception() is None:
+        connecting.result().close()
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    connection = sqlite3.connect(path, check_same_thread=False)
+    connection.execute("PRAGMA busy_timeout=5000")
+    connection.execute("PRAGMA journal_mode=WAL")
+    # WAL with NORMAL survives any crash of the process; a power cut may cost the last commits, never the file.
+    connection.execute("PRAGMA synchronous=NORMAL")
+    # What is deleted is overwritten: it shall not be found in the file any more.
+    connection.execute("PRAGMA secure_delete=ON")
+    return connection
