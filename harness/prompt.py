@@ -12,9 +12,8 @@ from zoneinfo import ZoneInfo
 from langchain_core.messages import HumanMessage
 
 from harness.files.images import UnreadableImage, upload_data_url
-from harness.graph.messages import CHOSEN_SKILL, TEXT_LENGTH
-from harness.text.frames import CONTEXT, FILES, MEMORY, OUTSIDE, QUOTED, SAID_BY_OTHERS, framed, neutral
-from harness.text.plain import clean_text, readable
+from harness.graph.messages import CHOSEN_SKILL, SCHEDULED, TEXT_LENGTH, VOICE_LINE
+from harness.text.frames import CONTEXT, FILES, MEMORY, OUTSIDE, QUOTED, SAID_BY_OTHERS, as_data, framed
 from sandbox.base import OUTPUTS, UPLOADS, WORKSPACE
 
 if TYPE_CHECKING:
@@ -29,8 +28,6 @@ MAX_NAME = 80
 MAX_PATH = 300
 MAX_NOTE = 300
 """A name has at most 255 bytes."""
-VOICE_LINE = "[voice message "
-"""How the line about one begins; no other line about a file does."""
 SPOKEN = "spoken and written down by a machine, which may have misheard"
 
 ROLE = """\
@@ -182,11 +179,6 @@ SYSTEM_PROMPT = system_prompt()
 """Where there is no sandbox."""
 
 
-SCHEDULED = """\
-occasion: a schedule that the speaker made earlier is due, and the text above is from it. Nobody wrote just now, and the
-person was shown the text already. Do what it asks; if it only reminds, remind them of it in a sentence."""
-
-
 MEANWHILE = """\
 occasion: written while you were at work on what was asked before. It belongs to that: go on with it, as far as this
 message does not say otherwise, and heed both in your answer."""
@@ -197,19 +189,6 @@ class UserTurn(NamedTuple):
 
     message: HumanMessage
     unseen: bool
-
-
-def as_data(text: str, *, limit: int | None = None) -> str:
-    """The one place where foreign text is made safe to stand in a prompt: it cannot open or close our frames.
-
-    limit: for names, which must also stay on one line. Signs that nobody sees are left out, which could hide such a
-    frame or an order; everything else of the text stays as it was written.
-    """
-    text = readable(clean_text(text))
-    if limit is not None:
-        text = " ".join(text.split())
-        text = text if len(text) <= limit else text[: limit - 1] + "…"
-    return neutral(text)
 
 
 async def user_turn(

@@ -40,6 +40,7 @@ from harness.prompt import as_data
 from harness.tools.lines import one_line, plain_text
 from sandbox.shell.audit import assess
 from harness.text.frames import VisibleStream, neutral, visible
+from harness.text.frames import VisibleStream, as_data, neutral, visible
 from harness.text.harmless import harmless
 from harness.text.lines import one_line, plain_text
 from sandbox.audit import assess

@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING
 from langchain_core.tools import BaseTool
 
 from harness.errors import ToolSetupError
-from harness.middleware.foreign import FOREIGN
-from harness.subagents.kinds import TASK
-from harness.tools.asking import ASK
+from harness.graph.calls import ASK, FOREIGN, TASK
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

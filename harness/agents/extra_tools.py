@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from harness.agents.configured_tools import ANTLERS, configured_tools, distinct
 from harness.agents.sandbox_tools import sandbox_tools
 from harness.errors import ToolSetupError
-from harness.middleware.foreign import is_foreign
+from harness.graph.calls import is_foreign
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -21,9 +21,6 @@ if TYPE_CHECKING:
 
     Graph = CompiledStateGraph[Any, RunScope, Any, Any]
 
-MODEL_NODE = "model"
-"""create_agent's name of the node that calls the model."""
-
 
 async def _without_thread(
     default: object, context: contextvars.Context, function: Callable[..., Any], /, *args: Any, **kwargs: Any

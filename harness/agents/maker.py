@@ -9,15 +9,15 @@ from harness.agents.graphs import make_lead_agent, make_subagent
 from harness.agents.sandbox_tools import sandbox_tools
 from harness.errors import ModelFailure, ModelSetupError
 from harness.events import FailureKind
+from harness.graph.calls import TASK, is_foreign
 from harness.mcp.offering import offering
 from harness.middleware import ChainParts, SkillChain
-from harness.middleware.foreign import is_foreign
 from harness.middleware.summarization import Summarization
 from harness.prompt import system_prompt
 from harness.skills.prompt import SLOT
 from harness.subagents.config import INHERIT
 from harness.subagents.crew import Crew, Worker
-from harness.subagents.kinds import SANDBOX_TOOLS, TASK, subagent_kinds
+from harness.subagents.kinds import SANDBOX_TOOLS, subagent_kinds
 from harness.subagents.prompt import delegation_section, subagent_prompt
 from harness.subagents.tool import task_tool
 from harness.tools.asking import ask_tool

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from harness.agents.configured_tools import GROUP
-from harness.middleware.foreign import is_foreign
+from harness.graph.calls import is_foreign
 from harness.models.health import ModelHealth
 
 if TYPE_CHECKING:

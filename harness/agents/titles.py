@@ -10,8 +10,7 @@ from langchain_core.messages import HumanMessage
 
 from harness.context import Titled
 from harness.failures import classify
-from harness.graph.messages import THINK_CLOSE, answer_text
-from harness.middleware.report import believed
+from harness.graph.messages import THINK_CLOSE, answer_text, believed
 from harness.text.frames import QUOTED, framed, neutral
 
 if TYPE_CHECKING:

@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 
-from harness.events import Outcome
+from harness.events import Outcome, Usage
 from harness.text.frames import visible
 from harness.text.plain import clean_text
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from langchain_core.messages import ToolCall
+    from langchain_core.messages.ai import UsageMetadata
+
+VOICE_LINE = "[voice message "
+"""How the line about one begins; no other line about a file does."""
+SCHEDULED = """\
+occasion: a schedule that the speaker made earlier is due, and the text above is from it. Nobody wrote just now, and the
+person was shown the text already. Do what it asks; if it only reminds, remind them of it in a sentence."""
+
+MOST_TOKENS = 1_000_000_000
+"""Of one call. A server may count anything; what no database can hold would leave a run without an end."""
 
 OUTCOME = "antler_outcome"
 CALLS = "antler_model_calls"
@@ -132,3 +143,20 @@ def users_text(message: BaseMessage) -> str:
 
 def _first_text(blocks: list[Any]) -> str:
     return next((b["text"] for b in blocks if isinstance(b, dict) and b.get("type") == "text"), "")
+
+
+def usage_event(model: str, usage: UsageMetadata) -> Callable[..., Usage]:
+    """Usage without run_id and seq."""
+    cached = (usage.get("input_token_details") or {}).get("cache_read") or 0
+    return partial(
+        Usage,
+        model=model,
+        input_tokens=believed(usage["input_tokens"]),
+        output_tokens=believed(usage["output_tokens"]),
+        cached_tokens=believed(cached),
+    )
+
+
+def believed(tokens: int) -> int:
+    """A provider's count, as far as it can be one: else a negative one would pay budgets back."""
+    return min(max(tokens, 0), MOST_TOKENS)

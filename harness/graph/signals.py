@@ -8,9 +8,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
-from harness.guardrails.approvals import RunApprovals
-from harness.skills.library import NO_SKILLS
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
@@ -18,6 +15,7 @@ if TYPE_CHECKING:
 
     from harness.context import RunContext
     from harness.graph.sandbox import RunSandbox
+    from harness.guardrails.approvals import Approval, CallKey
     from harness.ports import AnyRunEvent
     from harness.skills.library import SkillView
 
@@ -39,6 +37,14 @@ class Answering:
     place: int = 0
 
 
+@dataclass(slots=True)
+class RunApprovals:
+    """Of one start of a run. decided: before it. asking: requests that it makes itself."""
+
+    decided: Mapping[CallKey, Approval] = field(default_factory=dict)
+    asking: int = 0
+
+
 @dataclass(frozen=True, slots=True)
 class RunScope:
     """The graph's run-scoped context (`runtime.context`): who runs, and where, for middlewares and tools.
@@ -48,12 +54,12 @@ class RunScope:
     """
 
     ctx: RunContext
+    skills: SkillView
     sandbox: RunSandbox | None = None
     delegated: Delegated | None = None
     depth: int = 0
     approvals: RunApprovals = field(default_factory=RunApprovals)
     answering: Answering = field(default_factory=Answering)
-    skills: SkillView = NO_SKILLS
     skill_limits: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
     def key(self, inner: str) -> str:

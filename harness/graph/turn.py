@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 from langchain_core.messages import AIMessage, AIMessageChunk
 
-from harness.agents.graphs import MODEL_NODE
 from harness.events import ReasoningDelta, TextDelta, TextReset
 from harness.graph.messages import REASONING, THINK_CLOSE, THINK_OPEN
 from harness.graph.signals import ApprovalNeeded, CallDropped, CallEnded, CallStarted, Told
@@ -17,6 +16,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from harness.ports import AnyRunEvent
+
+MODEL_NODE = "model"
+"""create_agent's name of the node that calls the model."""
 
 THOUGHT_BLOCKS = {"reasoning": "reasoning", "thinking": "thinking"}
 """Content block type -> the key of its text (LangChain's standard blocks, Anthropic's)."""

@@ -36,14 +36,6 @@ class Approvals(Protocol):
 
 
 @dataclass(slots=True)
-class RunApprovals:
-    """Of one start of a run. decided: before it. asking: requests that it makes itself."""
-
-    decided: Mapping[CallKey, Approval] = field(default_factory=dict)
-    asking: int = 0
-
-
-@dataclass(slots=True)
 class MemoryApprovals:
     """Approvals in memory. grants: (tool, coverage)."""
 

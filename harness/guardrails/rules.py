@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+from harness.graph.calls import MCP
 from harness.guardrails.commands import all_fit, one_fits, one_may_fit, read
 from harness.guardrails.patterns import fits_anywhere, fits_glob, fits_whole
 from harness.guardrails.port import Verdict
 from harness.guardrails.proposals import PROPOSES
-from harness.mcp.names import MCP
 from sandbox.base import Isolation
 
 if TYPE_CHECKING:

@@ -23,8 +23,6 @@ RESERVED = frozenset(
 )
 """Kept even where they are switched off: what says `bash` to the model, to people and to the audit log is ours."""
 
-MCP = "mcp"
-"""Metadata key of a server's tool: {server, name, read_only, destructive, digest}."""
 
 _OTHERS = re.compile(r"[^a-zA-Z0-9_-]+")
 

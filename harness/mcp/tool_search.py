@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 from langchain_core.tools import tool
 from langgraph.types import Command
 
+from harness.graph.calls import IDEMPOTENT
 from harness.graph.results import Answer, Runtime, done, failed
 from harness.graph.state import PROMOTED
-from harness.middleware.effects import IDEMPOTENT
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -13,13 +13,12 @@ from langchain_core.tools import BaseTool, ToolException
 from langgraph.runtime import get_runtime
 
 from harness.files.images import UnreadableImage, image_data_url
+from harness.graph.calls import IDEMPOTENT, MCP
 from harness.graph.results import IMAGE, size_text
 from harness.graph.signals import RunScope, scope_of
 from harness.mcp.arguments import given_back
 from harness.mcp.errors import CallFailed
-from harness.mcp.names import MCP
 from harness.mcp.results import result_of
-from harness.middleware.effects import IDEMPOTENT
 from harness.text.frames import OUTSIDE, framed
 from sandbox.base import OUTPUTS, Problem, SandboxError
 

@@ -11,8 +11,7 @@ from harness.memory.exchange import LONGEST_SAID
 from harness.memory.hygiene import without_secrets
 from harness.memory.merge import ranked
 from harness.memory.model import CATEGORIES, LONGEST_FACT, SUMMARIES, summaries
-from harness.prompt import as_data
-from harness.text.frames import MEMORY, QUOTED, framed
+from harness.text.frames import MEMORY, QUOTED, as_data, framed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

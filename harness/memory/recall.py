@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 from harness.memory.merge import is_correction, is_over, ranked
 from harness.memory.model import summaries
 from harness.memory.words import words
-from harness.prompt import as_data
-from harness.text.frames import MEMORY, framed
+from harness.text.frames import MEMORY, as_data, framed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from langchain_core.messages import AIMessage, ToolMessage
 
-from harness.graph.messages import MARK, SUMMARY, TEXT_LENGTH, is_users, users_text
+from harness.graph.messages import MARK, SCHEDULED, SUMMARY, TEXT_LENGTH, VOICE_LINE, is_users, users_text
 from harness.memory.exchange import OWN_WORDS, own_words
 from harness.memory.words import is_among, words
-from harness.prompt import SCHEDULED, VOICE_LINE
 from harness.text.frames import FILES, OUTSIDE, QUOTED, SAID_BY_OTHERS
 
 if TYPE_CHECKING:

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Annotated
 
 from langchain_core.tools import tool
 
+from harness.graph.calls import IDEMPOTENT, asking_message
 from harness.graph.results import Answer, Runtime, done, failed
 from harness.graph.signals import scope_of
 from harness.memory.model import LONGEST_FACT, Category
 from harness.memory.port import MemoryUnavailable, NotKept
 from harness.memory.recall import found
 from harness.memory.taint import LASTS
-from harness.middleware.effects import IDEMPOTENT, asking_message
 from harness.text.plain import clean_text
 
 if TYPE_CHECKING:

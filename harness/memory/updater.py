@@ -16,12 +16,12 @@ from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 
 from harness.events import FailureKind as Kind
 from harness.failures import classify
+from harness.graph.messages import believed
 from harness.memory.answers import changes_of
 from harness.memory.asking import AGAIN, FORM, SCHEMA, instructions, material, readable
 from harness.memory.changes import Changes, Updated
 from harness.memory.merge import merged
 from harness.memory.repair import Unreadable, read_object
-from harness.middleware.report import believed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -46,16 +46,8 @@ if TYPE_CHECKING:
     from harness.guardrails.make import Guarding
     from harness.guardrails.proposals import Proposing
     from harness.models.breaker import Breaker
+    from harness.models.pool import Standby
     from harness.ports import AuditLog, Budget, Clock, EffectLog, RunLedger, Steering
-
-
-@dataclass(frozen=True, slots=True)
-class Standby:
-    """A model that answers when another one cannot. breaker: of its provider."""
-
-    settings: ModelSettings
-    chat: BaseChatModel
-    breaker: Breaker
 
 
 @dataclass(frozen=True, slots=True)

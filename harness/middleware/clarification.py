@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 from langchain.agents.middleware import AgentMiddleware
 from langchain_core.messages import AIMessage
 
-from harness.tools.asking import ASK, MOST_OPTIONS, asked
+from harness.graph.calls import ASK
+from harness.tools.asking import MOST_OPTIONS, asked
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence

@@ -10,16 +10,12 @@ from typing import TYPE_CHECKING, Any
 from langchain.agents.middleware import AgentMiddleware
 from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
 
+from harness.graph.calls import interrupted_result
+
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Awaitable, Callable
 
     from langchain.agents.middleware import ModelRequest, ModelResponse
-    from langchain_core.messages import ToolCall
-
-INTERRUPTED = (
-    "This tool call was interrupted: it may have happened, wholly, in part or not at all. "
-    "Check the current state before you do it again."
-)
 
 
 class DanglingToolCall(AgentMiddleware[Any, Any, Any]):
@@ -30,21 +26,6 @@ class DanglingToolCall(AgentMiddleware[Any, Any, Any]):
     ) -> ModelResponse[Any]:
         paired = pair_tool_calls(request.messages)
         return await handler(request if paired is request.messages else request.override(messages=paired))
-
-
-def interrupted_result(call: ToolCall) -> ToolMessage:
-    """The honest result of a call whose outcome nobody knows."""
-    return ToolMessage(INTERRUPTED, tool_call_id=call["id"] or "", name=call["name"], status="error")
-
-
-def open_calls(messages: Sequence[AnyMessage]) -> list[tuple[str, ToolCall]]:
-    """The calls of the last assistant message that have no result yet, with that message's id."""
-    for place in range(len(messages) - 1, -1, -1):
-        message = messages[place]
-        if isinstance(message, AIMessage):
-            answered = {m.tool_call_id for m in messages[place + 1 :] if isinstance(m, ToolMessage)}
-            return [(message.id or "", call) for call in message.tool_calls if call["id"] not in answered]
-    return []
 
 
 def pair_tool_calls(messages: list[AnyMessage]) -> list[AnyMessage]:

@@ -6,31 +6,30 @@ import logging
 from typing import TYPE_CHECKING, Any
 
 from langchain.agents.middleware import AgentMiddleware
-from langchain_core.messages import AIMessage, ToolMessage
+from langchain_core.messages import ToolMessage
 
+from harness.graph.calls import (
+    IDEMPOTENT,
+    call_place,
+    interrupted_result,
+)
 from harness.graph.signals import scope_of
-from harness.middleware.dangling import interrupted_result
 from harness.ports import EffectKey
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Awaitable, Callable
 
     from langchain.agents.middleware import ToolCallRequest
-    from langchain_core.messages import BaseMessage, ToolCall
     from langgraph.types import Command
 
     from harness.ports import EffectLog
 
 log = logging.getLogger(__name__)
 
-NEVER_BEGUN = "This tool call was stopped before it began; nothing happened."
 
 NOT_KEPT = (
     "The call was made, and its result was nothing that can be kept. Look at the state of things before you repeat it."
 )
-
-IDEMPOTENT = "idempotent"
-"""A tool with metadata {"idempotent": True} may be run again when its outcome is unknown."""
 
 
 class EffectGuard(AgentMiddleware[Any, Any, Any]):
@@ -71,36 +70,6 @@ def _recordable(result: ToolMessage) -> tuple[ToolMessage, str]:
     except ValueError:
         lost = ToolMessage(NOT_KEPT, tool_call_id=result.tool_call_id, name=result.name, status="error")
         return lost, lost.model_dump_json()
-
-
-def call_place(request: ToolCallRequest) -> str:
-    """The call's name within its run."""
-    call_id = request.tool_call["id"] or ""
-    asking = scope_of(request.runtime).key(asking_message(request.state["messages"], call_id))
-    return f"{asking}/{call_id}"
-
-
-def effect_key(thread_id: str, run_id: str, message_id: str, call_id: str) -> EffectKey:
-    """(thread, run, call). Some providers number the calls of each answer anew, so the message's id is a part of it."""
-    return EffectKey(thread_id=thread_id, run_id=run_id, call_id=f"{message_id}/{call_id}")
-
-
-async def recorded_result(effects: EffectLog, key: EffectKey, call: ToolCall) -> ToolMessage:
-    """What the log knows of a call that will not be made any more: its result, unknown, or that it never began."""
-    known = await effects.begin(key, call["name"])
-    if known is None:
-        return ToolMessage(NEVER_BEGUN, tool_call_id=call["id"] or "", name=call["name"], status="error")
-    if known.state == "done":
-        return ToolMessage.model_validate_json(known.result)
-    return interrupted_result(call)
-
-
-def asking_message(messages: Sequence[BaseMessage], call_id: str) -> str:
-    """The id of the assistant message that made a call."""
-    for message in reversed(messages):
-        if isinstance(message, AIMessage) and any(call["id"] == call_id for call in message.tool_calls):
-            return message.id or ""
-    return ""
 
 
 def _is_idempotent(request: ToolCallRequest) -> bool:

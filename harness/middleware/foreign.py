@@ -9,6 +9,7 @@ from langchain.agents.middleware import AgentMiddleware
 from langchain_core.messages import ToolMessage
 from langgraph.types import Command
 
+from harness.graph.calls import is_foreign
 from harness.web.results import outside
 
 if TYPE_CHECKING:
@@ -16,18 +17,10 @@ if TYPE_CHECKING:
 
     from langchain.agents.middleware import ToolCallRequest
     from langchain_core.messages import ToolCall
-    from langchain_core.tools import BaseTool
 
 log = logging.getLogger(__name__)
 
 NO_RESULT = "It was done, and it answered nothing."
-FOREIGN = "foreign"
-"""Metadata key of a tool whose results are framed: the operator's own, and whatever else was not written here."""
-
-
-def is_foreign(tool: BaseTool | None) -> bool:
-    """Whether what a tool says is not ours."""
-    return bool(((tool.metadata if tool is not None else None) or {}).get(FOREIGN))
 
 
 class ForeignResults(AgentMiddleware[Any, Any, Any]):

@@ -15,14 +15,13 @@ from langchain.agents.middleware import AgentMiddleware
 from langchain_core.messages import ToolMessage
 from langgraph.types import interrupt
 
+from harness.graph.calls import MCP, call_place
 from harness.graph.signals import ApprovalNeeded, scope_of, tell
 from harness.guardrails.approvals import Approval
 from harness.guardrails.port import GuardRequest, Verdict
 from harness.guardrails.proposals import Refused
 from harness.guardrails.shown import args_hash, shown_arguments, shown_proposal
-from harness.mcp.names import MCP
 from harness.memory.taint import LASTS, REASON, needs_word
-from harness.middleware.effects import call_place
 from harness.scheduling.tool import SCHEDULE
 from harness.text.frames import neutral
 from harness.text.lines import one_line

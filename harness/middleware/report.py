@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 from langchain.agents.middleware import AgentMiddleware
 from langchain_core.messages import AIMessage, ToolMessage
 
-from harness.events import ToolEnded, ToolStarted, Usage
-from harness.graph.messages import next_message_id, stored_form
+from harness.events import ToolEnded, ToolStarted
+from harness.graph.messages import next_message_id, stored_form, usage_event
 from harness.graph.signals import CallEnded, CallStarted, Told, scope_of, tell
 from harness.text.lines import summary
 
@@ -21,12 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from langchain.agents.middleware import ModelRequest, ModelResponse, ToolCallRequest
-    from langchain_core.messages.ai import UsageMetadata
     from langgraph.types import Command
-
-
-MOST_TOKENS = 1_000_000_000
-"""Of one call. A server may count anything; what no database can hold would leave a run without an end."""
 
 
 class RunReport(AgentMiddleware[Any, Any, Any]):
@@ -65,20 +60,3 @@ class RunReport(AgentMiddleware[Any, Any, Any]):
             return result
         finally:
             tell(request.runtime, Told(partial(ToolEnded, call_id=call_id, tool=name, ok=ok)))
-
-
-def usage_event(model: str, usage: UsageMetadata) -> Callable[..., Usage]:
-    """Usage without run_id and seq."""
-    cached = (usage.get("input_token_details") or {}).get("cache_read") or 0
-    return partial(
-        Usage,
-        model=model,
-        input_tokens=believed(usage["input_tokens"]),
-        output_tokens=believed(usage["output_tokens"]),
-        cached_tokens=believed(cached),
-    )
-
-
-def believed(tokens: int) -> int:
-    """A provider's count, as far as it can be one: else a negative one would pay budgets back."""
-    return min(max(tokens, 0), MOST_TOKENS)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from langchain.agents.middleware import AgentMiddleware
 from langchain_core.messages import AIMessage, HumanMessage
 
+from harness.graph.calls import TASK
 from harness.graph.messages import MARK
-from harness.subagents.kinds import TASK
 from harness.text.frames import LIMIT, framed, neutral
 from harness.text.lines import one_line
 

@@ -17,7 +17,7 @@ from langgraph.graph.message import REMOVE_ALL_MESSAGES
 
 from harness.events import FailureKind, Notice
 from harness.failures import classify
-from harness.graph.messages import MARK, SUMMARY, is_users
+from harness.graph.messages import MARK, SUMMARY, is_users, usage_event
 from harness.graph.signals import Told, tell
 from harness.memory.taint import FOREIGN_SINCE, foreign_since
 from harness.memory.telling import memory_of, with_memory, without_memory

@@ -13,9 +13,8 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 
-from harness.graph.messages import is_users, users_text
+from harness.graph.messages import SCHEDULED, is_users, users_text
 from harness.models.demo_tools import Move, next_move
-from harness.prompt import SCHEDULED
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from harness.errors import ModelFailure, ModelSetupError
 from harness.events import FailureKind
-from harness.middleware import Standby
 from harness.models.breaker import Breakers
 from harness.models.build import build_model
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
+    from langchain_core.language_models import BaseChatModel
 
     from harness.config import ModelSettings
     from harness.models.breaker import Breaker
@@ -20,6 +22,15 @@ if TYPE_CHECKING:
     from harness.ports import Clock
 
 log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Standby:
+    """A model that answers when another one cannot. breaker: of its provider."""
+
+    settings: ModelSettings
+    chat: BaseChatModel
+    breaker: Breaker
 
 
 class ModelPool:

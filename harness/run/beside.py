@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from harness.middleware.report import usage_event
 from harness.ports import Head
+from harness.graph.messages import usage_event
+from harness.threads import operations as threads
 from harness.threads.checkpoints import thread_config
 from harness.threads.finished import FinishedTurns
-from harness.threads import operations as threads
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 from langchain_core.messages import AIMessage, ToolMessage
 
 from harness.events import Finished, Question
+from harness.graph.calls import ASK
 from harness.graph.messages import CALLS, LOOP, answer_text, cut_by, cut_by_budget, outcome_of
-from harness.tools.asking import ASK, asked
+from harness.tools.asking import question_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from harness.events import ReadyFile
     from harness.graph.turn import Turn
     from harness.ports import AnyRunEvent, Clock
-    from harness.tools.asking import Asked
 
 QUESTION_LIFE = timedelta(days=7)
 
@@ -30,13 +30,6 @@ def last_word(messages: Sequence[AnyMessage]) -> AIMessage | None:
     if isinstance(last, ToolMessage) and last.name == ASK:
         return next((message for message in reversed(messages) if isinstance(message, AIMessage)), None)
     return last if isinstance(last, AIMessage) else None
-
-
-def question_of(message: AnyMessage) -> Asked | None:
-    """The question that a message ends its turn with."""
-    if not isinstance(message, AIMessage) or len(message.tool_calls) != 1 or message.tool_calls[0]["name"] != ASK:
-        return None
-    return asked(message.tool_calls[0]["args"])
 
 
 def last_events(turn: Turn, run_id: str, files: tuple[ReadyFile, ...], clock: Clock) -> Iterator[AnyRunEvent]:

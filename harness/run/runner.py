@@ -35,8 +35,8 @@ from harness.run.waiting import going_on, requests, standing, unanswered
 from harness.scheduling.tool import schedule_tool
 from harness.skills.library import NO_SKILLS
 from harness.skills.prompt import chosen_skill
-from harness.threads.checkpoints import RUN_KEY, open_checkpoints, thread_config
 from harness.threads import operations as threads
+from harness.threads.checkpoints import RUN_KEY, open_checkpoints, thread_config
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
@@ -124,11 +124,11 @@ class HarnessRunner(BesideRuns):
     async def _scope(self, ctx: RunContext) -> RunScope:
         sandbox = self._parts.sandbox if self._agents.has_sandbox(ctx.agent) else None
         if sandbox is None:
-            return RunScope(ctx)
+            return RunScope(ctx, NO_SKILLS)
         source, skills = self._parts.skills, NO_SKILLS
         if source is not None:
             skills = (await asyncio.to_thread(source.of, ctx)).only(self._agents.skills_of(ctx.agent))
-        return RunScope(ctx, RunSandbox(sandbox.provider, ctx.thread_id), skills=skills)
+        return RunScope(ctx, skills, RunSandbox(sandbox.provider, ctx.thread_id))
 
     async def _run(
         self, turn: Turn, scope: RunScope, run_input: RunInput, attempt: int, head: Head | None

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from langchain_core.tools import tool
 
+from harness.graph.calls import IDEMPOTENT, asking_message
 from harness.graph.results import Answer, Runtime, done, failed
 from harness.graph.signals import scope_of
 from harness.memory.taint import LASTS
-from harness.middleware.effects import IDEMPOTENT, asking_message
 from harness.scheduling.schedules import TooMany
 from harness.scheduling.when import BadTime, When, at_time, in_minutes, local, local_day, repeated
 from harness.text.plain import clean_text

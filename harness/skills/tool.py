@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from langchain_core.tools import tool
 from pydantic import TypeAdapter, ValidationError
 
+from harness.graph.calls import IDEMPOTENT, asking_message
+from harness.graph.messages import usage_event
 from harness.graph.results import Answer, Runtime, done, failed
 from harness.graph.signals import Told, scope_of, tell
 from harness.guardrails.proposals import PROPOSES, Proposal, Refused

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from harness.graph.calls import TASK
 from harness.subagents.config import BASH, GENERAL_PURPOSE, INHERIT
 
 if TYPE_CHECKING:
@@ -12,7 +13,6 @@ if TYPE_CHECKING:
 
     from harness.subagents.config import SubagentSettings, SubagentsSettings
 
-TASK = "task"
 NEVER = frozenset({TASK, "ask_clarification", "write_todos", "schedule", "remember", "recall", "skill_manage"})
 """No subagent delegates, and none has a person before it whom it could ask, show a plan or a change, promise something
 later, or get to know."""

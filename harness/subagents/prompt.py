@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from langchain_core.messages import HumanMessage
 
 from harness.graph.messages import TEXT_LENGTH
-from harness.prompt import as_data, surroundings
-from harness.text.frames import CONTEXT, framed
+from harness.prompt import surroundings
+from harness.text.frames import CONTEXT, as_data, framed
 
 if TYPE_CHECKING:
     from datetime import datetime

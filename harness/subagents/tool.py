@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 from langchain_core.tools import tool
 
 from harness.events import SubagentState as State
+from harness.graph.calls import TASK, asking_message
 from harness.graph.results import Answer, Runtime, done, failed
 from harness.graph.signals import scope_of, tell
 from harness.graph.state import PROMOTED
@@ -18,7 +19,6 @@ from harness.skills.followed import limits_of
 from harness.state import PROMOTED
 from harness.skills.allowed import limits_of
 from harness.subagents.crew import Order
-from harness.subagents.kinds import TASK
 from harness.text.lines import one_line
 
 if TYPE_CHECKING:

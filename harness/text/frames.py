@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from collections import deque
 
+from harness.text.plain import clean_text, readable
+
 FRAMES = (
     *("antler-context", "antler-quoted", "antler-said-by-others", "antler-files", "antler-limit", "antler-image"),
     *("antler-outside", "antler-plan", "antler-skill", "antler-memory"),
@@ -82,3 +84,16 @@ def _closing(text: str) -> str:
     if found is None or found[1] is None or found.end() < len(text) or found[0].endswith(f"</{found[1]}>"):
         return ""
     return f"</{found[1]}>"
+
+
+def as_data(text: str, *, limit: int | None = None) -> str:
+    """The one place where foreign text is made safe to stand in a prompt: it cannot open or close our frames.
+
+    limit: for names, which must also stay on one line. Signs that nobody sees are left out, which could hide such a
+    frame or an order; everything else of the text stays as it was written.
+    """
+    text = readable(clean_text(text))
+    if limit is not None:
+        text = " ".join(text.split())
+        text = text if len(text) <= limit else text[: limit - 1] + "…"
+    return neutral(text)

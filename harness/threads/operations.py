@@ -9,13 +9,12 @@ from langgraph.constants import END
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
 from langgraph.types import StateUpdate
 
-from harness.agents.graphs import MODEL_NODE
 from harness.context import HistoryEntry
+from harness.graph.calls import effect_key, open_calls, recorded_result
 from harness.graph.messages import INTERRUPTED_TURN, MARK, answer_text, is_users, users_text
-from harness.middleware.dangling import open_calls
-from harness.middleware.effects import effect_key, recorded_result
-from harness.run.ending import question_of
+from harness.graph.turn import MODEL_NODE
 from harness.threads.checkpoints import RUN_KEY, thread_config
+from harness.tools.asking import question_of
 
 if TYPE_CHECKING:
     from langchain_core.runnables import RunnableConfig

@@ -9,16 +9,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
+from langchain_core.messages import AIMessage
 from langchain_core.tools import tool
 
+from harness.graph.calls import ASK
 from harness.text.plain import clean_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from langchain_core.messages import AnyMessage
     from langchain_core.tools import BaseTool
 
-ASK = "ask_clarification"
 MOST_OPTIONS = 6
 LONGEST_OPTION = 200
 LONGEST_TEXT = 4000
@@ -71,3 +73,10 @@ def ask_tool() -> BaseTool:
 
     ask_clarification.metadata = {"idempotent": True}
     return ask_clarification
+
+
+def question_of(message: AnyMessage) -> Asked | None:
+    """The question that a message ends its turn with."""
+    if not isinstance(message, AIMessage) or len(message.tool_calls) != 1 or message.tool_calls[0]["name"] != ASK:
+        return None
+    return asked(message.tool_calls[0]["args"])

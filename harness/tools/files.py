@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from langchain_core.tools import tool
 
+from harness.graph.calls import IDEMPOTENT
 from harness.graph.results import (
     MOST_CHARACTERS,
     VERSIONS,
@@ -19,7 +20,6 @@ from harness.graph.results import (
     short,
     size_text,
 )
-from harness.middleware.effects import IDEMPOTENT
 from harness.tools.versions import NEVER_READ, note_successor, seen_version
 from sandbox.base import NEW, FileInfo, Problem, ProblemCode
 

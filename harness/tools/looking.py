@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 from langchain_core.tools import tool
 
+from harness.graph.calls import IDEMPOTENT
 from harness.graph.results import Answer, Runtime, done, refused, sandbox_of, short, size_text
-from harness.middleware.effects import IDEMPOTENT
 from sandbox.base import WORKSPACE, Problem
 
 if TYPE_CHECKING:

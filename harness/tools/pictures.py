@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 from langchain_core.tools import tool
 
 from harness.files.images import UnreadableImage, image_data_url
+from harness.graph.calls import IDEMPOTENT
 from harness.graph.results import IMAGE, Answer, Runtime, canonical, done, explained, failed, sandbox_of, short
 from harness.graph.signals import scope_of
-from harness.middleware.effects import IDEMPOTENT
 from sandbox.base import Problem
 
 if TYPE_CHECKING:

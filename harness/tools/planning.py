@@ -10,10 +10,10 @@ from langgraph.types import Command
 from pydantic import BaseModel, Field
 
 from harness.events import TodosChanged, TodoStatus
+from harness.graph.calls import IDEMPOTENT
 from harness.graph.results import Answer, Runtime, done, failed
 from harness.graph.signals import Told, tell
 from harness.graph.state import TODOS
-from harness.middleware.effects import IDEMPOTENT
 from harness.text.lines import one_line
 
 if TYPE_CHECKING:

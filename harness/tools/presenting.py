@@ -9,9 +9,9 @@ from langchain_core.tools import tool
 
 from harness.events import FileReady
 from harness.files.spool import NotTaken
+from harness.graph.calls import IDEMPOTENT
 from harness.graph.results import Answer, Runtime, canonical, done, explained, failed, sandbox_of, short, size_text
 from harness.graph.signals import Told, scope_of, tell
-from harness.middleware.effects import IDEMPOTENT
 from sandbox.base import OUTPUTS, Problem, ProblemCode
 
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 
 from langchain_core.tools import tool
 
+from harness.graph.calls import IDEMPOTENT
 from harness.graph.results import Answer, Runtime, done, failed
 from harness.graph.signals import scope_of
-from harness.middleware.effects import IDEMPOTENT
 from harness.web.errors import Refused, WebError
 from harness.web.results import found
 

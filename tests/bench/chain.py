@@ -44,6 +44,7 @@ from harness.guardrails.make import load_guardrails
 from harness.mcp.config import ToolSearchSettings
 from harness.ports import MemoryAuditLog, MemoryEffectLog, MemoryRunLedger
 from harness.prompt import system_prompt
+from harness.skills.library import NO_SKILLS
 from harness.subagents.config import SubagentsSettings
 from harness.subagents.prompt import delegation_section
 from harness.threads.checkpoints import open_checkpoints, thread_config
@@ -205,7 +206,7 @@ async def _turn(graph: Graph, ctx: RunContext, provider: MemoryProvider) -> None
     stream: Any = graph.astream(
         {"messages": [HumanMessage(QUESTION, id=f"inbox-{ctx.run_id}")]},
         thread_config(ctx.thread_id, run_id=ctx.run_id),
-        context=RunScope(ctx, sandbox),
+        context=RunScope(ctx, NO_SKILLS, sandbox),
         stream_mode=["messages", "custom"],
         durability="sync",
     )

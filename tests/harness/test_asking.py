@@ -9,8 +9,9 @@ from langchain_core.messages import AIMessage, ToolMessage
 from langchain_core.tools import tool
 
 from harness.events import Finished, Outcome, Question
+from harness.graph.calls import ASK
 from harness.middleware.clarification import _only_the_question
-from harness.tools.asking import ASK, MOST_OPTIONS, Asked, asked
+from harness.tools.asking import MOST_OPTIONS, Asked, asked
 from tests.harness.support import Bench, Script, calls, collect, context, failed, finished, said, unpaired
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 from langchain_core.messages import ToolMessage
 
-from harness.middleware.dangling import INTERRUPTED
+from harness.graph.calls import INTERRUPTED
 from tests.harness.killed import make_bench
 from tests.harness.support import Script, collect, context, said, unpaired
 

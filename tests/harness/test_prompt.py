@@ -15,8 +15,8 @@ from PIL import Image
 
 from harness.context import RUN_INPUT, InputFile, RunInput, Speaker, Voice
 from harness.graph.messages import users_text
-from harness.prompt import SYSTEM_PROMPT, UserTurn, as_data, system_prompt, user_turn
-from harness.text.frames import FRAMES
+from harness.prompt import SYSTEM_PROMPT, UserTurn, system_prompt, user_turn
+from harness.text.frames import FRAMES, as_data
 from sandbox.base import Isolation, Report
 from tests.harness.support import Bench, Script, collect, context, scripted_settings
 

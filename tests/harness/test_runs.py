@@ -12,8 +12,8 @@ from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.tools import BaseTool, tool
 
 from harness.events import FailureKind, Finished, Outcome, Resumed, TextReset, ToolEnded, ToolStarted, Usage
+from harness.graph.calls import INTERRUPTED
 from harness.graph.messages import INTERRUPTED_TURN, MARK
-from harness.middleware.dangling import INTERRUPTED
 from harness.ports import MemoryEffectLog
 from tests.harness.support import Bench, Script, calls, collect, context, failed, finished, said, visible
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from bot.store.identity import thread_folder
 from bot.store.tables import threads
-from harness.middleware.dangling import INTERRUPTED
+from harness.graph.calls import INTERRUPTED
 from tests.flow.sandboxed import running, until_gone
 from tests.torture.facts import marker_of
 from tests.torture.load import ACTS_FILE, final_words, squeezed

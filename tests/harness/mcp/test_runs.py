@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from langchain_core.messages import HumanMessage, SystemMessage, ToolMessage
 
+from harness.graph.calls import INTERRUPTED
 from harness.mcp.config import ToolSearchSettings
-from harness.middleware.dangling import INTERRUPTED
 from harness.ports import MemoryEffectLog
 from tests.harness.mcp.conftest import text_of
 from tests.harness.support import (

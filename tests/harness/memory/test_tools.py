@@ -10,6 +10,7 @@ from langchain_core.tools import StructuredTool, tool
 
 from harness.context import RunInput, Speaker
 from harness.events import ApprovalRequested
+from harness.graph.calls import ASK, FOREIGN
 from harness.graph.messages import MARK, SUMMARY, TEXT_LENGTH
 from harness.guardrails.approvals import Approval
 from harness.guardrails.config import GuardrailSettings
@@ -18,11 +19,9 @@ from harness.memory.port import Remembering
 from harness.memory.taint import ALL, FOREIGN_SINCE, LASTS, foreign_since, needs_word
 from harness.memory.tool import RECALL, REMEMBER
 from harness.memory.twin import InMemoryMemories
-from harness.middleware.foreign import FOREIGN
 from harness.scheduling.schedules import MemorySchedules, Scheduling
 from harness.scheduling.tool import SCHEDULE
 from harness.text.frames import OUTSIDE, framed
-from harness.tools.asking import ASK
 from harness.tools.files import REPLACE, WRITE
 from harness.tools.planning import WRITE_TODOS
 from harness.tools.presenting import PRESENT

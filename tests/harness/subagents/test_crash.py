@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from langchain_core.messages import ToolMessage
 
-from harness.middleware.dangling import INTERRUPTED
+from harness.graph.calls import INTERRUPTED
 from tests.harness.subagents.killed import WORKING, make_bench
 from tests.harness.support import Script, collect, context, finished, said, unpaired
 

@@ -12,6 +12,7 @@ from pydantic import ValidationError
 
 from harness.files.slots import FairSlots
 from harness.graph.signals import Delegated, RunScope
+from harness.skills.library import NO_SKILLS
 from harness.subagents.config import SubagentSettings, SubagentsSettings
 from harness.subagents.crew import Crew, Worker
 from harness.subagents.kinds import NEVER, Kind, subagent_kinds
@@ -91,7 +92,7 @@ def test_the_lead_agent_chooses_by_descriptions() -> None:
 
 
 async def test_the_tool_itself_refuses_whoever_is_a_subagent() -> None:
-    scope = RunScope(context("r1"), delegated=Delegated("r1-1/call-0"), depth=1)
+    scope = RunScope(context("r1"), NO_SKILLS, delegated=Delegated("r1-1/call-0"), depth=1)
     runtime: Any = ToolRuntime(
         state={"messages": []}, context=scope, config={}, stream_writer=print, tool_call_id="call-1", store=None
     )

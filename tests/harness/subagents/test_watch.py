@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from langchain_core.messages import AIMessage, AIMessageChunk
 
-from harness.agents.graphs import MODEL_NODE
 from harness.events import SubagentProgress, ToolStarted
 from harness.graph.signals import CallDropped, CallEnded, CallStarted, Told
+from harness.graph.turn import MODEL_NODE
 from harness.subagents.watch import Watch
 from tests.harness.support import HeldClock, calls
 

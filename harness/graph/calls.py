@@ -1,0 +1,89 @@
+"""Tool calls: how each is named within its run, what the record says of one, and the marks on the tools themselves."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
+
+from harness.graph.signals import scope_of
+from harness.ports import EffectKey
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from langchain.agents.middleware import ToolCallRequest
+    from langchain_core.messages import BaseMessage, ToolCall
+    from langchain_core.tools import BaseTool
+
+    from harness.ports import EffectLog
+
+
+TASK = "task"
+
+ASK = "ask_clarification"
+
+MCP = "mcp"
+"""Metadata key of a server's tool: {server, name, read_only, destructive, digest}."""
+
+FOREIGN = "foreign"
+"""Metadata key of a tool whose results are framed: the operator's own, and whatever else was not written here."""
+
+INTERRUPTED = (
+    "This tool call was interrupted: it may have happened, wholly, in part or not at all. "
+    "Check the current state before you do it again."
+)
+
+NEVER_BEGUN = "This tool call was stopped before it began; nothing happened."
+IDEMPOTENT = "idempotent"
+"""A tool with metadata {"idempotent": True} may be run again when its outcome is unknown."""
+
+
+def call_place(request: ToolCallRequest) -> str:
+    """The call's name within its run."""
+    call_id = request.tool_call["id"] or ""
+    asking = scope_of(request.runtime).key(asking_message(request.state["messages"], call_id))
+    return f"{asking}/{call_id}"
+
+
+def effect_key(thread_id: str, run_id: str, message_id: str, call_id: str) -> EffectKey:
+    """(thread, run, call). Some providers number the calls of each answer anew, so the message's id is a part of it."""
+    return EffectKey(thread_id=thread_id, run_id=run_id, call_id=f"{message_id}/{call_id}")
+
+
+async def recorded_result(effects: EffectLog, key: EffectKey, call: ToolCall) -> ToolMessage:
+    """What the log knows of a call that will not be made any more: its result, unknown, or that it never began."""
+    known = await effects.begin(key, call["name"])
+    if known is None:
+        return ToolMessage(NEVER_BEGUN, tool_call_id=call["id"] or "", name=call["name"], status="error")
+    if known.state == "done":
+        return ToolMessage.model_validate_json(known.result)
+    return interrupted_result(call)
+
+
+def asking_message(messages: Sequence[BaseMessage], call_id: str) -> str:
+    """The id of the assistant message that made a call."""
+    for message in reversed(messages):
+        if isinstance(message, AIMessage) and any(call["id"] == call_id for call in message.tool_calls):
+            return message.id or ""
+    return ""
+
+
+def interrupted_result(call: ToolCall) -> ToolMessage:
+    """The honest result of a call whose outcome nobody knows."""
+    return ToolMessage(INTERRUPTED, tool_call_id=call["id"] or "", name=call["name"], status="error")
+
+
+def open_calls(messages: Sequence[AnyMessage]) -> list[tuple[str, ToolCall]]:
+    """The calls of the last assistant message that have no result yet, with that message's id."""
+    for place in range(len(messages) - 1, -1, -1):
+        message = messages[place]
+        if isinstance(message, AIMessage):
+            answered = {m.tool_call_id for m in messages[place + 1 :] if isinstance(m, ToolMessage)}
+            return [(message.id or "", call) for call in message.tool_calls if call["id"] not in answered]
+    return []
+
+
+def is_foreign(tool: BaseTool | None) -> bool:
+    """Whether what a tool says is not ours."""
+    return bool(((tool.metadata if tool is not None else None) or {}).get(FOREIGN))
