@@ -1,7 +1,8 @@
-"""The settings sections that the harness owns; bot/settings.py puts them into the one config tree."""
+"""The settings sections that the harness owns; bot/settings puts them into the one config tree."""
 
 from __future__ import annotations
 
+import sys
 from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, model_validator
@@ -106,3 +107,13 @@ class LlmSettings(Section):
     max_retry_wait: float = Field(
         default=60.0, gt=0, description="A longer Retry-After ends the run with an honest answer"
     )
+
+
+def package_of(use: str) -> str:
+    """The name by which the package of a `module:Class` is installed: langchain_anthropic -> langchain-anthropic."""
+    return use.partition(":")[0].partition(".")[0].replace("_", "-")
+
+
+def install_command(package: str) -> str:
+    """For the very Python that Antler runs in."""
+    return f"{sys.executable} -m pip install {package}"

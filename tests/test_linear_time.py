@@ -43,6 +43,8 @@ from harness.text.frames import VisibleStream, neutral, visible
 from harness.text.frames import VisibleStream, as_data, neutral, visible
 from harness.text.harmless import harmless
 from harness.text.lines import one_line, plain_text
+from harness.text.frames import VisibleStream, as_data, harmless, neutral, visible
+from harness.text.plain import one_line, plain_text
 from sandbox.audit import assess
 
 if TYPE_CHECKING:

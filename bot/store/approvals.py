@@ -15,8 +15,7 @@ from bot.store import prompts
 from bot.store.sql import chunks, insert
 from bot.store.tables import approval_grants, approvals
 from bot.store.tables import prompts as prompts_table
-from harness.guardrails.approvals import Approval
-from harness.guardrails.proposals import ADMINS, ONCE
+from harness.guardrails.approvals import ADMINS, ONCE, Approval
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

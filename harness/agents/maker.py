@@ -1,17 +1,21 @@
-"""Makes agents: the tools, the prompt and the chain of one definition, with a model; used by agents.py."""
+"""Makes agents: the tools, the prompt and the chain of one definition around a model."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from harness.agents.graphs import make_lead_agent, make_subagent
-from harness.agents.sandbox_tools import sandbox_tools
+import langsmith
+from langchain.agents import create_agent
+
+from harness.agents.tools import sandbox_tools
 from harness.errors import ModelFailure, ModelSetupError
 from harness.events import FailureKind
 from harness.graph.calls import TASK, is_foreign
+from harness.graph.signals import RunScope
+from harness.graph.state import ThreadState
 from harness.mcp.offering import offering
-from harness.middleware import ChainParts, SkillChain
+from harness.middleware import ChainParts, SkillChain, middleware_chain, subagent_chain
 from harness.middleware.summarization import Summarization
 from harness.prompt import system_prompt
 from harness.skills.prompt import SLOT
@@ -26,12 +30,13 @@ from harness.tools.planning import planning_tool
 from harness.tools.shell import BASH
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    import contextvars
+    from collections.abc import Callable, Collection, Sequence
 
     from langchain_core.tools import BaseTool
     from langgraph.checkpoint.base import BaseCheckpointSaver
+    from langgraph.graph.state import CompiledStateGraph
 
-    from harness.agents.graphs import Graph
     from harness.agents.parts import Parts
     from harness.agents.profiles import AgentDefinition
     from harness.config import ModelSettings
@@ -42,6 +47,8 @@ if TYPE_CHECKING:
     from harness.skills.tool import SkillManaging
     from harness.subagents.config import SubagentsSettings
     from harness.subagents.kinds import Kind
+
+    Graph = CompiledStateGraph[Any, RunScope, Any, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,3 +205,41 @@ def _skill_manager(parts: Parts, models: ModelPool) -> SkillManaging | None:
     from harness.skills.tool import skill_managing
 
     return skill_managing(editing, models, parts.clock, parts.health)
+
+
+async def _without_thread(
+    default: object, context: contextvars.Context, function: Callable[..., Any], /, *args: Any, **kwargs: Any
+) -> Any:
+    return context.run(function, *args, **kwargs)
+
+
+# create_agent wraps each middleware in langsmith's tracing, which enters and leaves a thread and a task around each
+# layer even when tracing is off: a quarter of a turn's CPU, and model calls that wait for the thread pool.
+langsmith.set_runtime_overrides(aio_to_thread=_without_thread)
+
+
+def make_lead_agent(
+    parts: ChainParts, *, prompt: str, tools: Sequence[BaseTool], saver: BaseCheckpointSaver[Any]
+) -> Graph:
+    """The compiled graph of the lead agent for one model."""
+    return create_agent(
+        parts.model,
+        tools=list(tools),
+        system_prompt=prompt,
+        middleware=middleware_chain(parts),
+        state_schema=ThreadState,
+        context_schema=RunScope,
+        checkpointer=saver,
+    )
+
+
+def make_subagent(parts: ChainParts, *, prompt: str, tools: Sequence[BaseTool]) -> Graph:
+    """The compiled graph of one kind of subagents for one model. It keeps nothing: a subagent lives for one task."""
+    return create_agent(
+        parts.model,
+        tools=list(tools),
+        system_prompt=prompt,
+        middleware=subagent_chain(parts),
+        state_schema=ThreadState,
+        context_schema=RunScope,
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from harness.agents.configured_tools import GROUP
+from harness.agents.tools import GROUP
 from harness.graph.calls import is_foreign
 from harness.models.health import ModelHealth
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from harness.config import LlmSettings, LoopSettings, SummarizationSettings
     from harness.files.spool import Spool
     from harness.graph.sandbox import SandboxSetup
-    from harness.guardrails.make import Guarding
+    from harness.guardrails.rules import Guarding
     from harness.mcp.config import ToolSearchSettings
     from harness.mcp.offering import Servers
     from harness.memory.port import Remembering

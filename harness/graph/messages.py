@@ -14,7 +14,7 @@ from harness.text.plain import clean_text
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from langchain_core.messages import ToolCall
+    from langchain_core.messages import AnyMessage, BaseMessage, ToolCall
     from langchain_core.messages.ai import UsageMetadata
 
 VOICE_LINE = "[voice message "
@@ -160,3 +160,26 @@ def usage_event(model: str, usage: UsageMetadata) -> Callable[..., Usage]:
 def believed(tokens: int) -> int:
     """A provider's count, as far as it can be one: else a negative one would pay budgets back."""
     return min(max(tokens, 0), MOST_TOKENS)
+
+
+IMAGE_TYPES = frozenset({"image_url", "image", "input_image"})
+"""Content blocks: OpenAI's, LangChain's and Anthropic's, the Responses API's."""
+LEFT_OUT = "[an image that this model cannot see]"
+
+
+def is_image(block: Any) -> bool:
+    return isinstance(block, dict) and block.get("type") in IMAGE_TYPES
+
+
+def has_images(message: BaseMessage) -> bool:
+    return not isinstance(message.content, str) and any(map(is_image, message.content))
+
+
+def without_images(message: AnyMessage) -> AnyMessage:
+    """The message with a word in the place of each image; itself when there is none. Only text left: plain text."""
+    if not has_images(message):
+        return message
+    content: list[Any] = [{"type": "text", "text": LEFT_OUT} if is_image(b) else b for b in message.content]
+    if all(isinstance(block, dict) and block.get("type") == "text" for block in content):
+        return message.model_copy(update={"content": "\n\n".join(str(block["text"]) for block in content)})
+    return message.model_copy(update={"content": content})

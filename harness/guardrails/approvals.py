@@ -1,14 +1,16 @@
-"""What persons decided on tool calls: the port behind "ask", with its twin in memory, and what one run knows of it."""
+"""Decisions of persons on tool calls: the port behind "ask" with its in-memory form, and the proposals they are
+shown."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from harness.context import RunContext
+    from harness.graph.signals import HasWriter
 
 CallKey = tuple[str, str]
 """(call within its run, hash of its exact arguments): what a decision is bound to."""
@@ -55,3 +57,41 @@ class MemoryApprovals:
     def decide(self, run_id: str, key: CallKey, approval: Approval) -> None:
         """Take a person's answer; the first one counts."""
         self.by_run.setdefault(run_id, {}).setdefault(key, approval)
+
+
+PROPOSES = "proposes"
+"""Metadata key of a tool whose calls are asked for, unless a rule allows them."""
+ONCE, ADMINS = "once", "admins"
+"""Kinds of coverage: only this call; only this call, and only an administrator can allow it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """shown: what would change, all of it. admins_only: whoever asked for it, and whatever the rules say, an
+    administrator has to allow it."""
+
+    shown: str
+    admins_only: bool = False
+
+    @property
+    def kind(self) -> str:
+        return ADMINS if self.admins_only else ONCE
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A call that is not made, and of which nobody is asked. text: for the model."""
+
+    text: str
+
+
+class Proposing(Protocol):
+    """Beside a tool that changes something of which people want to see more than arguments. call: its name within the
+    run."""
+
+    async def state(self, runtime: HasWriter, args: Mapping[str, Any], call: str) -> str:
+        """What the change depends on besides the arguments: another one makes a decision void. Cheap; raises
+        nothing."""
+
+    async def proposal(self, runtime: HasWriter, args: Mapping[str, Any], call: str) -> Proposal | Refused | None:
+        """None: the call changes nothing, so nobody need be asked."""

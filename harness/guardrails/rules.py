@@ -1,24 +1,30 @@
-"""The rules: those of the settings from above, then the built-in ones, then the default. A pure provider."""
+"""What decides on tool calls: the rules of the settings, the built-in ones, the default; or the operator's own
+provider."""
 
 from __future__ import annotations
 
+import importlib
 import json
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from harness.errors import GuardrailSetupError
 from harness.graph.calls import MCP
+from harness.guardrails.approvals import PROPOSES, MemoryApprovals
 from harness.guardrails.commands import all_fit, one_fits, one_may_fit, read
+from harness.guardrails.config import GuardrailSettings
 from harness.guardrails.patterns import fits_anywhere, fits_glob, fits_whole
 from harness.guardrails.port import Verdict
-from harness.guardrails.proposals import PROPOSES
 from sandbox.base import Isolation
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
+    from harness.guardrails.approvals import Approvals
     from harness.guardrails.commands import Read
-    from harness.guardrails.config import GuardrailSettings, RuleSettings
-    from harness.guardrails.port import GuardRequest
+    from harness.guardrails.config import RuleSettings
+    from harness.guardrails.port import GuardrailProvider, GuardRequest
 
 SHELL = "bash"
 UNREADABLE = "The command cannot be read for sure, so no rule can decide on it."
@@ -101,3 +107,41 @@ def _fits_command(rule: RuleSettings, found: Read | None) -> bool:
     if found is None:
         return False
     return all_fit(rule.command, found) if rule.decision == "allow" else one_fits(rule.command, found)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Guarding:
+    """What decides on tool calls, and what persons decided. Times in seconds."""
+
+    provider: GuardrailProvider
+    approvals: Approvals
+    provider_seconds: float
+    ask_seconds: float
+
+
+def load_guardrails(settings: GuardrailSettings | None = None, approvals: Approvals | None = None) -> Guarding:
+    """Imports the operator's module. approvals: None: in memory. Raises GuardrailSetupError, whose text names the
+    key."""
+    settings = settings or GuardrailSettings()
+    return Guarding(
+        provider=_loaded(settings.use) if settings.use else Rules(settings),
+        approvals=approvals if approvals is not None else MemoryApprovals(),
+        provider_seconds=settings.provider_seconds,
+        ask_seconds=settings.ask_seconds,
+    )
+
+
+def _loaded(use: str) -> GuardrailProvider:
+    module_name, _, name = use.partition(":")
+    try:
+        made = getattr(importlib.import_module(module_name), name)()
+    except ImportError as error:
+        raise GuardrailSetupError(f"guardrails.use: {module_name} cannot be imported: {error}") from error
+    except AttributeError as error:
+        raise GuardrailSetupError(f"guardrails.use: {module_name} has no {name}") from error
+    except Exception as error:  # the operator's own code
+        raise GuardrailSetupError(f"guardrails.use: {use}() failed: {type(error).__name__}: {error}") from error
+    if not callable(getattr(made, "evaluate", None)):
+        raise GuardrailSetupError(f"guardrails.use: {use} has no method evaluate(request)")
+    provider: GuardrailProvider = made
+    return provider

@@ -25,7 +25,7 @@ from harness.mcp.http import BROKEN, GONE, REFUSED, UNREACHED, code_of, http_str
 from harness.mcp.oauth import Tokens
 from harness.mcp.session import Session, hush
 from harness.mcp.stdio import stdio_streams
-from harness.text.harmless import line
+from harness.text.frames import line
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from harness.mcp.arguments import Unfit, fitted
 from harness.mcp.config import HintSettings
 from harness.mcp.references import problem
-from harness.text.harmless import described, harmless, line
+from harness.text.frames import described, harmless, line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from mcp import types
 
-from harness.text.harmless import harmless, line
+from harness.text.frames import harmless, line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

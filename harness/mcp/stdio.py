@@ -21,7 +21,7 @@ from harness.mcp import keeper
 from harness.mcp.child import Child, started
 from harness.mcp.config import plain
 from harness.mcp.errors import ServerFailed
-from harness.text.harmless import line
+from harness.text.frames import line
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

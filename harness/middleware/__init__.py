@@ -9,18 +9,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from harness.middleware.budget import BudgetStop
-from harness.middleware.clarification import Clarification
 from harness.middleware.dangling import DanglingToolCall
-from harness.middleware.deferred import DeferredToolFilter
 from harness.middleware.effects import EffectGuard
 from harness.middleware.fallback import Candidate, Fallback
-from harness.middleware.foreign import ForeignResults
 from harness.middleware.guardrail import Guardrail
-from harness.middleware.limit import ModelCallLimit, SubagentCallLimit
+from harness.middleware.limits import BudgetStop, ModelCallLimit, SubagentCallLimit
 from harness.middleware.llm_errors import LLMErrorHandling
 from harness.middleware.loop import LoopDetection
+from harness.middleware.pictures import Sightless, ViewImage
 from harness.middleware.report import RunReport
+from harness.middleware.requests import Clarification, DeferredToolFilter, TodoList
 from harness.middleware.sandbox_audit import SandboxAudit
 from harness.middleware.sightless import Sightless
 from harness.middleware.skills import SkillList, SkillTools
@@ -29,10 +27,7 @@ from harness.middleware.skill_tools import SkillTools
 from harness.middleware.steering import Meanwhile
 from harness.middleware.subagent_limit import SubagentLimit
 from harness.middleware.summarization import Summarization
-from harness.middleware.todos import TodoList
-from harness.middleware.tool_errors import ToolErrorHandling
-from harness.middleware.tool_output import ToolOutputBudget
-from harness.middleware.view_image import ViewImage
+from harness.middleware.tool_results import ForeignResults, ToolErrorHandling, ToolOutputBudget
 from harness.models.health import ModelHealth
 from harness.tools.planning import WRITE_TODOS
 
@@ -43,10 +38,9 @@ if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
     from harness.config import LlmSettings, LoopSettings, ModelSettings, SummarizationSettings
-    from harness.guardrails.make import Guarding
-    from harness.guardrails.proposals import Proposing
-    from harness.models.breaker import Breaker
-    from harness.models.pool import Standby
+    from harness.guardrails.approvals import Proposing
+    from harness.guardrails.rules import Guarding
+    from harness.models.pool import Breaker, Standby
     from harness.ports import AuditLog, Budget, Clock, EffectLog, RunLedger, Steering
 
 

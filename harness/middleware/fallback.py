@@ -15,8 +15,7 @@ from langchain.agents.middleware import AgentMiddleware
 from harness.errors import ModelFailure
 from harness.events import FailureKind as Kind
 from harness.events import Notice
-from harness.graph.messages import is_users
-from harness.graph.picture_blocks import has_images
+from harness.graph.messages import has_images, is_users
 from harness.graph.signals import CallDropped, Told, scope_of, tell
 
 if TYPE_CHECKING:

@@ -17,15 +17,13 @@ from langgraph.types import interrupt
 
 from harness.graph.calls import MCP, call_place
 from harness.graph.signals import ApprovalNeeded, scope_of, tell
-from harness.guardrails.approvals import Approval
+from harness.guardrails.approvals import Approval, Refused
 from harness.guardrails.port import GuardRequest, Verdict
-from harness.guardrails.proposals import Refused
 from harness.guardrails.shown import args_hash, shown_arguments, shown_proposal
 from harness.memory.taint import LASTS, REASON, needs_word
 from harness.scheduling.tool import SCHEDULE
 from harness.text.frames import neutral
-from harness.text.lines import one_line
-from harness.text.plain import clean_text
+from harness.text.plain import clean_text, one_line
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -33,9 +31,8 @@ if TYPE_CHECKING:
     from langchain.agents.middleware import ToolCallRequest
     from langgraph.types import Command
 
-    from harness.guardrails.approvals import Approvals
+    from harness.guardrails.approvals import Approvals, Proposal, Proposing
     from harness.guardrails.port import GuardrailProvider
-    from harness.guardrails.proposals import Proposal, Proposing
 
 log = logging.getLogger(__name__)
 

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
     from harness.config import LlmSettings, ModelSettings
     from harness.middleware.summarization import Compacted, Summarization
-    from harness.models.breaker import Breaker
     from harness.models.health import ModelHealth
+    from harness.models.pool import Breaker
     from harness.ports import Clock
 
     Handler = Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]

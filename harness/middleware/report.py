@@ -15,7 +15,7 @@ from langchain_core.messages import AIMessage, ToolMessage
 from harness.events import ToolEnded, ToolStarted
 from harness.graph.messages import next_message_id, stored_form, usage_event
 from harness.graph.signals import CallEnded, CallStarted, Told, scope_of, tell
-from harness.text.lines import summary
+from harness.text.plain import summary
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

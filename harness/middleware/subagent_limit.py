@@ -11,7 +11,7 @@ from langchain_core.messages import AIMessage, HumanMessage
 from harness.graph.calls import TASK
 from harness.graph.messages import MARK
 from harness.text.frames import LIMIT, framed, neutral
-from harness.text.lines import one_line
+from harness.text.plain import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence

@@ -13,8 +13,8 @@ import httpx2
 from langchain_core.language_models import BaseChatModel
 from openai import AsyncOpenAI, Omit
 
+from harness.config import install_command, package_of
 from harness.errors import ModelSetupError
-from harness.extra_packages import install_command, package_of
 from harness.models.chat_openai import CompatibleChatOpenAI, LeanCompletions
 from harness.models.demo import DemoModel
 from harness.models.transport import AiohttpTransport

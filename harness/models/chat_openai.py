@@ -1,19 +1,24 @@
-"""ChatOpenAI for OpenAI-compatible servers: takes what they stream beside OpenAI's own fields; built by models.py."""
+"""ChatOpenAI for OpenAI-compatible servers: takes what they stream besides OpenAI's own fields, without the SDK's
+types."""
 
 from __future__ import annotations
 
+import asyncio
+import json
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+import httpx2
 from langchain_core.messages import AIMessage, AIMessageChunk
 from langchain_core.tools import BaseTool
 from langchain_openai import ChatOpenAI
+from openai import APIConnectionError, APIError, APITimeoutError, AsyncStream
 from pydantic import PrivateAttr
 
 from harness.graph.messages import REASONING
-from harness.models.chunks import ChunkStream
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Sequence
+    from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 
     from langchain_core.language_models import LanguageModelInput
     from langchain_core.outputs import ChatGenerationChunk
@@ -125,7 +130,7 @@ class CompatibleChatOpenAI(ChatOpenAI):
         converted = super()._convert_chunk_to_generation_chunk(chunk, default_chunk_class, base_generation_info)
         if converted is None or not isinstance(converted.message, AIMessageChunk):
             return converted
-        delta = _delta(chunk)
+        delta = _chunk_delta(chunk)
         thought = delta.get("reasoning_content") or delta.get("reasoning")
         if isinstance(thought, str) and thought:
             converted.message.additional_kwargs[REASONING] = thought
@@ -135,6 +140,96 @@ class CompatibleChatOpenAI(ChatOpenAI):
         return converted
 
 
-def _delta(chunk: dict[str, Any]) -> dict[str, Any]:
+def _chunk_delta(chunk: dict[str, Any]) -> dict[str, Any]:
     choices = chunk.get("choices") or [{}]
     return choices[0].get("delta") or {}
+
+
+DONE = b"[DONE]"
+DRAIN_SECONDS = 0.1
+"""How long the end of the body is waited for after DONE; a connection that was read to its end is used again."""
+TEXTS = frozenset({"content", "reasoning_content", "reasoning"})
+"""Keys of a delta that hold a piece of text."""
+
+
+class ChunkStream(AsyncStream[object]):
+    """What the SDK makes of a response that is an event stream, with the SDK's errors."""
+
+    async def __aiter__(self) -> AsyncIterator[object]:
+        request, events = self.response.request, Events()
+        body = self.response.aiter_bytes()
+        try:
+            async for data in body:
+                for chunk in joined(events.feed(data)):
+                    if isinstance(chunk, dict) and (error := chunk.get("error")):
+                        raise APIError(_message(error), request, body=error)
+                    yield chunk
+                if events.done:
+                    break
+            with suppress(TimeoutError):
+                async with asyncio.timeout(DRAIN_SECONDS):
+                    async for _ in body:
+                        pass
+        except httpx2.TimeoutException as error:
+            raise APITimeoutError(request=request) from error
+        except httpx2.TransportError as error:
+            raise APIConnectionError(request=request) from error
+
+
+class Events:
+    """Reads server-sent events as chat completions use them: `data` only (WHATWG HTML, 9.2.6). done: DONE was seen."""
+
+    def __init__(self) -> None:
+        self.done = False
+        self._rest = b""
+        self._lines: list[bytes] = []
+
+    def feed(self, data: bytes) -> Iterator[Any]:
+        """The events that are complete now, up to DONE. Raises ValueError for what is not JSON."""
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        for line in lines:
+            line = line.removesuffix(b"\r")
+            if line.startswith(b"data:"):
+                self._lines.append(line[5:])
+            elif not line and self._lines:
+                event = b"\n".join(self._lines).strip()
+                self._lines.clear()
+                if event.startswith(DONE):
+                    self.done = True
+                    return
+                yield json.loads(event.decode())
+
+
+def joined(chunks: Iterable[Any]) -> Iterator[Any]:
+    """The chunks, neighbours that only bring more of the same text as one."""
+    growing: Any = None
+    growing_kind: str | None = None
+    for chunk in chunks:
+        kind = _kind(chunk)
+        if kind is not None and kind == growing_kind:
+            _chunk_delta(growing)[kind] += _chunk_delta(chunk)[kind]
+            continue
+        if growing_kind is not None:
+            yield growing
+        growing, growing_kind = chunk, kind
+        if kind is None:
+            yield chunk
+    if growing_kind is not None:
+        yield growing
+
+
+def _kind(chunk: Any) -> str | None:
+    """The key of the text that is all this chunk brings; None when it brings something else, or nothing."""
+    match chunk:
+        case {"choices": [{"delta": dict(delta)} as choice]}:
+            if chunk.get("usage") or choice.get("finish_reason") or choice.get("logprobs"):
+                return None
+            brought = [str(key) for key, value in delta.items() if value and key != "role"]
+            if len(brought) == 1 and brought[0] in TEXTS and isinstance(delta[brought[0]], str):
+                return brought[0]
+    return None
+
+
+def _message(error: Any) -> str:
+    message = error.get("message") if isinstance(error, dict) else None
+    return message if isinstance(message, str) and message else "An error occurred during streaming"

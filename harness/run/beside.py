@@ -10,15 +10,14 @@ from harness.middleware.report import usage_event
 from harness.ports import Head
 from harness.graph.messages import usage_event
 from harness.threads import operations as threads
-from harness.threads.checkpoints import thread_config
-from harness.threads.finished import FinishedTurns
+from harness.threads.checkpoints import FinishedTurns, thread_config
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from langgraph.types import StateSnapshot
 
-    from harness.agents.graphs import Graph
+    from harness.agents.maker import Graph
     from harness.agents.parts import Parts
     from harness.agents.pool import Agents
     from harness.context import HistoryEntry, Titled

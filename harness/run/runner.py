@@ -10,10 +10,10 @@ import logging
 from contextlib import AsyncExitStack, aclosing
 from typing import TYPE_CHECKING, Any
 
-from harness.agents.extra_tools import load_extras
 from harness.agents.extras import ExtraSettings
 from harness.agents.parts import Parts
 from harness.agents.pool import Agents
+from harness.agents.tools import load_extras
 from harness.errors import ModelFailure
 from harness.events import Failed, FailureKind, Notice, Resumed, TextReset
 from harness.files.spool import Spool
@@ -21,7 +21,7 @@ from harness.graph.messages import next_message_id
 from harness.graph.sandbox import RunSandbox
 from harness.graph.signals import RunScope
 from harness.graph.turn import Turn
-from harness.guardrails.make import load_guardrails
+from harness.guardrails.rules import load_guardrails
 from harness.mcp.config import ToolSearchSettings
 from harness.memory.telling import Telling
 from harness.memory.tool import memory_tools
@@ -30,8 +30,7 @@ from harness.models.health import ModelHealth
 from harness.ports import MemoryAuditLog
 from harness.prompt import user_turn
 from harness.run.beside import BesideRuns
-from harness.run.ending import last_events, last_word
-from harness.run.waiting import going_on, requests, standing, unanswered
+from harness.run.ending import going_on, last_events, last_word, requests, standing, unanswered
 from harness.scheduling.tool import schedule_tool
 from harness.skills.library import NO_SKILLS
 from harness.skills.prompt import chosen_skill
@@ -46,9 +45,9 @@ if TYPE_CHECKING:
     from langgraph.checkpoint.base import CheckpointTuple
     from langgraph.types import Command
 
-    from harness.agents.extra_tools import Extras
     from harness.agents.maker import Agent
     from harness.agents.profiles import AgentDefinition
+    from harness.agents.tools import Extras
     from harness.config import LlmSettings, LoopSettings, ModelSettings, SummarizationSettings
     from harness.context import RunContext, RunInput
     from harness.files.spool import SpoolSettings

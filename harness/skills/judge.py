@@ -25,8 +25,7 @@ from harness.skills.verdict import Finding, Level, verdict_of
 from harness.tools.lines import one_line
 from harness.skills.verdict import Level
 from harness.text.frames import QUOTED, framed, neutral
-from harness.text.lines import one_line
-from harness.text.plain import clean_text
+from harness.text.plain import clean_text, one_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -22,6 +22,7 @@ from harness.tools.lines import one_line
 from sandbox.shell.audit import Verdict as Assessed
 from sandbox.shell.audit import assess
 from harness.text.lines import one_line
+from harness.text.plain import one_line
 from sandbox.audit import Verdict as Assessed
 from sandbox.audit import assess
 

@@ -14,7 +14,7 @@ from harness.graph.calls import IDEMPOTENT, asking_message
 from harness.graph.messages import usage_event
 from harness.graph.results import Answer, Runtime, done, failed
 from harness.graph.signals import Told, scope_of, tell
-from harness.guardrails.proposals import PROPOSES, Proposal, Refused
+from harness.guardrails.approvals import PROPOSES, Proposal, Refused
 from harness.memory.taint import ALL, LASTS
 from harness.middleware.effects import IDEMPOTENT, asking_message
 from harness.middleware.report import usage_event
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from langchain_core.tools import BaseTool
 
     from harness.graph.signals import HasWriter
-    from harness.guardrails.proposals import Proposing
+    from harness.guardrails.approvals import Proposing
     from harness.models.health import ModelHealth
     from harness.models.pool import ModelPool
     from harness.ports import Clock

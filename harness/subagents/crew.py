@@ -26,7 +26,7 @@ from harness.subagents.watch import Watch
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from harness.agents.graphs import Graph
+    from harness.agents.maker import Graph
     from harness.files.slots import FairSlots
     from harness.graph.signals import Told
     from harness.ports import Clock

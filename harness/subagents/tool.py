@@ -19,7 +19,7 @@ from harness.skills.followed import limits_of
 from harness.state import PROMOTED
 from harness.skills.allowed import limits_of
 from harness.subagents.crew import Order
-from harness.text.lines import one_line
+from harness.text.plain import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -50,7 +50,7 @@ NOTHING = "Files that it changed stay changed. It had said nothing yet."
 
 
 def task_tool(crew: Crew) -> BaseTool:
-    """For agents.py."""
+    """The tool that hands tasks to these subagents."""
 
     @tool(TASK, description=DESCRIPTION.replace("\n", " ") + _listed(crew.kinds.values()))
     async def task(

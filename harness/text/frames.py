@@ -1,6 +1,6 @@
-"""The blocks that the harness puts behind a person's text. They are for the model: foreign text cannot open or close
-one, and what a model repeats of them never comes out.
+"""Blocks that the harness puts behind a person's text, and foreign text made harmless.
 
+The blocks are for the model: foreign text cannot open or close one, and what a model repeats of them never comes out.
 The tags begin like nothing that people write, so that neither rule ever touches somebody's own XML.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections import deque
 
-from harness.text.plain import clean_text, readable
+from harness.text.plain import clean_text, plain_text, readable, seen
 
 FRAMES = (
     *("antler-context", "antler-quoted", "antler-said-by-others", "antler-files", "antler-limit", "antler-image"),
@@ -97,3 +97,27 @@ def as_data(text: str, *, limit: int | None = None) -> str:
         text = " ".join(text.split())
         text = text if len(text) <= limit else text[: limit - 1] + "…"
     return neutral(text)
+
+
+_TEMPLATE = re.compile(
+    r"<(?=\|)|<(?=\s*+/?\s*+(?:tool_(?:response|result|call)s?|function_(?:results?|calls?))\b)", re.I
+)
+"""What some models' chat templates are made of."""
+_BLANKS = re.compile(r"\n{3,}")
+
+
+def harmless(text: str) -> str:
+    """Without terminal codes and unseen characters, and unable to end a result or open one of our blocks."""
+    return neutral(_TEMPLATE.sub("&lt;", seen(plain_text(text))))
+
+
+def described(text: str, limit: int) -> str:
+    """A description as the model gets it: harmless, and no longer than `limit`."""
+    text = _BLANKS.sub("\n\n", harmless(text)).strip()
+    return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def line(text: str, limit: int = 120) -> str:
+    """In one line, for logs and /status."""
+    text = " ".join(harmless(text).split())
+    return text if len(text) <= limit else text[: limit - 1] + "…"

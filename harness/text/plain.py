@@ -1,9 +1,14 @@
-"""Text fit to be kept and sent, whoever wrote it. Light to import."""
+"""Text fit to be kept, sent and shown: no NUL, no hidden signs, no terminal codes, no visible secrets. Light to
+import."""
 
 from __future__ import annotations
 
 import re
 import unicodedata
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 _HIDDEN = frozenset({"Cf", "Co", "Cs"})
 _UNSEEN = _HIDDEN | {"Cc"}
@@ -42,3 +47,82 @@ def readable(text: str) -> str:
 def _is_among(char: str, kinds: frozenset[str]) -> bool:
     kind = unicodedata.category(char)
     return kind in kinds or (kind == "Cn" and _NEVER_DRAWN.match(char) is not None)
+
+
+SUMMARY_CHARACTERS = 80
+LONGEST_LOOKED_AT = 2000
+MASK = "***"
+
+_TERMINAL = re.compile(
+    r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[PX^_][^\x1b]*(?:\x1b\\)?|[@-Z\\-_ -/].?)"
+)
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\x80-\x9f\u202a-\u202e\u2066-\u2069\U000e0000-\U000e007f]")
+
+_TELLING = r"(?:password|passwd|passphrase|secret|token|api[_-]?key|access[_-]?key|credential|pwd)"
+_KEY = rf"(?=[\w-]*?{_TELLING})[\w-]++"
+"""A whole word, looked at once: what a model writes must not take long."""
+_SECRETS = (
+    re.compile(rf"(?i)(?P<keep>(?<![\w-]){_KEY}[\"']?\s*+[=:]\s*[\"']?)[^\s\"'&,;]+"),
+    re.compile(rf"(?i)(?P<keep>(?<![\w-])--?{_KEY}\s+[\"']?)[^\s\"'-][^\s\"']*"),
+    re.compile(r"(?i)(?P<keep>\b(?:bearer|basic|token)\s+)[\w.~+/=-]{8,}"),
+    re.compile(r"(?P<keep>://[^\s/:@]*:)[^\s/@]+(?=@)"),
+    re.compile(r"(?P<keep>(?:^|\s)-u\s*[\"']?[^\s:\"']+:)[^\s\"']+"),
+    re.compile(
+        r"(?P<keep>\b(?:sk|pk|rk|ghp|gho|ghs|ghu|github_pat|glpat|xox[abprs]|hf|AIza|AKIA|ASIA|ya29|eyJ))[\w.-]{12,}"
+    ),
+    re.compile(r"(?P<keep>-----BEGIN [A-Z ]*PRIVATE KEY-----).*", re.DOTALL),
+)
+SALIENT = {
+    "bash": "command",
+    "ls": "path",
+    "glob": "pattern",
+    "grep": "pattern",
+    "read_file": "path",
+    "write_file": "path",
+    "str_replace": "path",
+    "present_files": "paths",
+    "view_image": "path",
+    "web_fetch": "url",
+    "web_search": "query",
+    "task": "description",
+}
+"""Tool -> the argument that says what a call is about."""
+OWN, WORK = "/mnt/user-data/", "workspace/"
+"""What people need not read of a path."""
+
+
+def plain_text(text: str) -> str:
+    """A program's output as a reader would see it: no colours, no overwritten lines, no signs that cannot be seen."""
+    text = _TERMINAL.sub("", text.replace("\r\n", "\n")) if "\x1b" in text or "\r" in text else text
+    if "\r" in text:
+        text = "\n".join(map(_last_written, text.split("\n")))
+    return _CONTROL.sub("", clean_text(text))
+
+
+def _last_written(line: str) -> str:
+    """What a terminal would show of a line that was written over and over, as progress bars are."""
+    return line.removesuffix("\r").rpartition("\r")[2]
+
+
+def one_line(text: str, limit: int = SUMMARY_CHARACTERS) -> str:
+    """For people: plain, on one line, with secrets that look like secrets masked. Known ones are redacted later."""
+    line = masked(" ".join(plain_text(text[:LONGEST_LOOKED_AT]).split()))
+    return line if len(line) <= limit else line[: limit - 1] + "…"
+
+
+def masked(text: str) -> str:
+    """Without values that stand where secrets stand, or look like keys of well-known services."""
+    for pattern in _SECRETS:
+        text = pattern.sub(rf"\g<keep>{MASK}", text)
+    return text
+
+
+def summary(tool: str, args: Mapping[str, object]) -> str:
+    """What a tool call is about, for people: its salient argument, or the first short text among its arguments."""
+    value = args.get(SALIENT.get(tool, ""))
+    if isinstance(value, list):
+        value = ", ".join(str(part).rpartition("/")[2] for part in value)
+    if isinstance(value, str) and value.strip():
+        return one_line(value if tool == "bash" else value.removeprefix(OWN).removeprefix(WORK))
+    texts = (one_line(value) for value in args.values() if isinstance(value, str) and value.strip())
+    return next(texts, "") if tool not in SALIENT else ""

@@ -1,9 +1,15 @@
-"""read_file, write_file, str_replace."""
+"""read_file, write_file, str_replace. Only what the model has seen of a file may be replaced.
+
+What it has seen is read off the thread: every result of reading or writing keeps the file's version in its artifact. So
+it survives a restart, goes back with a rewind, and is forgotten with the messages that a summary replaces. Within a
+round, what the run itself made of a version counts as seen.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
+from langchain_core.messages import ToolMessage
 from langchain_core.tools import tool
 
 from harness.graph.calls import IDEMPOTENT
@@ -20,12 +26,12 @@ from harness.graph.results import (
     short,
     size_text,
 )
-from harness.tools.versions import NEVER_READ, note_successor, seen_version
 from sandbox.base import NEW, FileInfo, Problem, ProblemCode
 
 if TYPE_CHECKING:
     from langchain_core.tools import BaseTool
 
+    from harness.graph.results import Runtime
     from sandbox.base import FileText, Sandbox
 
 READ, WRITE, REPLACE = "read_file", "write_file", "str_replace"
@@ -142,3 +148,31 @@ def _str_replace() -> BaseTool:
         return done(runtime, REPLACE, text, **{VERSIONS: {canonical(path): updated.info.version}})
 
     return str_replace
+
+
+NEVER_READ = "never read"
+"""As `expected`: no file has this version."""
+
+
+def seen_version(runtime: Runtime, path: str) -> str | None:
+    """The version of the file that the model knows, None when it knows none."""
+    own = sandbox_of(runtime).successors
+    version = _told_version(runtime, canonical(path))
+    while version in own:
+        version = own[version]
+    return version
+
+
+def _told_version(runtime: Runtime, path: str) -> str | None:
+    for message in reversed(runtime.state["messages"]):
+        if isinstance(message, ToolMessage) and isinstance(message.artifact, dict):
+            versions = message.artifact.get(VERSIONS)
+            if isinstance(versions, dict) and path in versions:
+                return str(versions[path])
+    return None
+
+
+def note_successor(runtime: Runtime, before: str | None, after: str) -> None:
+    """A write of this run turned one version into another."""
+    if before is not None and before != after:
+        sandbox_of(runtime).successors[before] = after

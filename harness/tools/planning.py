@@ -14,7 +14,7 @@ from harness.graph.calls import IDEMPOTENT
 from harness.graph.results import Answer, Runtime, done, failed
 from harness.graph.signals import Told, tell
 from harness.graph.state import TODOS
-from harness.text.lines import one_line
+from harness.text.plain import one_line
 
 if TYPE_CHECKING:
     from langchain_core.tools import BaseTool

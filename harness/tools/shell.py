@@ -1,20 +1,27 @@
-"""bash: runs commands in the sandbox."""
+"""bash: runs commands in the sandbox, and tells how far a long one is."""
 
 from __future__ import annotations
 
+import asyncio
+from contextlib import asynccontextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 from langchain_core.tools import tool
 
+from harness.events import ToolProgress
 from harness.graph.results import Answer, Runtime, done, failed, sandbox_of
 from harness.graph.sandbox import CANCELLED, FAILED, CommandEnd
-from harness.text.lines import plain_text
-from harness.tools.progress import telling_progress
+from harness.graph.signals import Told, tell
+from harness.text.plain import one_line, plain_text
 from sandbox.base import Ending, SandboxError
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
     from langchain_core.tools import BaseTool
 
+    from harness.graph.results import Runtime
     from harness.graph.sandbox import SandboxSetup
     from harness.ports import Clock
     from sandbox.base import CommandResult
@@ -81,3 +88,53 @@ def _ending(result: CommandResult, seconds: float, most: float) -> str:
             return "[ended: it needed more memory than there is. Work on less at a time.]"
         case Ending.OUT_OF_SPACE:
             return "[ended: it filled the disk. Delete what is not needed, and write less.]"
+
+
+EVERY = 1.0
+"""Seconds between two events at least."""
+QUIET = 5.0
+"""Seconds after which the time is told even though nothing new was printed."""
+KEPT = 500
+
+
+class Progress:
+    """The end of what a command printed. feed: its on_output."""
+
+    def __init__(self) -> None:
+        self._end = ""
+
+    def feed(self, text: str) -> None:
+        self._end = (self._end + text[-KEPT:])[-KEPT:]
+
+    @property
+    def line(self) -> str:
+        """The last line with something in it."""
+        lines = plain_text(self._end).split("\n")
+        return next((one_line(line) for line in reversed(lines) if line.strip()), "")
+
+
+@asynccontextmanager
+async def telling_progress(runtime: Runtime, tool: str, clock: Clock) -> AsyncIterator[Progress]:
+    """While the block runs, ToolProgress events are told, the first after EVERY seconds."""
+    progress = Progress()
+    teller = asyncio.create_task(_tell(runtime, tool, clock, progress), name=f"progress of {tool}")
+    try:
+        yield progress
+    finally:
+        teller.cancel()
+        await asyncio.wait({teller})
+
+
+async def _tell(runtime: Runtime, tool: str, clock: Clock, progress: Progress) -> None:
+    begun = told_at = clock.monotonic()
+    told = ""
+    while True:
+        await clock.sleep(EVERY)
+        now, line = clock.monotonic(), progress.line
+        if line == told and now - told_at < QUIET:
+            continue
+        told, told_at = line, now
+        event = partial(
+            ToolProgress, call_id=runtime.tool_call_id or "", tool=tool, seconds=round(now - begun), line=line
+        )
+        tell(runtime, Told(event))

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 from langchain_core.messages import ToolMessage
 
-from harness.text.frames import OUTSIDE, framed
-from harness.text.harmless import harmless
+from harness.text.frames import OUTSIDE, framed, harmless
 
 if TYPE_CHECKING:
     from harness.graph.results import Runtime

@@ -40,7 +40,7 @@ from harness.files.spool import Spool, SpoolSettings
 from harness.graph.sandbox import RunSandbox, SandboxSetup
 from harness.graph.signals import RunScope
 from harness.graph.state import ThreadState
-from harness.guardrails.make import load_guardrails
+from harness.guardrails.rules import load_guardrails
 from harness.mcp.config import ToolSearchSettings
 from harness.ports import MemoryAuditLog, MemoryEffectLog, MemoryRunLedger
 from harness.prompt import system_prompt
@@ -58,8 +58,7 @@ if TYPE_CHECKING:
     from langgraph.checkpoint.base import BaseCheckpointSaver
     from sqlalchemy import Connection
 
-    from harness.agents.graphs import Graph
-    from harness.agents.maker import Agent
+    from harness.agents.maker import Agent, Graph
     from harness.ports import AuditLog, EffectLog, RunLedger
 
 AT_ONCE = 10

@@ -43,7 +43,7 @@ PARTS: dict[str, tuple[str, ...]] = {
         "langchain_openai/",
         "tiktoken/",
         "harness/models/chat_openai.py",
-        "harness/models/chunks.py",
+        "harness/models/chat_openai.py",
         "harness/models/transport.py",
     ),
     CHECKPOINTS: ("langgraph/checkpoint/", "harness/threads/checkpoints", "harness/threads/sqlite_saver"),

@@ -19,7 +19,7 @@ from channels.errors import Rejected
 from channels.memory import NO_BUTTONS, NO_EDIT
 from channels.message import ChatMigrated, Quote
 from harness.events import ApprovalRequested, Question
-from harness.guardrails.proposals import ADMINS, ONCE
+from harness.guardrails.approvals import ADMINS, ONCE
 from tests.bot.core import ANN, BOB, RULES, Core, core
 from tests.bot.test_policies import bubble, press
 

@@ -10,7 +10,7 @@ from langchain_core.tools import tool
 
 from harness.events import Finished, Outcome, Question
 from harness.graph.calls import ASK
-from harness.middleware.clarification import _only_the_question
+from harness.middleware.requests import _only_the_question
 from harness.tools.asking import MOST_OPTIONS, Asked, asked
 from tests.harness.support import Bench, Script, calls, collect, context, failed, finished, said, unpaired
 

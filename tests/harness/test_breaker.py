@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness.models.breaker import FAILURES_TO_OPEN, OPEN_SECONDS, Breaker, Breakers
+from harness.models.pool import FAILURES_TO_OPEN, OPEN_SECONDS, Breaker, Breakers
 from tests.harness.support import TurnedClock
 
 

@@ -8,7 +8,7 @@ from langchain_core.messages import HumanMessage
 from langchain_core.tools import tool
 
 from harness.events import Failed, FailureKind, Outcome
-from harness.middleware.budget import SUM_UP
+from harness.middleware.limits import NO_BUDGET
 from harness.ports import MemoryBudget, Overdraft
 from tests.harness.support import Bench, Script, calls, collect, context, finished, said
 
@@ -43,12 +43,12 @@ async def test_a_small_overdraft_is_summed_up_without_tools(bench: Bench, script
         assert (end.outcome, end.text) == (Outcome.LIMITED, "I looked twice and found nothing.")
         assert (end.budget, end.calls) == ("run.calls", None)
         assert script.tools_offered == [True, True, False]
-        assert script.requests[-1][-1].content == SUM_UP
+        assert script.requests[-1][-1].content == NO_BUDGET
         again = finished(await collect(harness, context("r1"), said("go")))
         assert again.budget == "run.calls", "a restart tells the same"
         bench.budget.calls = None
         await collect(harness, context("r2"), said("next"))
-    assert SUM_UP not in [message.content for message in script.requests[-1]], "the note is no part of the thread"
+    assert NO_BUDGET not in [message.content for message in script.requests[-1]], "the note is no part of the thread"
 
 
 async def test_calls_in_the_last_word_are_dropped(bench: Bench, script: Script) -> None:

@@ -10,10 +10,9 @@ import pytest
 from langchain.agents.middleware import AgentMiddleware
 
 from harness.config import LlmSettings, LoopSettings, SummarizationSettings
-from harness.guardrails.make import load_guardrails
+from harness.guardrails.rules import load_guardrails
 from harness.middleware import ChainParts, middleware_chain, subagent_chain
-from harness.models.breaker import Breaker
-from harness.models.pool import Standby
+from harness.models.pool import Breaker, Standby
 from harness.ports import MemoryAuditLog, MemoryBudget, MemoryEffectLog, MemoryRunLedger
 from harness.tools.asking import ask_tool
 from harness.tools.planning import WRITE_TODOS, planning_tool

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.models.chunks import Events, joined
+from harness.models.chat_openai import Events, joined
 from tests.tables import table
 
 

@@ -11,7 +11,7 @@ from harness.config import LlmSettings, ModelSettings
 from harness.context import InputFile, RunInput
 from harness.errors import ModelFailure
 from harness.events import FailureKind as Kind
-from harness.models.breaker import FAILURES_TO_OPEN
+from harness.models.pool import FAILURES_TO_OPEN
 from tests.harness.support import (
     SCRIPTS,
     Bench,

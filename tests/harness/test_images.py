@@ -169,7 +169,7 @@ async def test_a_picture_of_a_few_bytes_takes_nothing_of_the_gateway() -> None:
     progressive = progressive[:size] + struct.pack(">HH", 16_000, 16_000) + progressive[size + 4 :]
     with pytest.raises(UnreadableImage):
         await image_data_url(progressive, ANN)
-    loaded = "import sys, harness.prompt, harness.agents.sandbox_tools; print([m for m in sys.modules if m == 'PIL'])"
+    loaded = "import sys, harness.prompt, harness.agents.tools; print([m for m in sys.modules if m == 'PIL'])"
     process = await asyncio.create_subprocess_exec(sys.executable, "-c", loaded, stdout=asyncio.subprocess.PIPE)
     told, _ = await process.communicate()
     assert told.strip() == b"[]", "nothing is decoded in the process that asks"

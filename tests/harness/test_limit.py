@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from langchain_core.tools import tool
 
 from harness.events import Outcome
-from harness.middleware.limit import SUM_UP
+from harness.middleware.limits import SUM_UP
 from tests.harness.support import Bench, Script, calls, collect, context, finished, said
 
 if TYPE_CHECKING:

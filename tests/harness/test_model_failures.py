@@ -12,7 +12,7 @@ import pytest
 from harness.config import LlmSettings, ModelSettings, SummarizationSettings
 from harness.events import FailureKind as Kind
 from harness.events import Outcome
-from harness.models.breaker import FAILURES_TO_OPEN, OPEN_SECONDS
+from harness.models.pool import FAILURES_TO_OPEN, OPEN_SECONDS
 from tests.harness.support import Bench, collect, context, failed, finished, said, visible
 
 if TYPE_CHECKING:

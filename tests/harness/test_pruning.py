@@ -6,7 +6,7 @@ import sqlite3
 from contextlib import closing
 from typing import TYPE_CHECKING
 
-from harness.threads.finished import PRUNE_EVERY
+from harness.threads.checkpoints import PRUNE_EVERY
 from tests.harness.support import Bench, Script, collect, context, finished, said
 
 if TYPE_CHECKING:

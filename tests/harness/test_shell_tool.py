@@ -12,7 +12,7 @@ import pytest
 from harness.events import ToolEnded, ToolProgress, ToolStarted
 from harness.graph.calls import INTERRUPTED
 from harness.graph.sandbox import SandboxSetup
-from harness.text.lines import one_line, plain_text, summary
+from harness.text.plain import one_line, plain_text, summary
 from sandbox.base import CommandResult, Ending, Isolation, Report, SandboxError
 from tests.harness.support import (
     Bench,

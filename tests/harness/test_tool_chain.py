@@ -10,9 +10,9 @@ from langchain_core.messages import ToolMessage
 from langchain_core.tools import BaseTool, ToolException, tool
 
 from harness.config import LlmSettings, LoopSettings, SummarizationSettings
-from harness.guardrails.make import load_guardrails
+from harness.guardrails.rules import load_guardrails
 from harness.middleware import ChainParts, middleware_chain
-from harness.models.breaker import Breaker
+from harness.models.pool import Breaker
 from harness.ports import AuditEntry, Effect, EffectKey, MemoryAuditLog, MemoryEffectLog, MemoryRunLedger
 from sandbox.base import FileInfo, Problem, ProblemCode
 from tests.harness.support import (

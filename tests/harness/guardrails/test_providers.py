@@ -10,8 +10,8 @@ from langchain_core.tools import tool
 
 from harness.errors import GuardrailSetupError
 from harness.guardrails.config import GuardrailSettings
-from harness.guardrails.make import load_guardrails
 from harness.guardrails.port import GuardRequest, Verdict
+from harness.guardrails.rules import load_guardrails
 from tests.harness.support import Bench, Script, answers, calls
 
 SENT: list[str] = []

@@ -23,7 +23,7 @@ from harness.mcp.names import RESERVED, shown_names
 from harness.mcp.prompt import servers_section
 from harness.mcp.results import result_of
 from harness.mcp.tools import mcp_tools
-from harness.text.harmless import described, harmless
+from harness.text.frames import described, harmless
 from tests.tables import table
 
 VALID = re.compile(r"[a-zA-Z0-9_-]{1,64}")

@@ -12,7 +12,7 @@ from harness.agents.profiles import AgentDefinition, AgentSettings
 from harness.config import SummarizationSettings
 from harness.context import RunInput
 from harness.graph.calls import ASK
-from harness.guardrails.make import load_guardrails
+from harness.guardrails.rules import load_guardrails
 from harness.middleware import SkillChain
 from harness.skills.library import SkillLibrary, SkillSource
 from harness.souls import AgentDefinition, AgentSettings

@@ -8,9 +8,9 @@ from langchain.agents.middleware import AgentMiddleware
 from langchain_core.language_models import FakeListChatModel
 
 from harness.config import LlmSettings, LoopSettings, SummarizationSettings
-from harness.guardrails.make import load_guardrails
+from harness.guardrails.rules import load_guardrails
 from harness.middleware import ChainParts, subagent_chain
-from harness.models.breaker import Breaker
+from harness.models.pool import Breaker
 from harness.ports import MemoryAuditLog, MemoryEffectLog, MemoryRunLedger
 from tests.harness.support import HeldClock, scripted_settings
 

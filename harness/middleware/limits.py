@@ -1,6 +1,6 @@
-"""ModelCallLimit: the last allowed model call of a run gets no tools and is asked for an honest summary.
+"""Limits of a run, model calls and budget: the last call gets no tools and is asked for an honest summary.
 
-The count lives in the run's record (RunLedger), since LangChain's own counter starts anew after a resume.
+Both counts live outside of the thread (RunLedger, Budget), since LangChain's own counter starts again after a resume.
 """
 
 from __future__ import annotations
@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 from langchain.agents.middleware import AgentMiddleware
 from langchain_core.messages import AIMessage, HumanMessage
 
-from harness.graph.messages import CALLS, cut_answer
+from harness.errors import ModelFailure
+from harness.events import FailureKind
+from harness.graph.messages import BUDGET, CALLS, cut_answer
 from harness.graph.signals import scope_of
 from harness.text.frames import LIMIT, framed
 
@@ -21,12 +23,17 @@ if TYPE_CHECKING:
     from langchain.agents.middleware import ModelRequest, ModelResponse
 
     from harness.graph.signals import RunScope
-    from harness.ports import RunLedger
+    from harness.ports import Budget, RunLedger
 
 SUM_UP = framed(
     LIMIT,
     "This turn has used up its model calls, so no more tools can be called. Answer now: say what is done, what is not, "
     "and what the user can do next. Do not claim anything that did not happen.",
+)
+NO_BUDGET = framed(
+    LIMIT,
+    "The budget for this turn is used up, so no more tools can be called. Answer now, and briefly: say what is done, "
+    "what is not, and what the user can do next. Do not claim anything that did not happen.",
 )
 
 
@@ -72,3 +79,25 @@ class SubagentCallLimit(ModelCallLimit):
 
 def _has_calls(message: Any) -> bool:
     return isinstance(message, AIMessage) and bool(message.tool_calls)
+
+
+class BudgetStop(AgentMiddleware[Any, Any, Any]):
+    """model: the name from the config, for the failure. A small overdraft is summed up, marked Outcome.LIMITED; a
+    greater one raises ModelFailure, kind BUDGET."""
+
+    def __init__(self, budget: Budget, model: str) -> None:
+        super().__init__()
+        self._budget = budget
+        self._model = model
+
+    async def awrap_model_call(
+        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
+    ) -> ModelResponse[Any]:
+        overdraft = await self._budget.overdraft(scope_of(request.runtime).ctx)
+        if overdraft is None:
+            return await handler(request)
+        if not overdraft.small:
+            raise ModelFailure(FailureKind.BUDGET, model=self._model, detail=overdraft.name)
+        messages = [*request.messages, HumanMessage(NO_BUDGET)]
+        response = await handler(request.override(messages=messages, tools=[], tool_choice=None))
+        return replace(response, result=[cut_answer(message, {BUDGET: overdraft.name}) for message in response.result])

@@ -1,7 +1,7 @@
-"""ViewImage: shows a vision model the pictures that it asked to look at, in the very next request and no other.
+"""Pictures in requests: shown once to a vision model that asked for them, left out for a model without vision.
 
 They stand behind the results as a message of their own, since not every provider takes pictures in a result. The thread
-never keeps them: a picture costs as much as a thousand words, every turn anew.
+never keeps them: a picture costs as much as a thousand words in every turn.
 """
 
 from __future__ import annotations
@@ -11,14 +11,15 @@ from typing import TYPE_CHECKING, Any
 from langchain.agents.middleware import AgentMiddleware
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
 
-from harness.graph.messages import MARK
+from harness.graph.messages import MARK, has_images, without_images
 from harness.graph.results import IMAGE
 from harness.graph.signals import scope_of
 from harness.text.frames import IMAGE as FRAME
 from harness.text.frames import framed, neutral
+from harness.tools.pictures import VIEW
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator
+    from collections.abc import Awaitable, Callable, Collection, Iterator
 
     from langchain.agents.middleware import ModelRequest, ModelResponse
 
@@ -27,7 +28,8 @@ LOST = "The picture {path} is not at hand any more after a restart: look at it a
 
 
 class ViewImage(AgentMiddleware[Any, Any, Any]):
-    """Inside LLMErrorHandling: what is stored after a summary must not hold pictures."""
+    """Shows the pictures of the newest round in the very next request and no other. Inside LLMErrorHandling: what is
+    stored after a summary must not hold pictures."""
 
     async def awrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
@@ -64,3 +66,26 @@ def _blocks(path: str, picture: str | None) -> Iterator[dict[str, Any]]:
     yield {"type": "text", "text": framed(FRAME, text)}
     if picture is not None:
         yield {"type": "image_url", "image_url": {"url": picture}}
+
+
+class Sightless(AgentMiddleware[Any, Any, Any]):
+    """Leaves images out of requests to models without vision, and the tool that looks at any. They come from a turn of
+    another model: one that this one stands in for, or that /models chose before.
+
+    models: the names of those without vision. model: the one that answers where there is no other."""
+
+    def __init__(self, models: Collection[str], model: str) -> None:
+        super().__init__()
+        self._models = models
+        self._model = model
+
+    async def awrap_model_call(
+        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
+    ) -> ModelResponse[Any]:
+        if (scope_of(request.runtime).answering.model or self._model) not in self._models:
+            return await handler(request)
+        if any(getattr(tool, "name", "") == VIEW for tool in request.tools):
+            request = request.override(tools=[tool for tool in request.tools if getattr(tool, "name", "") != VIEW])
+        if any(map(has_images, request.messages)):
+            request = request.override(messages=[without_images(message) for message in request.messages])
+        return await handler(request)

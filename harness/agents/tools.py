@@ -1,0 +1,133 @@
+"""The tools of agents: the sandbox's, the web's, and the operator's own from `tools` and `tool_groups`."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+from typing import TYPE_CHECKING
+
+from langchain_core.tools import BaseTool
+
+from harness.errors import ToolSetupError
+from harness.graph.calls import ASK, FOREIGN, TASK, is_foreign
+from harness.tools.files import file_tools
+from harness.tools.looking import looking_tools
+from harness.tools.pictures import view_tool
+from harness.tools.presenting import present_tool
+from harness.tools.shell import bash_tool
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from harness.agents.extras import ExtraSettings
+    from harness.config import ToolSettings
+    from harness.files.spool import Spool
+    from harness.graph.sandbox import SandboxSetup
+    from harness.ports import Clock
+    from harness.web.service import Web
+
+
+class Extras:
+    """tools: of which no two have one name. outside: some bring what strangers wrote."""
+
+    def __init__(self, web: Web | None, tools: Sequence[BaseTool]) -> None:
+        self.tools = tuple(tools)
+        self.outside = web is not None or any(map(is_foreign, tools))
+        self._web = web
+
+    async def close(self) -> None:
+        """Give back connections and processes; runs must have ended."""
+        if self._web is not None:
+            await self._web.close()
+
+
+async def load_extras(
+    settings: ExtraSettings, given: Sequence[BaseTool], sandbox: SandboxSetup | None, spool: Spool | None, clock: Clock
+) -> Extras:
+    """given: tools from elsewhere. The rest: of the agent's own tools, whose names are taken.
+
+    Raises ToolSetupError.
+    """
+    # All that any model may get: a clash is told at the start and not by the first picture.
+    own = sandbox_tools(sandbox, spool=spool, sees_images=True, clock=clock) if sandbox is not None else []
+    loaded = await asyncio.to_thread(configured_tools, settings.tools, settings.groups)
+    web = _web(settings)
+    try:
+        placed = [(ANTLERS, tool) for tool in [*own, *(web.tools if web else ()), *given]]
+        return Extras(web, distinct([*placed, *loaded])[len(own) :])
+    except ToolSetupError:
+        if web is not None:
+            await web.close()
+        raise
+
+
+def _web(settings: ExtraSettings) -> Web | None:
+    if not settings.web.is_on:
+        return None
+    # Here, not at the top: with it comes an HTTP client, which an agent without the web does not need.
+    from harness.web.service import Web
+
+    return Web(settings.web, settings.route)
+
+
+def sandbox_tools(setup: SandboxSetup, *, spool: Spool | None, sees_images: bool, clock: Clock) -> list[BaseTool]:
+    """bash only where the provider runs commands, present_files only where there is a spool, view_image only for
+    models that see."""
+    return [
+        *([bash_tool(setup, clock)] if setup.report.bash else []),
+        *looking_tools(),
+        *file_tools(),
+        *([view_tool()] if sees_images else []),
+        *([present_tool(spool)] if spool is not None else []),
+    ]
+
+
+ANTLERS = "the tools of Antler"
+GROUP = "antler_group"
+"""metadata key of an operator's tool: the group that agents name it by."""
+RESERVED = (TASK, ASK)
+"""Names of tools that an agent is given when it is built."""
+
+
+def configured_tools(settings: Sequence[ToolSettings], groups: Sequence[str]) -> list[tuple[str, BaseTool]]:
+    """(place in the config, tool), of these groups, or of all where none is named. Imports their modules.
+
+    Raises ToolSetupError, whose text names the key.
+    """
+    return [
+        (f"tools[{number}]", _loaded(f"tools[{number}]", each))
+        for number, each in enumerate(settings)
+        if not groups or each.group in groups
+    ]
+
+
+def distinct(placed: Iterable[tuple[str, BaseTool]]) -> list[BaseTool]:
+    """The tools. Raises ToolSetupError when two have the same name, with both places."""
+    places = dict.fromkeys(RESERVED, ANTLERS)
+    tools = []
+    for place, tool in placed:
+        if tool.name in places:
+            raise ToolSetupError(
+                f"{place}: the name {tool.name} belongs to {places[tool.name]} already; give one of them another "
+                "`name`, or leave it out"
+            )
+        places[tool.name] = place
+        tools.append(tool)
+    return tools
+
+
+def _loaded(place: str, settings: ToolSettings) -> BaseTool:
+    module_name, _, variable = settings.use.partition(":")
+    try:
+        found = getattr(importlib.import_module(module_name), variable)
+    except ImportError as error:
+        raise ToolSetupError(f"{place}.use: {module_name} cannot be imported: {error}") from error
+    except AttributeError as error:
+        raise ToolSetupError(f"{place}.use: {module_name} has no {variable}") from error
+    if not isinstance(found, BaseTool):
+        raise ToolSetupError(
+            f"{place}.use: {settings.use} is no LangChain tool; a function becomes one by langchain_core.tools.tool"
+        )
+    metadata = {FOREIGN: True, **(found.metadata or {}), GROUP: settings.group}
+    changes = {"name": settings.name or found.name, "metadata": metadata}
+    return found.model_copy(update=changes)

@@ -1,0 +1,164 @@
+"""What a thread says about a request: servers' tools it has found, the plan it follows, the one question it asks."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any
+
+from langchain.agents.middleware import AgentMiddleware
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from langchain_core.tools import BaseTool
+
+from harness.events import TodoStatus
+from harness.graph.calls import ASK
+from harness.graph.state import PROMOTED, TODOS
+from harness.text.frames import PLAN, framed, neutral
+from harness.tools.asking import MOST_OPTIONS, asked
+from harness.tools.planning import WRITE_TODOS, shown
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence
+
+    from langchain.agents.middleware import ModelRequest, ModelResponse, ToolCallRequest
+    from langchain_core.messages import BaseMessage, ToolCall
+    from langgraph.types import Command
+
+LONGEST_NAME = 64
+NOT_LOADED = (
+    "{name} is not loaded, so nothing happened. Call tool_search with select:{name} first; then call it with the "
+    "arguments that its schema asks for."
+)
+MISSING = (
+    "There is no tool {name} now, so nothing happened: a server that had it has changed, or it never was.{near} If "
+    "nothing else can do it, tell the person."
+)
+
+
+class DeferredToolFilter(AgentMiddleware[Any, Any, Any]):
+    """names: of all tools of the graph. deferred: those that have to be found first.
+
+    A run that goes on after a restart may ask for a tool that is gone; that gets an answer too.
+    """
+
+    def __init__(self, names: Sequence[str], deferred: Sequence[str]) -> None:
+        super().__init__()
+        self._names = tuple(names)
+        self._deferred = frozenset(deferred)
+
+    async def awrap_model_call(
+        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
+    ) -> ModelResponse[Any]:
+        hidden = self._deferred - _promoted(request.state)
+        if hidden:
+            tools = [each for each in request.tools if not (isinstance(each, BaseTool) and each.name in hidden)]
+            request = request.override(tools=tools)
+        return await handler(request)
+
+    async def awrap_tool_call(
+        self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[ToolMessage | Command[Any]]]
+    ) -> ToolMessage | Command[Any]:
+        name = request.tool_call["name"]
+        if request.tool is None:
+            return _refusal(request, MISSING.format(name=_short(name), near=self._near(name)))
+        if name in self._deferred - _promoted(request.state):
+            return _refusal(request, NOT_LOADED.format(name=name))
+        return await handler(request)
+
+    def _near(self, name: str) -> str:
+        alike = get_close_matches(_short(name), self._names, n=3)
+        return f" Did you mean {' or '.join(alike)}?" if alike else ""
+
+
+def _promoted(state: Any) -> frozenset[str]:
+    return frozenset(state.get(PROMOTED) or ())
+
+
+def _short(name: str) -> str:
+    return neutral(" ".join(name.split()))[:LONGEST_NAME]
+
+
+def _refusal(request: ToolCallRequest, text: str) -> ToolMessage:
+    call = request.tool_call
+    return ToolMessage(text, tool_call_id=call["id"] or "", name=call["name"], status="error")
+
+
+class TodoList(AgentMiddleware[Any, Any, Any]):
+    """Shows the plan once the messages that it was written in are gone; write_todos (tools/planning.py) writes it. At
+    the end of a request, which is where it may change: before it, everything stays as providers cached it."""
+
+    async def awrap_model_call(
+        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
+    ) -> ModelResponse[Any]:
+        state: Any = request.state
+        plan: list[dict[str, str]] = state.get(TODOS) or []
+        if _is_open(plan) and not _is_at_hand(request.messages):
+            note = HumanMessage(framed(PLAN, neutral(shown(plan))))
+            request = request.override(messages=[*request.messages, note])
+        return await handler(request)
+
+
+def _is_open(plan: Sequence[dict[str, str]]) -> bool:
+    return any(step["status"] != TodoStatus.COMPLETED for step in plan)
+
+
+def _is_at_hand(messages: Sequence[BaseMessage]) -> bool:
+    """Whether a summary has not yet taken the call that wrote it."""
+    return any(
+        call["name"] == WRITE_TODOS
+        for message in messages
+        if isinstance(message, AIMessage)
+        for call in message.tool_calls
+    )
+
+
+class Clarification(AgentMiddleware[Any, Any, Any]):
+    """Makes an answer that asks the person ask one thing and do nothing else, so that the turn ends behind it: the
+    graph's own edge does that only after a round of nothing but `return_direct` tools. Of several questions the first
+    is kept; a call that asks nothing is taken out, as if it had not been made."""
+
+    async def awrap_model_call(
+        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
+    ) -> ModelResponse[Any]:
+        response = await handler(request)
+        if not any(isinstance(message, AIMessage) and _asks(message) for message in response.result):
+            return response
+        return replace(response, result=[_only_the_question(message) for message in response.result])
+
+
+def _asks(message: AIMessage) -> bool:
+    return any(call["name"] == ASK for call in message.tool_calls)
+
+
+def _only_the_question(message: Any) -> Any:
+    if not isinstance(message, AIMessage) or not _asks(message):
+        return message
+    kept = _kept(message.tool_calls)
+    update: dict[str, Any] = {"tool_calls": kept, "invalid_tool_calls": []}
+    if isinstance(message.content, list):  # providers that have their calls among the content's blocks too
+        ids = {call["id"] for call in kept}
+        update["content"] = [block for block in message.content if _call_id(block) in (None, *ids)]
+    return message.model_copy(update=update)
+
+
+def _kept(calls: Sequence[ToolCall]) -> list[ToolCall]:
+    question = next((call for call in calls if call["name"] == ASK and asked(call["args"]) is not None), None)
+    if question is None:
+        return [call for call in calls if call["name"] != ASK]
+    return [{**question, "args": _arguments(question["args"])}]
+
+
+def _arguments(args: dict[str, Any]) -> dict[str, Any]:
+    """What the tool takes for sure: what it refused would end the turn without a question."""
+    shown = asked(args)
+    options = list(shown.options[:MOST_OPTIONS]) if shown is not None else []
+    question = args.get("question")
+    context = args.get("context")
+    fit = {"question": question if isinstance(question, str) else "", "options": options or None}
+    return fit | ({"context": context} if isinstance(context, str) and context else {})
+
+
+def _call_id(block: Any) -> str | None:
+    """Of a block that is a call."""
+    is_call = isinstance(block, dict) and block.get("type") in ("tool_use", "tool_call", "function_call")
+    return str(block.get("call_id") or block.get("id")) if is_call else None

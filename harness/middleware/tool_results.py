@@ -1,0 +1,201 @@
+"""Results of tools made fit for the model: foreign ones framed, long ones shortened, failures explained."""
+
+from __future__ import annotations
+
+import logging
+import re
+from typing import TYPE_CHECKING, Any
+from zlib import crc32
+
+from langchain.agents.middleware import AgentMiddleware
+from langchain_core.messages import ToolMessage
+from langchain_core.tools import ToolException
+from langgraph.errors import GraphBubbleUp
+from langgraph.types import Command
+
+from harness.graph.calls import is_foreign
+from harness.graph.results import MOST_CHARACTERS
+from harness.graph.signals import scope_of
+from harness.text.frames import neutral
+from harness.text.plain import clean_text
+from harness.web.results import outside
+from sandbox.base import RESULTS, Problem, SandboxError
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from langchain.agents.middleware import ToolCallRequest
+    from langchain_core.messages import ToolCall
+
+log = logging.getLogger(__name__)
+
+BUDGET = 20_000
+"""Characters of a result; a tool with the metadata MOST_CHARACTERS has its own."""
+ROOM = 400
+"""Of them for the note between head and tail."""
+HEAD_SHARE = 0.5
+LONGEST_KEPT = 2_000_000
+"""Characters of the file."""
+
+
+class ToolOutputBudget(AgentMiddleware[Any, Any, Any]):
+    """Writes a long result to a file in the sandbox; the model gets its head, its tail and the path. Results of parts
+    (pictures) are left alone; so are short ones."""
+
+    async def awrap_tool_call(
+        self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[ToolMessage | Command[Any]]]
+    ) -> ToolMessage | Command[Any]:
+        result = await handler(request)
+        if not isinstance(result, ToolMessage) or not isinstance(result.content, str):
+            return result
+        most = _budget(request)
+        if len(result.content) <= most:
+            return result
+        path = await _stored(request, result.content)
+        return result.model_copy(update={"content": _shortened(result.content, most, path)})
+
+
+def _budget(request: ToolCallRequest) -> int:
+    metadata = request.tool.metadata if request.tool is not None else None
+    return int((metadata or {}).get(MOST_CHARACTERS, BUDGET))
+
+
+async def _stored(request: ToolCallRequest, text: str) -> str:
+    """The path of the file with the whole result; "" where it could not be written."""
+    scope = scope_of(request.runtime)
+    if scope.sandbox is None:
+        return ""
+    call = re.sub(r"[^\w-]", "_", request.tool_call["id"] or "")[:64]
+    # Subagents number their calls on their own, and their keys are long.
+    whose = f"{crc32(scope.delegated.key.encode()):08x}-" if scope.delegated is not None else ""
+    path = f"{RESULTS}/{scope.ctx.run_id[:8]}-{whose}{call}.txt"
+    try:
+        sandbox = await scope.sandbox.get()
+        written = await sandbox.write_file(path, text[:LONGEST_KEPT])
+    except SandboxError as error:
+        log.warning("a long result was not kept: %s %s", error, error.hint)
+        return ""
+    if isinstance(written, Problem):
+        log.info("a long result was not kept: %s %s", written.code, written.detail)
+        return ""
+    return path
+
+
+def _shortened(text: str, most: int, path: str) -> str:
+    left = most - ROOM
+    head = int(left * HEAD_SHARE)
+    cut = f"[... cut: {len(text) - left} of {len(text)} characters are left out here"
+    if path:
+        part = "" if len(text) <= LONGEST_KEPT else f"the first {LONGEST_KEPT} characters of "
+        note = f"{cut}; {part}the result can be read in {path}, by its lines or with grep ...]"
+    else:
+        note = f"{cut}, and they are not kept: ask for less at a time ...]"
+    return f"{text[:head]}\n\n{note}\n\n{text[head - left :]}"
+
+
+NO_RESULT = "It was done, and it answered nothing."
+
+
+class ForeignResults(AgentMiddleware[Any, Any, Any]):
+    """Frames what the operator's tools say as data, in a block that it cannot open or close. Changes texts, alone or
+    among other parts; pictures stay as they are.
+
+    A tool may also answer with LangGraph's commands: of these only the result of the call is taken. What else they
+    would change (the history, the plan, what comes next) is the harness's, and would pass the block.
+
+    An artifact goes: it could be no JSON, which the thread is, or say what only our own tools' artifacts say.
+    """
+
+    async def awrap_tool_call(
+        self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[ToolMessage | Command[Any]]]
+    ) -> ToolMessage | Command[Any]:
+        result = await handler(request)
+        if not is_foreign(request.tool):
+            return result
+        if not isinstance(result, ToolMessage):
+            result = _message_of(result, request.tool_call)
+        return result.model_copy(update={"content": _framed(result.content), "artifact": None})
+
+
+def _message_of(result: Any, call: ToolCall) -> ToolMessage:
+    """The call's result among what its commands bring."""
+    answers = result if isinstance(result, list) else [result]
+    for answer in answers:
+        for message in _messages(answer):
+            if isinstance(message, ToolMessage) and message.tool_call_id == call["id"]:
+                log.info("the tool %s answered with a command: only its result is taken", call["name"])
+                return message
+    log.warning("the tool %s answered with a command that has no result of the call", call["name"])
+    return ToolMessage(NO_RESULT, tool_call_id=call["id"] or "", name=call["name"])
+
+
+def _messages(answer: Any) -> list[Any]:
+    if not isinstance(answer, Command):
+        return [answer]
+    found = answer.update.get("messages", []) if isinstance(answer.update, dict) else []
+    return found if isinstance(found, list) else [found]
+
+
+def _framed(content: Any) -> Any:
+    if isinstance(content, str):
+        return outside(content)
+    return [
+        outside(part)
+        if isinstance(part, str)
+        else {**part, "text": outside(str(part.get("text", "")))}
+        if part.get("type") == "text"
+        else part
+        for part in content
+    ]
+
+
+NO_SANDBOX = (
+    "The sandbox does not work now: {text}. {hint}Commands and files are not to be had until then; do not try again in "
+    "this turn. Tell the person, and answer as well as you can without."
+)
+TIMED_OUT = "{tool} took too long and was given up. Try something smaller, or try once more later."
+DEFECT = (
+    "{tool} failed because of a defect in it ({kind}), not because of you; whether a part of it happened is not known. "
+    "Look at the state of things, then try another way. If there is none, tell the person."
+)
+
+
+class ToolErrorHandling(AgentMiddleware[Any, Any, Any]):
+    """Turns a tool's failure into a result that says what failed and what to try. Cancellation and LangGraph's control
+    flow (GraphInterrupt is an Exception) pass through.
+
+    Only errors that are made for the model (ToolException, SandboxError) are quoted: any other's text may hold a path
+    of this machine or a secret, so it goes to the log alone.
+    """
+
+    async def awrap_tool_call(
+        self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[ToolMessage | Command[Any]]]
+    ) -> ToolMessage | Command[Any]:
+        try:
+            return await handler(request)
+        except GraphBubbleUp:
+            raise
+        except Exception as error:  # tools of any origin raise anything
+            call = request.tool_call
+            text = neutral(clean_text(_explained(call["name"], error)))
+            return ToolMessage(text, tool_call_id=call["id"] or "", name=call["name"], status="error")
+
+
+def _explained(tool: str, error: Exception) -> str:
+    match error:
+        case SandboxError():
+            log.error("the sandbox does not work: %s %s", error, error.hint)
+            hint = (
+                f"An operator can help: {error.hint.rstrip('.')}. " if error.hint else "An operator has to look at it. "
+            )
+            return NO_SANDBOX.format(text=str(error).rstrip("."), hint=hint)
+        case ToolException():
+            # Its text is for the model: it may name a file of the person's, or what was looked for in it.
+            log.info("%s failed: %s", tool, type(error).__name__)
+            return f"{tool} failed: {error}"
+        case TimeoutError():
+            log.warning("%s took too long", tool)
+            return TIMED_OUT.format(tool=tool)
+        case _:
+            log.error("the tool %s failed for an unexpected reason", tool, exc_info=error)
+            return DEFECT.format(tool=tool, kind=type(error).__name__)
