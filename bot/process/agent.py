@@ -1,7 +1,4 @@
-"""The agent of this process: imported and built while the channels run already; runs that come earlier wait for it.
-
-For gateway.py.
-"""
+"""The agent of this process: imported and built while the channels run already; runs that come earlier wait for it."""
 
 from __future__ import annotations
 
@@ -15,13 +12,12 @@ from bot.runs.approval_store import StoreApprovals
 from bot.skills.folders import editing_of
 from bot.store.effects import StoreEffectLog, StoreRunLedger
 from bot.store.sql import libpq_url
+from bot.store.engines import libpq_url
 from bot.tasks import Tasks
-from harness.agents.extras import ExtraSettings
 from harness.errors import SetupError
-from harness.files.spool import SpoolSettings
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from pathlib import Path
     from types import ModuleType
 
@@ -43,50 +39,30 @@ if TYPE_CHECKING:
     from harness.souls import AgentDefinition
     from harness.scheduling.schedules import Scheduling
     from harness.skills.source import SkillSource
+    from bot.sandboxes import Sandboxes
+    from harness.agents.parts import Parts
+    from harness.ports import Harness
 
 log = logging.getLogger(__name__)
 
 
 class Agent:
-    """sandboxes: started with it, shut down by the caller. audit: of the agent's commands. spool: the folder for the
-    files that it presents. servers: started and closed with it. meter: of what its runs use; budgets: on that.
-    scheduling: what people put off; None: nothing can be. skills: that its runs have. steering: what is said to them.
-    definitions: of agents, by name; None: only the plain one. health: is told how calls of models went."""
+    """sandboxes: started with it, shut down by the caller. servers: started and closed with it. parts: what an agent is
+    made of by these settings, but for the sandbox, the servers and the definitions. definitions: of agents, by name."""
 
     def __init__(
         self,
-        *,
         settings: Settings,
-        store: PatientStore,
-        clock: Clock,
         sandboxes: Sandboxes,
-        audit: AuditLog,
-        spool: Path,
         servers: McpPool,
-        meter: Meter,
-        budgets: Budgets,
-        scheduling: Scheduling | None = None,
-        skills: SkillSource | None = None,
-        remembering: Remembering | None = None,
-        steering: Steering | None = None,
+        parts: Callable[[Settings], Parts],
         definitions: Mapping[str, AgentDefinition] | None = None,
-        health: ModelHealth | None = None,
     ) -> None:
-        self._health = health
         self._settings = settings
-        self._store = store
-        self._clock = clock
         self._sandboxes = sandboxes
-        self._audit = audit
-        self._spool = spool
         self._servers = servers
-        self._definitions = definitions
-        self._meter = meter
-        self._budgets = budgets
-        self._scheduling = scheduling
-        self._skills = skills
-        self._remembering = remembering
-        self._steering = steering
+        self._parts = parts
+        self._definitions = definitions or {}
         self._harness: asyncio.Future[Harness] = asyncio.get_running_loop().create_future()
         self._made_with: tuple[ModuleType, SandboxSetup | None] | None = None
         self._tasks = Tasks("agent")
@@ -167,39 +143,11 @@ class Agent:
         sandbox: SandboxSetup | None,
         settings: Settings,
         servers: McpPool,
-        definitions: Mapping[str, AgentDefinition] | None,
+        definitions: Mapping[str, AgentDefinition],
         former: Harness | None = None,
     ) -> Harness:
         servers.start()
-        harness: Harness = await runner.make_harness(
-            models=settings.models,
-            summarization=settings.summarization,
-            llm=settings.llm,
-            loop=settings.loop,
-            model_call_limit=settings.limits.model_calls,
-            database=libpq_url(settings.checkpoints),
-            effects=StoreEffectLog(self._store),
-            ledger=StoreRunLedger(self._store, self._meter),
-            budget=None if self._budgets.none else self._budgets,
-            clock=self._clock,
-            route=settings.model_route,
-            extras=ExtraSettings(
-                web=settings.web, tools=settings.tools, groups=settings.tool_groups, route=settings.network_route
-            ),
-            sandbox=sandbox,
-            audit=self._audit,
-            guardrails=settings.guardrails,
-            approvals=StoreApprovals(self._store),
-            spool=SpoolSettings(folder=self._spool),
-            servers=servers if settings.mcp_servers else None,
-            tool_search=settings.tool_search,
-            subagents=settings.subagents,
-            definitions=definitions,
-            scheduling=self._scheduling,
-            skills=replace(self._skills, editing=editing_of(settings)) if self._skills is not None else None,
-            remembering=self._remembering,
-            steering=self._steering,
-            former=former,
-            health=self._health,
-        )
+        used = servers if settings.mcp_servers else None
+        parts = replace(self._parts(settings), sandbox=sandbox, servers=used, definitions=definitions)
+        harness: Harness = await runner.make_harness(parts, libpq_url(settings.checkpoints), former)
         return harness

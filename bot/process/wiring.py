@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import partial
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 from bot.access.admission import Background, FloodGate
 from bot.access.parts import make_access
 from bot.agents.profiles import AgentChoices
+from bot.admission import Background, FloodGate
+from bot.adoption import Adoption
+from bot.agent import Agent, model_route
+from bot.approvals.book import StoreApprovals
+from bot.audit import NAME as AUDIT_LOG
+from bot.audit import AuditFile
+from bot.bus import MessageBus
 from bot.commands import make_commands
 from bot.conversations.ports import ConversationPorts
 from bot.delivery import Delivery
@@ -40,6 +49,18 @@ from bot.store.retrying import PatientStore
 from bot.texts import language_of, texts_for
 from bot.usage.spending import make_spending
 from bot.voice.listener import make_hearing
+from bot.skill_homes import editing_of
+from bot.skills import SkillDesk
+from bot.souls import AgentChoices
+from bot.spending import make_spending
+from bot.status import StatusPage
+from bot.store.effects import StoreEffectLog, StoreRunLedger
+from bot.titles import Titles
+from bot.uploads import MEGABYTE, Uploads
+from bot.voice.make import make_hearing
+from harness.agents.parts import ExtraSettings, Parts
+from harness.files.spool import Spool, SpoolSettings
+from harness.guardrails.rules import load_guardrails
 from harness.mcp.pool import McpPool
 from harness.models.health import ModelHealth
 
@@ -98,21 +119,11 @@ class Wiring:
         )
         self._active = ActiveRuns()
         self.agent = Agent(
-            settings=settings,
-            store=patient,
-            clock=clock,
-            sandboxes=self.sandboxes,
-            audit=audit,
-            spool=spool,
-            servers=self._mcp_servers(settings),
-            meter=spending.meter,
-            budgets=spending.budgets,
-            scheduling=scheduling(settings, self.schedules),
-            skills=self.skills.source(),
-            remembering=self.memory.remembering,
-            steering=self._active,
-            definitions=self.agents.definitions,
-            health=models,
+            settings,
+            self.sandboxes,
+            self._mcp_servers(settings),
+            lambda settings: self._agent_parts(settings, patient, models, audit, Spool(SpoolSettings(folder=spool))),
+            self.agents.definitions,
         )
         self.connections = Connections(settings, patient, clock, self._tasks)
         self.delivery = Delivery(
@@ -199,6 +210,37 @@ class Wiring:
             route=settings.network_route,
             clock=self._clock,
             learn=self._redact.add,
+        )
+
+    def _agent_parts(
+        self, settings: Settings, store: PatientStore, models: ModelHealth, audit: AuditFile, spool: Spool
+    ) -> Parts:
+        """What agents are made of by these settings, which may be newer than the ones of the start."""
+        budgets, skills = self.spending.budgets, self.skills.source()
+        return Parts(
+            models=settings.models,
+            summarization=settings.summarization,
+            llm=settings.llm,
+            loop=settings.loop,
+            model_call_limit=settings.limits.model_calls,
+            tool_search=settings.tool_search,
+            subagents=settings.subagents,
+            extras=ExtraSettings(
+                web=settings.web, tools=settings.tools, groups=settings.tool_groups, route=settings.network_route
+            ),
+            effects=StoreEffectLog(store),
+            ledger=StoreRunLedger(store, self.spending.meter),
+            clock=self._clock,
+            route=settings.model_route,
+            budget=None if budgets.none else budgets,
+            guarding=load_guardrails(settings.guardrails, StoreApprovals(store)),
+            audit=audit,
+            spool=spool,
+            scheduling=scheduling(self._settings, self.schedules),
+            skills=replace(skills, editing=editing_of(settings)),
+            remembering=self.memory.remembering,
+            steering=self._active,
+            health=models,
         )
 
     def _make_runs(self, store: PatientStore) -> RunManager:

@@ -27,7 +27,7 @@ from channels.feishu.sdk import (
     UpdateCardRequestBody,
     build,
 )
-from channels.wecom.outbound import Card
+from channels.feishu.sdk import Card
 
 if TYPE_CHECKING:
     from channels.base import Clock

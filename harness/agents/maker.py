@@ -11,12 +11,11 @@ from langchain.agents import create_agent
 from harness.agents.tools import sandbox_tools
 from harness.errors import ModelFailure, ModelSetupError
 from harness.events import FailureKind
-from harness.graph.calls import TASK, is_foreign
+from harness.graph.calls import TASK
 from harness.graph.signals import RunScope
 from harness.graph.state import ThreadState
 from harness.mcp.offering import offering
-from harness.middleware import ChainParts, SkillChain, middleware_chain, subagent_chain
-from harness.middleware.summarization import Summarization
+from harness.middleware import ChainParts, middleware_chain, subagent_chain
 from harness.prompt import system_prompt
 from harness.skills.prompt import SLOT
 from harness.subagents.config import INHERIT
@@ -35,20 +34,19 @@ if TYPE_CHECKING:
 
     from langchain_core.tools import BaseTool
     from langgraph.checkpoint.base import BaseCheckpointSaver
-    from langgraph.graph.state import CompiledStateGraph
 
     from harness.agents.parts import Parts
     from harness.agents.profiles import AgentDefinition
     from harness.config import ModelSettings
     from harness.files.slots import FairSlots
+    from harness.graph.state import Graph
     from harness.mcp.offering import Offering
+    from harness.middleware.summarization import Summarization
     from harness.models.build import BuiltModel
     from harness.models.pool import ModelPool
     from harness.skills.tool import SkillManaging
     from harness.subagents.config import SubagentsSettings
     from harness.subagents.kinds import Kind
-
-    Graph = CompiledStateGraph[Any, RunScope, Any, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,38 +90,22 @@ class AgentMaker:
             tools.append(task_tool(self._crew(parts.subagents, settings.name, [tool.name for tool in tools])))
         chain = self._chain(settings, model, tools, remote.deferred)
         graph = make_lead_agent(chain, prompt=self._prompt(remote.section), tools=tools, saver=self._saver)
-        summarization = Summarization(model.chat, parts.summarization, settings, parts.clock, parts.health)
-        return Agent(settings, model, graph, summarization, revision)
+        return Agent(settings, model, graph, chain.summarization(), revision)
 
     def _chain(
         self, settings: ModelSettings, model: BuiltModel, tools: Sequence[BaseTool], deferred: Sequence[str] | None
     ) -> ChainParts:
-        parts = self._parts
+        delegated = self._parts.subagents
         return ChainParts(
+            parts=self._parts,
             model=model.chat,
             settings=settings,
-            summarization=parts.summarization,
-            llm=parts.llm,
-            loop=parts.loop,
-            model_call_limit=parts.model_call_limit,
-            effects=parts.effects,
-            ledger=parts.ledger,
-            budget=parts.budget,
-            clock=parts.clock,
             breaker=self._models.breaker(settings.name),
-            guarding=parts.guarding,
-            isolation=str(parts.sandbox.report.isolation) if parts.sandbox is not None else "none",
             proposing={} if self._manager is None else {self._manager.tool.name: self._manager.proposing},
-            audit=parts.audit if parts.sandbox is not None else None,
-            views_images=settings.supports_vision and parts.sandbox is not None,
             tools=[tool.name for tool in tools],
             deferred=deferred,
-            foreign=any(map(is_foreign, parts.tools)),
-            delegates=parts.subagents.per_run if parts.subagents is not None else None,
+            delegates=delegated.per_run if delegated is not None else None,
             fallbacks=self._models.standbys(settings.name),
-            skills=SkillChain(parts.skills.prompt_tokens) if parts.skills is not None else None,
-            steering=parts.steering,
-            health=parts.health,
         )
 
     def _tools_and_offering(self, settings: ModelSettings) -> tuple[list[BaseTool], Offering]:
@@ -162,14 +144,13 @@ class AgentMaker:
         deferred = remote.deferred if remote.deferred is None or not named else ()
         chain = self._chain(settings, model, tools, deferred)
         reads = READ in names and kind.skills != ()
-        skills = replace(chain.skills, only=kind.skills) if chain.skills is not None else None
-        chain = replace(chain, model_call_limit=kind.max_turns, delegates=None, skills=skills)
+        chain = replace(chain, model_call_limit=kind.max_turns, delegates=None, only_skills=kind.skills)
         prompt = subagent_prompt(
             kind,
             bash=BASH in names if names & SANDBOX_TOOLS else None,
             outside=parts.outside or bool(remote.section),
             servers="" if named else remote.section,
-            skills=SLOT if skills is not None and reads else "",
+            skills=SLOT if parts.skills is not None and reads else "",
         )
         return Worker(make_subagent(chain, prompt=prompt, tools=tools), settings.name)
 

@@ -1,93 +1,96 @@
-"""What agents are made of: shared by all of them, and cut down to what one of them has; used by agents.py."""
+"""What agents are made of: one object, which the gateway fills and from which each agent has its share. Light to
+import."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from harness.agents.tools import GROUP
-from harness.graph.calls import is_foreign
+from harness.config import LlmSettings, LoopSettings, SummarizationSettings
+from harness.guardrails.rules import Guarding, load_guardrails
+from harness.mcp.config import ToolSearchSettings
 from harness.models.health import ModelHealth
+from harness.ports import MemoryAuditLog
+from harness.web.config import WebSettings
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
 
     from langchain_core.tools import BaseTool
 
     from harness.agents.profiles import AgentDefinition
-    from harness.config import LlmSettings, LoopSettings, SummarizationSettings
+    from harness.config import ModelSettings, ToolSettings
     from harness.files.spool import Spool
     from harness.graph.sandbox import SandboxSetup
-    from harness.guardrails.rules import Guarding
-    from harness.mcp.config import ToolSearchSettings
     from harness.mcp.offering import Servers
     from harness.memory.port import Remembering
-    from harness.models.build import Route
     from harness.ports import AuditLog, Budget, Clock, EffectLog, RunLedger, Steering
     from harness.sandboxes import SandboxSetup
     from harness.skills.library import SkillSource
     from harness.souls import AgentDefinition
     from harness.spool import Spool
+    from harness.scheduling.schedules import Scheduling
     from harness.skills.source import SkillSource
     from harness.subagents.config import SubagentsSettings
 
-WEB_TOOLS = frozenset({"web_search", "web_fetch"})
-MEMORY_TOOLS = frozenset({"remember", "recall"})
+NO_WEB = WebSettings()
+
+
+def _direct(url: str) -> tuple[str | None, Path | None]:
+    return None, None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExtraSettings:
+    """groups: which of the tools; all where empty. route: how to reach a URL, (proxy or None for direct, CA file)."""
+
+    web: WebSettings = NO_WEB
+    tools: tuple[ToolSettings, ...] = ()
+    groups: tuple[str, ...] = ()
+    route: Callable[[str], tuple[str | None, Path | None]] = _direct
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parts:
-    """What all agents share. outside: tools bring what strangers wrote. sandbox: None where there is none; audit: of
-    its commands. guarding: of tool calls. spool: None where files cannot be sent. servers: None where none is
-    configured. subagents: None: nothing is delegated. budget: None: none is set. skills: None where there are none.
-    remembering: None where nothing is remembered. steering: None where nothing is said to a run that works. health: is
-    told how calls of models went."""
+    """What all agents of a process share: sections of the settings, then what the gateway has.
 
-    summarization: SummarizationSettings
-    llm: LlmSettings
-    loop: LoopSettings
-    model_call_limit: int
+    models: the first one is the default. subagents: None: nothing is delegated. extras: the web, and the operator's own
+    tools. definitions: of agents, by name; empty: only the plain one.
+
+    route: a model's name -> (proxy, CA file). budget: None: none is set. guarding: what decides on tool calls. sandbox:
+    None: agents have no files and run no commands. audit: of the commands. spool: keeps files for the person until they
+    are delivered; None: none can be sent. servers: whose tools agents have besides, started and closed by the caller.
+    scheduling: None: nothing can be put off. skills: None: there are none, as without a sandbox. remembering: None:
+    nothing is remembered. steering: what is said to runs at work; None: nothing. health: is told how calls of models
+    went. tools: further ones; once loaded (tools.py), all but those of the sandbox. outside: some of them bring what
+    strangers wrote.
+    """
+
+    models: Sequence[ModelSettings]
+    summarization: SummarizationSettings = field(default_factory=SummarizationSettings)
+    llm: LlmSettings = field(default_factory=LlmSettings)
+    loop: LoopSettings = field(default_factory=LoopSettings)
+    model_call_limit: int = 100
+    tool_search: ToolSearchSettings = field(default_factory=ToolSearchSettings)
+    subagents: SubagentsSettings | None = None
+    extras: ExtraSettings = field(default_factory=ExtraSettings)
+    definitions: Mapping[str, AgentDefinition] = field(default_factory=dict)
+
     effects: EffectLog
     ledger: RunLedger
-    budget: Budget | None
     clock: Clock
-    route: Callable[[str], Route]
-    tools: Sequence[BaseTool]
-    outside: bool
-    sandbox: SandboxSetup | None
-    audit: AuditLog
-    guarding: Guarding
-    spool: Spool | None
-    servers: Servers | None
-    tool_search: ToolSearchSettings
-    subagents: SubagentsSettings | None
+    route: Callable[[str], tuple[str | None, Path | None]] = _direct
+    budget: Budget | None = None
+    guarding: Guarding = field(default_factory=load_guardrails)
+    sandbox: SandboxSetup | None = None
+    audit: AuditLog = field(default_factory=MemoryAuditLog)
+    spool: Spool | None = None
+    servers: Servers | None = None
+    scheduling: Scheduling | None = None
     skills: SkillSource | None = None
     remembering: Remembering | None = None
     steering: Steering | None = None
     health: ModelHealth = field(default_factory=ModelHealth)
-
-
-def parts_of(definition: AgentDefinition, parts: Parts) -> Parts:
-    """What of the parts this agent has: never more than all agents share."""
-    features, settings = definition.settings.features, definition.settings
-    tools = [tool for tool in parts.tools if _has(definition, tool)]
-    return replace(
-        parts,
-        tools=tools,
-        outside=parts.outside and any(tool.name in WEB_TOOLS or is_foreign(tool) for tool in tools),
-        sandbox=parts.sandbox if features.sandbox else None,
-        spool=parts.spool if features.sandbox else None,
-        servers=parts.servers if features.mcp else None,
-        subagents=parts.subagents if settings.subagents else None,
-        skills=parts.skills if features.sandbox and settings.skills != () else None,
-        remembering=parts.remembering if features.memory else None,
-    )
-
-
-def _has(definition: AgentDefinition, tool: BaseTool) -> bool:
-    if tool.name in WEB_TOOLS:
-        return definition.settings.features.web
-    if tool.name in MEMORY_TOOLS:
-        return definition.settings.features.memory
-    group, groups = (tool.metadata or {}).get(GROUP), definition.settings.tool_groups
-    return group is None or groups is None or group in groups
+    tools: Sequence[BaseTool] = ()
+    outside: bool = False

@@ -1,4 +1,4 @@
-"""The agents by name and model: built at first use, kept, closed; used by runner.py."""
+"""The agents by name and model: built at first use, kept, closed."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING
 
 from harness.agents.maker import AgentMaker
-from harness.agents.parts import parts_of
 from harness.agents.profiles import DEFAULT, AgentDefinition
 from harness.agents.titles import make_title
+from harness.agents.tools import parts_of
 from harness.config import SAME
 from harness.errors import ModelFailure, ModelSetupError
 from harness.events import FailureKind
@@ -20,7 +20,7 @@ from harness.models.build import DEMO
 from harness.models.pool import ModelPool
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from langgraph.checkpoint.base import BaseCheckpointSaver
 
@@ -41,18 +41,12 @@ Key = tuple[str, str]
 
 
 class Agents:
-    """At most MAX_AGENTS are kept; the first model is the default. definitions: by name; None: only the plain one."""
+    """At most MAX_AGENTS are kept; the first model is the default."""
 
-    def __init__(
-        self,
-        models: Sequence[ModelSettings],
-        parts: Parts,
-        saver: BaseCheckpointSaver[str],
-        definitions: Mapping[str, AgentDefinition] | None = None,
-    ) -> None:
-        self._models = ModelPool(models, parts.route, parts.clock)
-        parts.health.configure(models)
-        self._definitions = {DEFAULT: AgentDefinition(), **(definitions or {})}
+    def __init__(self, parts: Parts, saver: BaseCheckpointSaver[str]) -> None:
+        self._models = ModelPool(parts.models, parts.route, parts.clock)
+        parts.health.configure(parts.models)
+        self._definitions = {DEFAULT: AgentDefinition(), **parts.definitions}
         self._parts = parts
         self._saver = saver
         self._slots = FairSlots(parts.subagents.max_concurrent if parts.subagents is not None else 1)

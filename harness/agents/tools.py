@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import importlib
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from langchain_core.tools import BaseTool
 
 from harness.errors import ToolSetupError
 from harness.graph.calls import ASK, FOREIGN, TASK, is_foreign
+from harness.memory.tool import memory_tools
+from harness.scheduling.tool import schedule_tool
 from harness.tools.files import file_tools
 from harness.tools.looking import looking_tools
 from harness.tools.pictures import view_tool
@@ -19,12 +22,20 @@ from harness.tools.shell import bash_tool
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from harness.agents.extras import ExtraSettings
+    from harness.agents.parts import ExtraSettings, Parts
+    from harness.agents.profiles import AgentDefinition
     from harness.config import ToolSettings
     from harness.files.spool import Spool
     from harness.graph.sandbox import SandboxSetup
     from harness.ports import Clock
     from harness.web.service import Web
+WEB_TOOLS = frozenset({"web_search", "web_fetch"})
+MEMORY_TOOLS = frozenset({"remember", "recall"})
+ANTLERS = "the tools of Antler"
+GROUP = "antler_group"
+"""metadata key of an operator's tool: the group that agents name it by."""
+RESERVED = (TASK, ASK)
+"""Names of tools that an agent is given when it is built."""
 
 
 class Extras:
@@ -41,15 +52,16 @@ class Extras:
             await self._web.close()
 
 
-async def load_extras(
-    settings: ExtraSettings, given: Sequence[BaseTool], sandbox: SandboxSetup | None, spool: Spool | None, clock: Clock
-) -> Extras:
-    """given: tools from elsewhere. The rest: of the agent's own tools, whose names are taken.
-
-    Raises ToolSetupError.
-    """
+async def load_extras(parts: Parts) -> Extras:
+    """All tools but the sandbox's, whose names are taken too. Raises ToolSetupError."""
+    settings, clock = parts.extras, parts.clock
     # All that any model may get: a clash is told at the start and not by the first picture.
-    own = sandbox_tools(sandbox, spool=spool, sees_images=True, clock=clock) if sandbox is not None else []
+    own = sandbox_tools(parts.sandbox, spool=parts.spool, sees_images=True, clock=clock) if parts.sandbox else []
+    given = [
+        *parts.tools,
+        *([schedule_tool(parts.scheduling, clock)] if parts.scheduling is not None else []),
+        *(memory_tools(parts.remembering, clock) if parts.remembering is not None else []),
+    ]
     loaded = await asyncio.to_thread(configured_tools, settings.tools, settings.groups)
     web = _web(settings)
     try:
@@ -80,13 +92,6 @@ def sandbox_tools(setup: SandboxSetup, *, spool: Spool | None, sees_images: bool
         *([view_tool()] if sees_images else []),
         *([present_tool(spool)] if spool is not None else []),
     ]
-
-
-ANTLERS = "the tools of Antler"
-GROUP = "antler_group"
-"""metadata key of an operator's tool: the group that agents name it by."""
-RESERVED = (TASK, ASK)
-"""Names of tools that an agent is given when it is built."""
 
 
 def configured_tools(settings: Sequence[ToolSettings], groups: Sequence[str]) -> list[tuple[str, BaseTool]]:
@@ -131,3 +136,29 @@ def _loaded(place: str, settings: ToolSettings) -> BaseTool:
     metadata = {FOREIGN: True, **(found.metadata or {}), GROUP: settings.group}
     changes = {"name": settings.name or found.name, "metadata": metadata}
     return found.model_copy(update=changes)
+
+
+def parts_of(definition: AgentDefinition, parts: Parts) -> Parts:
+    """What of the parts this agent has: never more than all agents share."""
+    features, settings = definition.settings.features, definition.settings
+    tools = [tool for tool in parts.tools if _has(definition, tool)]
+    return replace(
+        parts,
+        tools=tools,
+        outside=parts.outside and any(tool.name in WEB_TOOLS or is_foreign(tool) for tool in tools),
+        sandbox=parts.sandbox if features.sandbox else None,
+        spool=parts.spool if features.sandbox else None,
+        servers=parts.servers if features.mcp else None,
+        subagents=parts.subagents if settings.subagents else None,
+        skills=parts.skills if features.sandbox and settings.skills != () else None,
+        remembering=parts.remembering if features.memory else None,
+    )
+
+
+def _has(definition: AgentDefinition, tool: BaseTool) -> bool:
+    if tool.name in WEB_TOOLS:
+        return definition.settings.features.web
+    if tool.name in MEMORY_TOOLS:
+        return definition.settings.features.memory
+    group, groups = (tool.metadata or {}).get(GROUP), definition.settings.tool_groups
+    return group is None or groups is None or group in groups

@@ -1,4 +1,4 @@
-"""What a thread remembers: the graph's state schema and its message reducer; used by agent.py and settle.py.
+"""What a thread remembers: the graph's state schema and its message reducer; shared by all graphs.
 
 LangGraph's own reducer for delta channels ignores REMOVE_ALL, and `add_messages` is not batching-invariant, so this is
 ours (langgraph.channels.delta.DeltaChannel: a reducer gets the state and a batch of writes).
@@ -16,6 +16,12 @@ from langgraph.graph.message import REMOVE_ALL_MESSAGES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
+    from langgraph.graph.state import CompiledStateGraph
+
+    from harness.graph.signals import RunScope
+
+    Graph = CompiledStateGraph[Any, RunScope, Any, Any]
 
 SNAPSHOT_EVERY = 20
 """Updates of the messages between two full copies: bounds what a read has to replay (about ten turns)."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from harness.graph.calls import is_foreign
 from harness.middleware.dangling import DanglingToolCall
 from harness.middleware.effects import EffectGuard
 from harness.middleware.fallback import Candidate, Fallback
@@ -28,90 +29,84 @@ from harness.middleware.steering import Meanwhile
 from harness.middleware.subagent_limit import SubagentLimit
 from harness.middleware.summarization import Summarization
 from harness.middleware.tool_results import ForeignResults, ToolErrorHandling, ToolOutputBudget
-from harness.models.health import ModelHealth
 from harness.tools.planning import WRITE_TODOS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from langchain.agents.middleware import AgentMiddleware
     from langchain_core.language_models import BaseChatModel
 
-    from harness.config import LlmSettings, LoopSettings, ModelSettings, SummarizationSettings
+    from harness.agents.parts import Parts
+    from harness.config import ModelSettings
     from harness.guardrails.approvals import Proposing
-    from harness.guardrails.rules import Guarding
     from harness.models.pool import Breaker, Standby
-    from harness.ports import AuditLog, Budget, Clock, EffectLog, RunLedger, Steering
-
-
-@dataclass(frozen=True, slots=True)
-class SkillChain:
-    """What the chain has to know of skills. prompt_tokens: for their list. only: names of those that the agent has,
-    None: all."""
-
-    prompt_tokens: Callable[[], int]
-    only: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChainParts:
-    """What the middlewares of one graph need. guarding: None where no call is checked; isolation: of the sandbox's
-    commands, for it. asks: it may ask the person. audit: None where no commands are run. tools: the names of all tools;
-    deferred: those of them that have to be found first, None where no servers are connected. foreign: some are the
-    operator's. delegates: how many tasks at once, None for an agent that delegates none. fallbacks: in their order.
-    budget: None where none is set. skills: None for an agent without. steering: None where nothing is said to a run.
-    health: is told how calls went."""
+    """What the middlewares of one graph need: the parts of its agent, and what this graph has alone.
 
+    model_call_limit: None: the one of the parts. proposing: by the names of tools. tools: the names of all tools;
+    deferred: those of them that have to be found first, None where no servers are connected. delegates: how many tasks
+    at once, None for an agent that delegates none. fallbacks: in their order. only_skills: names of those that it has,
+    None: all.
+    """
+
+    parts: Parts
     model: BaseChatModel
     settings: ModelSettings
-    summarization: SummarizationSettings
-    llm: LlmSettings
-    loop: LoopSettings
-    model_call_limit: int
-    effects: EffectLog
-    ledger: RunLedger
-    clock: Clock
     breaker: Breaker
-    budget: Budget | None = None
-    guarding: Guarding | None = None
-    isolation: str = "none"
+    model_call_limit: int | None = None
     proposing: Mapping[str, Proposing] = field(default_factory=dict)
-    asks: bool = True
-    audit: AuditLog | None = None
-    views_images: bool = False
-    foreign: bool = False
     tools: Sequence[str] = ()
     deferred: Sequence[str] | None = None
     delegates: int | None = None
     fallbacks: Sequence[Standby] = ()
-    skills: SkillChain | None = None
-    steering: Steering | None = None
-    health: ModelHealth = field(default_factory=ModelHealth)
+    only_skills: tuple[str, ...] | None = None
+
+    def summarization(self, meanwhile: Meanwhile | None = None) -> Summarization:
+        """How this graph's model shortens a history."""
+        return _summarization(self.parts, self.model, self.settings, meanwhile)
+
+    @property
+    def limit(self) -> int:
+        """Model calls of one run."""
+        return self.parts.model_call_limit if self.model_call_limit is None else self.model_call_limit
+
+    @property
+    def views_images(self) -> bool:
+        """Whether it can look at pictures in its files."""
+        return self.settings.supports_vision and self.parts.sandbox is not None
+
+    @property
+    def has_foreign_tools(self) -> bool:
+        """Whether some of the tools are the operator's."""
+        return any(map(is_foreign, self.parts.tools))
 
 
-def middleware_chain(parts: ChainParts) -> list[AgentMiddleware[Any, Any, Any]]:
+def middleware_chain(chain: ChainParts) -> list[AgentMiddleware[Any, Any, Any]]:
     """The chain, outermost first."""
-    meanwhile = Meanwhile(parts.steering, parts.settings, parts.clock) if parts.steering is not None else None
-    summarization = Summarization(
-        parts.model, parts.summarization, parts.settings, parts.clock, parts.health, meanwhile
-    )
+    shared = chain.parts
+    meanwhile = Meanwhile(shared.steering, chain.settings, shared.clock) if shared.steering is not None else None
+    summarization = chain.summarization(meanwhile)
     return [
         # Outermost, so that every request, retries and summarised ones too, has its calls and results paired.
         DanglingToolCall(),
         # Outside the retries and the fallbacks: whichever model answers reads the same list.
-        *_skill_list(parts),
+        *_skill_list(chain),
         # Around everything that calls the model: each attempt passes the limit and the report below.
-        _handling(parts, summarization),
+        _handling(chain, summarization),
         # Outside the guardrail: nobody is asked about a call that is not going to be made anyway.
-        *([DeferredToolFilter(parts.tools, parts.deferred)] if parts.deferred is not None else []),
+        *([DeferredToolFilter(chain.tools, chain.deferred)] if chain.deferred is not None else []),
         # Outside the guardrail too, and outside the record: a call that a skill's list forbids is no call.
-        *([SkillTools()] if parts.skills is not None else []),
+        *([SkillTools()] if shared.skills is not None else []),
         # Outermost of what may run a tool: a call that is denied, or waits for a person, is no call yet.
-        *([_guardrail(parts.guarding, parts)] if parts.guarding is not None else []),
+        _guardrail(chain),
         # Decides whether a command may run, so it stands outside of what records that it did.
-        *([SandboxAudit(parts.audit, parts.clock)] if parts.audit is not None else []),
+        *([SandboxAudit(shared.audit, shared.clock)] if shared.sandbox is not None else []),
         # Around the tool, inside whatever decides whether it may run: only real calls are recorded.
-        EffectGuard(parts.effects),
+        EffectGuard(shared.effects),
         # Inside the guard: a failure is a result too, and after a crash it is not tried again.
         ToolErrorHandling(),
         # Inside the guard, so that its record and the thread hold the short form; inside the error handling, since it
@@ -119,102 +114,111 @@ def middleware_chain(parts: ChainParts) -> list[AgentMiddleware[Any, Any, Any]]:
         ToolOutputBudget(),
         # Inside the budget, which keeps both ends of a long result and with them the block's; only what a tool itself
         # said is foreign.
-        *([ForeignResults()] if parts.foreign else []),
+        *([ForeignResults()] if chain.has_foreign_tools else []),
         # The node hook: what was said meanwhile joins the history, which is cut before the request is built; both are
         # stored.
         summarization,
         # Inside the error handling, so that no retry or summary ever stores a picture.
-        *([ViewImage()] if parts.views_images else []),
+        *([ViewImage()] if chain.views_images else []),
         # At the end of what is sent, and in no thread.
-        *([TodoList()] if WRITE_TODOS in parts.tools else []),
+        *([TodoList()] if WRITE_TODOS in chain.tools else []),
         # Outside the report, so that it cuts messages in the form in which they are stored.
-        *([SubagentLimit(parts.delegates)] if parts.delegates is not None else []),
+        *([SubagentLimit(chain.delegates)] if chain.delegates is not None else []),
         # Outside what tells of and counts model calls, since a stop asks once more; inside the retries, each of which
         # it has to see.
-        LoopDetection(parts.loop),
+        LoopDetection(shared.loop),
         # Inside the guard, so that only calls that really happen are told; outside the limit, whose answer it tells.
-        RunReport(parts.settings.name),
+        RunReport(chain.settings.name),
         # Around the count, which it may spare a call; inside the report, which tells its last one.
-        *([BudgetStop(parts.budget, parts.settings.name)] if parts.budget is not None else []),
+        *([BudgetStop(shared.budget, chain.settings.name)] if shared.budget is not None else []),
         # Inside all that looks at answers: counts every attempt, since each one costs money.
-        ModelCallLimit(parts.ledger, parts.model_call_limit),
+        ModelCallLimit(shared.ledger, chain.limit),
         # Innermost: an answer that asks the person is nothing but the question to everybody else.
-        *([Clarification()] if parts.asks else []),
+        Clarification(),
         # As near to the model as can be: whatever put an image into the request, one that cannot see does not get it.
-        *_sightless(parts),
+        *_sightless(chain),
     ]
 
 
-def _handling(parts: ChainParts, summarization: Summarization) -> LLMErrorHandling | Fallback:
+def _summarization(
+    parts: Parts, model: BaseChatModel, settings: ModelSettings, meanwhile: Meanwhile | None = None
+) -> Summarization:
+    return Summarization(model, parts.summarization, settings, parts.clock, parts.health, meanwhile)
+
+
+def _handling(chain: ChainParts, summarization: Summarization) -> LLMErrorHandling | Fallback:
     """What deals with failures: of one model, or of each of several until one answers."""
-    first = LLMErrorHandling(parts.settings, parts.llm, parts.clock, parts.breaker, summarization, parts.health)
-    if not parts.fallbacks:
+    parts = chain.parts
+    first = LLMErrorHandling(chain.settings, parts.llm, parts.clock, chain.breaker, summarization, parts.health)
+    if not chain.fallbacks:
         return first
     others = []
-    for other in parts.fallbacks:
-        own = Summarization(other.chat, parts.summarization, other.settings, parts.clock, parts.health)
+    for other in chain.fallbacks:
+        own = _summarization(parts, other.chat, other.settings)
         handling = LLMErrorHandling(other.settings, parts.llm, parts.clock, other.breaker, own, parts.health)
         others.append(Candidate(other.settings, other.chat, handling, own))
-    return Fallback([Candidate(parts.settings, parts.model, first, summarization), *others])
+    return Fallback([Candidate(chain.settings, chain.model, first, summarization), *others])
 
 
-def _skill_list(parts: ChainParts) -> list[SkillList]:
-    return [SkillList(parts.skills.prompt_tokens, parts.skills.only)] if parts.skills is not None else []
+def _skill_list(chain: ChainParts) -> list[SkillList]:
+    skills = chain.parts.skills
+    return [SkillList(skills.prompt_tokens, chain.only_skills)] if skills is not None else []
 
 
-def _sightless(parts: ChainParts) -> list[Sightless]:
-    settings = [parts.settings, *(other.settings for other in parts.fallbacks)]
+def _sightless(chain: ChainParts) -> list[Sightless]:
+    settings = [chain.settings, *(other.settings for other in chain.fallbacks)]
     blind = frozenset(each.name for each in settings if not each.supports_vision)
-    return [Sightless(blind, parts.settings.name)] if blind else []
+    return [Sightless(blind, chain.settings.name)] if blind else []
 
 
-def _guardrail(guarding: Guarding, parts: ChainParts) -> Guardrail:
+def _guardrail(chain: ChainParts) -> Guardrail:
+    guarding, sandbox = chain.parts.guarding, chain.parts.sandbox
     return Guardrail(
         guarding.provider,
         guarding.approvals,
         provider_seconds=guarding.provider_seconds,
-        isolation=parts.isolation,
-        proposing=parts.proposing,
+        isolation=str(sandbox.report.isolation) if sandbox is not None else "none",
+        proposing=chain.proposing,
     )
 
 
-def subagent_chain(parts: ChainParts) -> list[AgentMiddleware[Any, Any, Any]]:
+def subagent_chain(chain: ChainParts) -> list[AgentMiddleware[Any, Any, Any]]:
     """The chain of a subagent, outermost first: the lead agent's, for an agent that keeps nothing, asks nobody and
     delegates nothing. No node hook: its short history is cut only when the provider refuses it."""
-    summarization = Summarization(parts.model, parts.summarization, parts.settings, parts.clock, parts.health)
+    shared, summarization = chain.parts, chain.summarization()
     return [
         # Outermost, as above.
         DanglingToolCall(),
         # As above.
-        *_skill_list(parts),
+        *_skill_list(chain),
         # As above; its failure ends the subagent alone, and the breaker is the same for all.
-        _handling(parts, summarization),
+        _handling(chain, summarization),
         # As above; it begins with what the thread has found.
-        *([DeferredToolFilter(parts.tools, parts.deferred)] if parts.deferred is not None else []),
+        *([DeferredToolFilter(chain.tools, chain.deferred)] if chain.deferred is not None else []),
         # As above; the lists of the skills that the lead agent follows bind it too.
-        *([SkillTools()] if parts.skills is not None else []),
+        *([SkillTools()] if shared.skills is not None else []),
         # As above, but nobody can be asked from within a subagent: what would need that is not done.
-        *([_guardrail(parts.guarding, parts)] if parts.guarding is not None else []),
+        _guardrail(chain),
         # What a subagent runs is checked and logged like what the lead agent runs.
-        *([SandboxAudit(parts.audit, parts.clock)] if parts.audit is not None else []),
+        *([SandboxAudit(shared.audit, shared.clock)] if shared.sandbox is not None else []),
         # With keys of its own: after a crash the lead agent's call of `task` is interrupted, nothing in it runs again.
-        EffectGuard(parts.effects),
+        EffectGuard(shared.effects),
         # Inside the guard, as above.
         ToolErrorHandling(),
         # As above: subagents read even more.
         ToolOutputBudget(),
         # Inside the budget, as above: what is foreign to the lead agent is to its subagents.
-        *([ForeignResults()] if parts.foreign else []),
+        *([ForeignResults()] if chain.has_foreign_tools else []),
         # Inside the error handling, as above; of the pictures that it asked for itself.
-        *([ViewImage()] if parts.views_images else []),
+        *([ViewImage()] if chain.views_images else []),
         # As above; the turn is the whole task.
-        LoopDetection(parts.loop),
+        LoopDetection(shared.loop),
         # Tells the subagent's watch, which lets through what counts for the run.
-        RunReport(parts.settings.name),
+        RunReport(chain.settings.name),
         # As above: what its run may still spend.
-        *([BudgetStop(parts.budget, parts.settings.name)] if parts.budget is not None else []),
+        *([BudgetStop(shared.budget, chain.settings.name)] if shared.budget is not None else []),
         # Innermost: its own count, up to the kind's max_turns.
-        SubagentCallLimit(parts.ledger, parts.model_call_limit),
+        SubagentCallLimit(shared.ledger, chain.limit),
         # As above.
-        *_sightless(parts),
+        *_sightless(chain),
     ]

@@ -1,52 +1,41 @@
 """HarnessRunner: the port `Harness` on LangGraph. Importing this module loads everything heavy (over a second).
 
-bot/ imports it in a warm-up thread and calls `make_harness` once; runs wait for it.
+bot/ imports it in a warm-up thread and calls `make_harness`; runs wait for it.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from contextlib import AsyncExitStack, aclosing
+from contextlib import AsyncExitStack, aclosing, contextmanager
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from harness.agents.extras import ExtraSettings
-from harness.agents.parts import Parts
 from harness.agents.pool import Agents
 from harness.agents.tools import load_extras
 from harness.errors import ModelFailure
 from harness.events import Failed, FailureKind, Notice, Resumed, TextReset
-from harness.files.spool import Spool
-from harness.graph.messages import next_message_id
+from harness.graph.messages import next_message_id, usage_event
 from harness.graph.sandbox import RunSandbox
 from harness.graph.signals import RunScope
 from harness.graph.turn import Turn
-from harness.guardrails.rules import load_guardrails
-from harness.mcp.config import ToolSearchSettings
 from harness.memory.telling import Telling
-from harness.memory.tool import memory_tools
 from harness.models.build import check_model
-from harness.models.health import ModelHealth
-from harness.ports import MemoryAuditLog
 from harness.prompt import user_turn
-from harness.run.beside import BesideRuns
 from harness.run.ending import going_on, last_events, last_word, requests, standing, unanswered
-from harness.scheduling.tool import schedule_tool
 from harness.skills.library import NO_SKILLS
 from harness.skills.prompt import chosen_skill
 from harness.threads import operations as threads
-from harness.threads.checkpoints import RUN_KEY, open_checkpoints, thread_config
+from harness.threads.checkpoints import RUN_KEY, FinishedTurns, open_checkpoints, thread_config
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-    from pathlib import Path
+    from collections.abc import AsyncGenerator, Iterator, Sequence
 
-    from langchain_core.tools import BaseTool
     from langgraph.checkpoint.base import CheckpointTuple
-    from langgraph.types import Command
+    from langgraph.types import StateSnapshot
 
     from harness.agents.maker import Agent
-    from harness.agents.profiles import AgentDefinition
+    from harness.agents.parts import Parts
     from harness.agents.tools import Extras
     from harness.config import LlmSettings, LoopSettings, ModelSettings, SummarizationSettings
     from harness.context import RunContext, RunInput
@@ -66,17 +55,42 @@ if TYPE_CHECKING:
     from harness.scheduling.schedules import Scheduling
     from harness.skills.source import SkillSource
     from harness.subagents.config import SubagentsSettings
+    from harness.context import HistoryEntry, RunContext, RunInput, Titled
+    from harness.events import Usage
+    from harness.graph.state import Graph
+    from harness.memory.changes import Updated
+    from harness.memory.exchange import Exchange
+    from harness.memory.model import Memory
+    from harness.ports import AnyRunEvent
     from harness.threads.checkpoints import Checkpoints
 
 log = logging.getLogger(__name__)
 
 
-class HarnessRunner(BesideRuns):
-    """See harness.ports.Harness. Build it with `make_harness`; one run per thread at a time is the caller's duty."""
+@dataclass(frozen=True, slots=True)
+class Start:
+    """How the graph begins, or goes on. told: events that come before its own. works: whether it has to run at all."""
+
+    told: Sequence[AnyRunEvent] = ()
+    graph_input: Any = None
+    works: bool = True
+
+
+class HarnessRunner:
+    """See harness.ports.Harness. Build it with `make_harness`.
+
+    One run per thread at a time, and no change of a thread while a run of it works, are the caller's duty.
+    """
 
     def __init__(self, agents: Agents, checkpoints: Checkpoints, parts: Parts, extras: Extras) -> None:
-        super().__init__(agents, checkpoints, parts)
+        self.checkpoints = checkpoints
+        self._agents = agents
+        self._parts = parts
         self._extras = extras
+        self._finished = FinishedTurns(checkpoints)
+        self._at_work = 0
+        self._idle = asyncio.Event()
+        self._idle.set()
 
     async def run(
         self,
@@ -88,37 +102,41 @@ class HarnessRunner(BesideRuns):
         head: Head | None = None,
     ) -> AsyncGenerator[AnyRunEvent, None]:
         """Start the run or go on with it. Iterate it inside `contextlib.aclosing`, so that a stop ends it at once."""
-        with self._working():
-            async with aclosing(self._whole_run(ctx, run_input, attempt, next_seq, head)) as events:
-                async for event in events:
-                    yield event
-
-    async def _whole_run(
-        self, ctx: RunContext, run_input: RunInput, attempt: int, next_seq: int, head: Head | None
-    ) -> AsyncGenerator[AnyRunEvent, None]:
         turn = Turn(ctx.run_id, next_seq)
-        scope = await self._scope(ctx)
+        with self._working():
+            scope = await self._scope(ctx)
+            try:
+                async with aclosing(self._run(turn, scope, run_input, attempt, head)) as events:
+                    async for event in events:
+                        yield event
+            except ModelFailure as failure:
+                yield turn.event(
+                    Failed,
+                    kind=failure.kind,
+                    model=failure.model,
+                    detail_for_log=failure.detail,
+                    retry_after=failure.retry_after,
+                )
+            except Exception as error:
+                # The one place where a defect of ours becomes an honest ending instead of a dead conversation.
+                log.exception("run %s failed for an unexpected reason", ctx.run_id)
+                detail = f"{type(error).__name__}, see above"
+                yield turn.event(Failed, kind=FailureKind.INTERNAL, model=ctx.model, detail_for_log=detail)
+            finally:
+                if scope.sandbox is not None:
+                    await scope.sandbox.release()
+
+    @contextmanager
+    def _working(self) -> Iterator[None]:
+        """While the block runs, models and tools are in use."""
+        self._at_work += 1
+        self._idle.clear()
         try:
-            async with aclosing(self._run(turn, scope, run_input, attempt, head)) as events:
-                async for event in events:
-                    yield event
-        except ModelFailure as failure:
-            yield turn.event(
-                Failed,
-                kind=failure.kind,
-                model=failure.model,
-                detail_for_log=failure.detail,
-                retry_after=failure.retry_after,
-            )
-        except Exception as error:
-            # The one place where a defect of ours becomes an honest ending instead of a dead conversation.
-            log.exception("run %s failed for an unexpected reason", ctx.run_id)
-            yield turn.event(
-                Failed, kind=FailureKind.INTERNAL, model=ctx.model, detail_for_log=f"{type(error).__name__}, see above"
-            )
+            yield
         finally:
-            if scope.sandbox is not None:
-                await scope.sandbox.release()
+            self._at_work -= 1
+            if not self._at_work:
+                self._idle.set()
 
     async def _scope(self, ctx: RunContext) -> RunScope:
         sandbox = self._parts.sandbox if self._agents.has_sandbox(ctx.agent) else None
@@ -139,12 +157,23 @@ class HarnessRunner(BesideRuns):
         turn.tells_thinking = agent.settings.show_thinking
         saved = (head or await self.head(ctx.thread_id)).saved
         if saved is not None and saved.metadata.get(RUN_KEY) == ctx.run_id:
-            working = self._going_on(turn, agent, scope, attempt)
+            start = await self._resumed(turn, agent, scope, attempt)
         else:
-            working = self._begun(turn, agent, scope, run_input, saved, attempt)
-        async with aclosing(working):
-            async for event in working:
-                yield event
+            start = await self._begun(turn, agent, scope, run_input, saved, attempt)
+        for event in start.told:
+            yield event
+        if start.works:
+            stream: Any = agent.graph.astream(
+                start.graph_input,
+                thread_config(ctx.thread_id, run_id=ctx.run_id),
+                context=scope,
+                stream_mode=["messages", "custom"],
+                durability="sync",
+            )
+            async with aclosing(stream):
+                async for mode, payload in stream:
+                    for event in turn.events(mode, payload):
+                        yield event
         if turn.asked:
             for event in requests(turn, turn.asked, self._parts.clock, self._parts.guarding.ask_seconds):
                 yield event
@@ -158,26 +187,20 @@ class HarnessRunner(BesideRuns):
         for event in last_events(turn, ctx.run_id, files, self._parts.clock):
             yield event
 
-    async def _going_on(
-        self, turn: Turn, agent: Agent, scope: RunScope, attempt: int
-    ) -> AsyncGenerator[AnyRunEvent, None]:
-        """What a question, or the end of a process, left in its middle."""
+    async def _resumed(self, turn: Turn, agent: Agent, scope: RunScope, attempt: int) -> Start:
+        """Go on with what a question, or the end of a process, left in the middle."""
         ctx = scope.ctx
         state = await agent.graph.aget_state(thread_config(ctx.thread_id))
         # Not `next`: it leaves out tasks that had written when the process was killed before the next checkpoint.
         if not state.tasks:
-            return
+            return Start(works=False)
         stand, approvals = standing(state), self._parts.guarding.approvals
         scope.approvals.decided = await approvals.decisions(ctx.run_id)
         turn.asked += unanswered(stand, scope.approvals.decided)
-        if attempt > 1 or not stand.waiting:
-            yield turn.event(Resumed, attempt=max(attempt, 2))
+        told = [turn.event(Resumed, attempt=max(attempt, 2))] if attempt > 1 or not stand.waiting else []
         # What was told of the message in the making is void: it will be told again.
-        yield turn.event(TextReset, message_id=next_message_id(ctx.run_id, state.values["messages"]))
-        if not turn.asked:
-            async with aclosing(self._stream(turn, agent, scope, going_on(stand, scope.approvals.decided))) as events:
-                async for event in events:
-                    yield event
+        told.append(turn.event(TextReset, message_id=next_message_id(ctx.run_id, state.values["messages"])))
+        return Start(told, going_on(stand, scope.approvals.decided), works=not turn.asked)
 
     async def _begun(
         self,
@@ -187,39 +210,80 @@ class HarnessRunner(BesideRuns):
         run_input: RunInput,
         saved: CheckpointTuple | None,
         attempt: int,
-    ) -> AsyncGenerator[AnyRunEvent, None]:
-        """saved: how the thread was before it."""
+    ) -> Start:
+        """Begin a turn. saved: how the thread was before it."""
         ctx = scope.ctx
-        if attempt > 1:
-            yield turn.event(Resumed, attempt=attempt)
         if saved is not None and not self._finished.ended(ctx.thread_id, saved):
             await threads.settle(agent.graph, self._parts.effects, ctx.thread_id)
         sees, has_sandbox = agent.settings.supports_vision, scope.sandbox is not None
         now = self._parts.clock.now()
         chosen = await asyncio.to_thread(chosen_skill, run_input.skill, scope.skills) if run_input.skill else ""
         user = await user_turn(ctx, run_input, now=now, sees_images=sees, has_sandbox=has_sandbox, skill=chosen)
-        if user.unseen:
-            yield turn.event(Notice, kind="images_not_seen", model=agent.settings.name)
         telling = Telling(self._agents.remembering(ctx.agent), self._parts.clock)
         begun = await telling.turn(ctx, user.message, saved, lambda: self._messages(ctx.thread_id))
-        async with aclosing(self._stream(turn, agent, scope, begun)) as events:
-            async for event in events:
-                yield event
+        # Numbered last: a failure above leaves no gap in the numbers.
+        told = [turn.event(Resumed, attempt=attempt)] if attempt > 1 else []
+        if user.unseen:
+            told.append(turn.event(Notice, kind="images_not_seen", model=agent.settings.name))
+        return Start(told, begun)
 
-    async def _stream(
-        self, turn: Turn, agent: Agent, scope: RunScope, graph_input: dict[str, Any] | Command[Any] | None
-    ) -> AsyncGenerator[AnyRunEvent, None]:
-        stream: Any = agent.graph.astream(
-            graph_input,
-            thread_config(scope.ctx.thread_id, run_id=scope.ctx.run_id),
-            context=scope,
-            stream_mode=["messages", "custom"],
-            durability="sync",
-        )
-        async with aclosing(stream):
-            async for mode, payload in stream:
-                for event in turn.events(mode, payload):
-                    yield event
+    async def settle(self, thread_id: str) -> None:
+        """Make a thread that was stopped in mid-turn ready for new input."""
+        await threads.settle(self._any_graph(), self._parts.effects, thread_id)
+
+    async def rewind(self, thread_id: str, checkpoint_id: str | None) -> None:
+        """Make the thread what it was at that checkpoint, None: before anything."""
+        if checkpoint_id is None:
+            await self.forget(thread_id)
+        else:
+            await threads.rewind(self._any_graph(), self._parts.effects, thread_id, checkpoint_id)
+
+    async def compact(self, thread_id: str, model: str) -> Usage | None:
+        """Summarise the history now. When the model gives no summary, the old messages are dropped with a note."""
+        agent = self._agents.get(model)
+        with self._working():
+            await threads.settle(agent.graph, self._parts.effects, thread_id)
+            compacted = await agent.summarization.compacted(await self._messages(thread_id), hard=True)
+        if compacted is None:
+            return None
+        await threads.replace_history(agent.graph, thread_id, compacted.messages)
+        if compacted.usage is None:
+            return None
+        return usage_event(agent.settings.name, compacted.usage)(run_id="", seq=0)
+
+    async def history(self, thread_id: str) -> list[HistoryEntry]:
+        """What was said, oldest first."""
+        return threads.entries(await self._messages(thread_id))
+
+    async def forget(self, thread_id: str) -> None:
+        """Delete everything kept of the thread."""
+        self._finished.forget(thread_id)
+        await self.checkpoints.forget(thread_id)
+
+    async def scrub(self) -> None:
+        """Clear what was forgotten out of the database's files."""
+        await self.checkpoints.scrub()
+
+    async def title(self, model: str, said: str, answered: str) -> Titled | None:
+        """Name a thread that begins with this exchange."""
+        with self._working():
+            return await self._agents.title(model, said, answered)
+
+    async def remember(self, memory: Memory, exchanges: Sequence[Exchange]) -> Updated | None:
+        """Work out what these turns change in their owner's memory."""
+        with self._working():
+            return await self._agents.remember(memory, exchanges)
+
+    async def head(self, thread_id: str) -> Head:
+        """The thread's newest checkpoint."""
+        saved = await self.checkpoints.newest(thread_id)
+        return Head(saved.checkpoint["id"], saved) if saved is not None else Head()
+
+    async def retire(self) -> None:
+        """Once its work has ended, give back all but the threads."""
+        await self._idle.wait()
+        await self._agents.close()
+        await self._extras.close()
 
     async def close(self) -> None:
         """Give back connections and the database; runs must have ended."""
@@ -227,99 +291,40 @@ class HarnessRunner(BesideRuns):
         await self._extras.close()
         await self.checkpoints.close()
 
-    async def retire(self) -> None:
-        """See the port."""
-        await self._idle.wait()
-        await self._agents.close()
-        await self._extras.close()
+    async def _messages(self, thread_id: str) -> list[Any]:
+        state: StateSnapshot = await self._any_graph().aget_state(thread_config(thread_id))
+        messages: list[Any] = state.values.get("messages", [])
+        return messages
+
+    def _any_graph(self) -> Graph:
+        """All graphs have the same nodes and channels, so any of them can read and write any thread."""
+        return self._agents.default().graph
 
 
-async def make_harness(
-    *,
-    models: Sequence[ModelSettings],
-    summarization: SummarizationSettings,
-    llm: LlmSettings,
-    loop: LoopSettings,
-    model_call_limit: int,
-    database: str,
-    effects: EffectLog,
-    ledger: RunLedger,
-    clock: Clock,
-    route: Callable[[str], tuple[str | None, Path | None]],
-    budget: Budget | None = None,
-    extras: ExtraSettings | None = None,
-    tools: Sequence[BaseTool] = (),
-    sandbox: SandboxSetup | None = None,
-    audit: AuditLog | None = None,
-    guardrails: GuardrailSettings | None = None,
-    approvals: Approvals | None = None,
-    spool: SpoolSettings | None = None,
-    servers: Servers | None = None,
-    tool_search: ToolSearchSettings | None = None,
-    subagents: SubagentsSettings | None = None,
-    definitions: Mapping[str, AgentDefinition] | None = None,
-    scheduling: Scheduling | None = None,
-    former: HarnessRunner | None = None,
-    skills: SkillSource | None = None,
-    remembering: Remembering | None = None,
-    steering: Steering | None = None,
-    health: ModelHealth | None = None,
-) -> HarnessRunner:
-    """Open the checkpoints, build the default agent, make the runner.
+async def make_harness(parts: Parts, database: str, former: HarnessRunner | None = None) -> HarnessRunner:
+    """Load the tools, open the checkpoints, build the default agent, make the runner.
 
-    database: the path of a SQLite file, or a postgresql:// URL. route: model name -> (proxy, CA file). extras: the web
-    and the operator's own tools; None: neither. sandbox: None: the agent has no files and runs no commands. audit: of
-    its commands; None: in memory. guardrails: on tool calls; None: the built-in rules. approvals: what persons decided;
-    None: in memory. spool: where files that it presents are kept until they are delivered; None: none.
-    servers: whose tools the agent has besides, started and closed by the caller. subagents: None: it delegates nothing.
-    definitions: of agents, by name; None: only the plain one.
-    scheduling: what people put off; None: it cannot schedule. skills: which ones runs have; None: none, as without a
-    sandbox.
-    steering: what is said to runs that work; None: nothing. health: is told how calls of models went; None: nobody is.
-    budget: what may still be spent; None: anything. former: whose threads it takes over, and which the caller retires.
-    Raises ModelSetupError when a model's package is missing or the default model cannot be built, ToolSetupError for a
-    tool of the config, GuardrailSetupError for a provider of guardrails.
+    database: the path of a SQLite file, or a postgresql:// URL. former: whose threads it takes over, and which the
+    caller retires. Raises ModelSetupError when a model's package is missing or the default model cannot be built,
+    ToolSetupError for a tool of the config.
     """
-    for model in models:
+    for model in parts.models:
         await asyncio.to_thread(check_model, model)
-    spooled = Spool(spool) if spool is not None and sandbox is not None else None
-    given = (*tools, schedule_tool(scheduling, clock)) if scheduling is not None else tools
-    given = (*given, *memory_tools(remembering, clock)) if remembering is not None else given
-    guarding = load_guardrails(guardrails, approvals)
-    loaded = await load_extras(extras or ExtraSettings(), given, sandbox, spooled, clock)
-    parts = Parts(
-        summarization=summarization,
-        llm=llm,
-        loop=loop,
-        model_call_limit=model_call_limit,
-        effects=effects,
-        ledger=ledger,
-        budget=budget,
-        clock=clock,
-        route=route,
-        tools=loaded.tools,
-        outside=loaded.outside,
-        sandbox=sandbox,
-        audit=audit if audit is not None else MemoryAuditLog(),
-        guarding=guarding,
-        spool=spooled,
-        servers=servers,
-        tool_search=tool_search or ToolSearchSettings(),
-        subagents=subagents if subagents is not None and subagents.enabled else None,
-        skills=skills if sandbox is not None else None,
-        remembering=remembering,
-        steering=steering,
-        health=health if health is not None else ModelHealth(),
-    )
+    if parts.sandbox is None:
+        parts = replace(parts, spool=None, skills=None)  # they are about files
+    if parts.subagents is not None and not parts.subagents.enabled:
+        parts = replace(parts, subagents=None)
+    extras = await load_extras(parts)
+    parts = replace(parts, tools=extras.tools, outside=extras.outside)
     async with AsyncExitStack() as undo:  # a stop in mid-start too
-        undo.push_async_callback(loaded.close)
+        undo.push_async_callback(extras.close)
         if former is not None:
             checkpoints = former.checkpoints
         else:
             checkpoints = await open_checkpoints(database)
             undo.push_async_callback(checkpoints.close)
-        agents = Agents(models, parts, checkpoints.saver, definitions)
+        agents = Agents(parts, checkpoints.saver)
         undo.push_async_callback(agents.close)
         await asyncio.to_thread(agents.warm_up)
         undo.pop_all()
-    return HarnessRunner(agents, checkpoints, parts, loaded)
+    return HarnessRunner(agents, checkpoints, parts, extras)

@@ -26,9 +26,9 @@ from harness.subagents.watch import Watch
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from harness.agents.maker import Graph
     from harness.files.slots import FairSlots
     from harness.graph.signals import Told
+    from harness.graph.state import Graph
     from harness.ports import Clock
     from harness.subagents.kinds import Kind
 

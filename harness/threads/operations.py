@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from langchain_core.runnables import RunnableConfig
     from langgraph.types import StateSnapshot
 
-    from harness.agents.maker import Graph
+    from harness.graph.state import Graph
     from harness.ports import EffectLog
 
 NOT_FINISHED = "[This turn was interrupted before it was finished. I will not go on with it unless asked to.]"

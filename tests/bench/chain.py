@@ -35,13 +35,13 @@ from harness.agents.parts import Parts
 from harness.agents.pool import Agents
 from harness.config import LlmSettings, LoopSettings, ModelSettings, SummarizationSettings
 from harness.context import UNREADABLE_INPUT, RunContext, Speaker
+from harness.config import ModelSettings
 from harness.context import RunContext, Speaker
 from harness.files.spool import Spool, SpoolSettings
 from harness.graph.sandbox import RunSandbox, SandboxSetup
 from harness.graph.signals import RunScope
 from harness.graph.state import ThreadState
 from harness.guardrails.rules import load_guardrails
-from harness.mcp.config import ToolSearchSettings
 from harness.ports import MemoryAuditLog, MemoryEffectLog, MemoryRunLedger
 from harness.prompt import system_prompt
 from harness.skills.library import NO_SKILLS
@@ -58,7 +58,8 @@ if TYPE_CHECKING:
     from langgraph.checkpoint.base import BaseCheckpointSaver
     from sqlalchemy import Connection
 
-    from harness.agents.maker import Agent, Graph
+    from harness.agents.maker import Agent
+    from harness.graph.state import Graph
     from harness.ports import AuditLog, EffectLog, RunLedger
 
 AT_ONCE = 10
@@ -90,26 +91,17 @@ class Setting:
     async def agents(self, effects: EffectLog, ledger: RunLedger, audit: AuditLog, approvals: Any = None) -> Agents:
         """As the runner makes them from a config that names a model and nothing else."""
         parts = Parts(
-            summarization=SummarizationSettings(),
-            llm=LlmSettings(),
-            loop=LoopSettings(),
-            model_call_limit=100,
+            models=[self.model],
             effects=effects,
             ledger=ledger,
-            budget=None,
             clock=self.clock,
-            route=lambda name: (None, None),
-            tools=(),
-            outside=False,
             sandbox=SandboxSetup(provider=self.provider, report=await self.provider.start()),
             audit=audit,
             guarding=load_guardrails(None, approvals),
             spool=Spool(SpoolSettings(folder=self.folder / "spool")),
-            servers=None,
-            tool_search=ToolSearchSettings(),
             subagents=SubagentsSettings(),
         )
-        return Agents([self.model], parts, self.saver)
+        return Agents(parts, self.saver)
 
     async def bare(self, agent: Agent) -> Graph:
         """LangChain's agent with that agent's tools and prompt."""

@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bot.clock import SystemClock
-from harness.config import LlmSettings, LoopSettings, ModelSettings, SummarizationSettings
+from harness.agents.parts import Parts
+from harness.config import ModelSettings
 from harness.context import RunContext, RunInput, Speaker
 from harness.memory.changes import Changes, Proposed
 from harness.memory.config import MemorySettings
@@ -223,19 +224,14 @@ async def _harness(model: ModelSimulator, known: Memory | None) -> AsyncIterator
         store = FileMemoryStore(Path(folder) / "users")
         if known is not None:
             await store.save(OWNER, known)
-        harness = await make_harness(
+        parts = Parts(
             models=[ModelSettings.model_validate(values)],
-            summarization=SummarizationSettings(),
-            llm=LlmSettings(),
-            loop=LoopSettings(),
-            model_call_limit=100,
-            database=str(Path(folder) / "checkpoints.db"),
             effects=MemoryEffectLog(),
             ledger=MemoryRunLedger(),
             clock=SystemClock(),
-            route=lambda name: (None, None),
             remembering=Remembering(memories=Kept(store), settings=MemorySettings()) if known is not None else None,
         )
+        harness = await make_harness(parts, str(Path(folder) / "checkpoints.db"))
         try:
             yield harness
         finally:

@@ -1,4 +1,4 @@
-"""The agent is built beside running channels: whoever came earlier gets it, or hears why there is none."""
+"""The agent is built while channels run: whoever came earlier gets it, or hears why there is none."""
 
 from __future__ import annotations
 
@@ -12,9 +12,13 @@ from bot.process.agent import Agent
 from bot.store import Store
 from bot.store.retrying import PatientStore
 from bot.usage.spending import make_spending
+from bot.agent import Agent
+from bot.patience import PatientStore
+from bot.sandboxes import Sandboxes
+from bot.store.effects import StoreEffectLog, StoreRunLedger
+from harness.agents.parts import Parts
 from harness.errors import ModelSetupError
 from harness.mcp.pool import McpPool
-from harness.ports import MemoryAuditLog
 from sandbox.config import SandboxSettings
 from tests.bot.settings_files import settings_of
 from tests.clock import VirtualClock
@@ -45,19 +49,12 @@ def configured(folder: Path, models: str = "") -> Settings:
 def agent_of(settings: Settings, store: PatientStore) -> Agent:
     sandboxes = Sandboxes(SandboxSettings(use=USE), settings.data_dir)
     servers = McpPool({}, folder=settings.data_dir, route=settings.network_route, clock=store.clock)
-    spent = make_spending(store, store.clock, settings.budgets, {}, settings.zone)
-    spool = settings.data_dir / "spool"
-    return Agent(
-        settings=settings,
-        store=store,
-        clock=store.clock,
-        sandboxes=sandboxes,
-        audit=MemoryAuditLog(),
-        spool=spool,
-        servers=servers,
-        meter=spent.meter,
-        budgets=spent.budgets,
-    )
+
+    def parts(settings: Settings) -> Parts:
+        effects, ledger = StoreEffectLog(store), StoreRunLedger(store)
+        return Parts(models=settings.models, effects=effects, ledger=ledger, clock=store.clock)
+
+    return Agent(settings, sandboxes, servers, parts)
 
 
 async def test_who_came_earlier_gets_it(tmp_path: Path, store: PatientStore) -> None:

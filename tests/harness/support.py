@@ -13,17 +13,22 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, ToolMessage, message_chunk_to_message
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 
-from harness.agents.extras import ExtraSettings
+from harness.agents.parts import ExtraSettings, Parts
 from harness.config import LlmSettings, LoopSettings, ModelSettings, SummarizationSettings
 from harness.context import RunContext, RunInput, Speaker
 from harness.events import Failed, Finished
-from harness.files.spool import SpoolSettings
+from harness.files.spool import Spool, SpoolSettings
+from harness.graph.calls import FOREIGN
 from harness.graph.sandbox import SandboxSetup
 from harness.guardrails.approvals import MemoryApprovals
+from harness.guardrails.rules import load_guardrails
 from harness.mcp.config import ToolSearchSettings
+from harness.middleware import ChainParts
 from harness.models.health import ModelHealth
+from harness.models.pool import Breaker, Standby
 from harness.ports import MemoryAuditLog, MemoryEffectLog, MemoryRunLedger
 from harness.run.runner import HarnessRunner, make_harness
+from harness.tools.asking import ask_tool
 from sandbox.base import Isolation, Report
 from tests.simulators.sandbox.provider import MemoryProvider
 
@@ -284,41 +289,69 @@ class Bench:
     def __post_init__(self) -> None:
         self.database = self.database or str(self.file)
 
-    @asynccontextmanager
-    async def open(self, *models: ModelSettings) -> AsyncIterator[HarnessRunner]:
-        harness = await make_harness(
+    def parts(self, *models: ModelSettings) -> Parts:
+        """What an agent of this bench is made of."""
+        return Parts(
             models=models or [scripted_settings()],
             summarization=self.summarization,
             llm=self.llm,
             loop=self.loop,
             model_call_limit=self.model_call_limit,
-            database=self.database,
+            tool_search=self.tool_search,
+            subagents=self.subagents,
+            extras=self.extras,
+            definitions=self.definitions,
             effects=self.effects,
             ledger=self.ledger,
-            budget=self.budget,
             clock=self.clock,
-            route=lambda name: (None, None),
-            extras=self.extras,
-            tools=self.tools,
+            budget=self.budget,
+            guarding=load_guardrails(self.guardrails, self.approvals),
             sandbox=self.sandbox,
             audit=self.audit,
-            guardrails=self.guardrails,
-            approvals=self.approvals,
-            spool=self.spool,
-            subagents=self.subagents,
+            spool=Spool(self.spool) if self.spool is not None else None,
             servers=self.servers,
-            tool_search=self.tool_search,
-            definitions=self.definitions,
             scheduling=self.scheduling,
-            remembering=self.remembering,
             skills=self.skills,
+            remembering=self.remembering,
             steering=self.steering,
             health=self.health,
+            tools=self.tools,
         )
+
+    @asynccontextmanager
+    async def open(self, *models: ModelSettings) -> AsyncIterator[HarnessRunner]:
+        harness = await make_harness(self.parts(*models), self.database)
         try:
             yield harness
         finally:
             await harness.close()
+
+
+def chain_parts(
+    *,
+    supports_vision: bool = False,
+    blind_fallback: bool = False,
+    whole: bool = True,
+    budget: Budget | None = None,
+    skills: SkillSource | None = None,
+    **graph: Any,
+) -> ChainParts:
+    """What a chain is made of. whole: with a sandbox and a tool of the operator's. graph: what the graph has alone."""
+    clock, settings = TurnedClock(), scripted_settings(supports_vision=supports_vision)
+    report = Report(provider="memory", isolation=Isolation.FULL, bash=True)
+    parts = Parts(
+        models=[settings],
+        effects=MemoryEffectLog(),
+        ledger=MemoryRunLedger(),
+        clock=clock,
+        budget=budget,
+        skills=skills,
+        sandbox=SandboxSetup(provider=MemoryProvider(), report=report) if whole else None,
+        tools=[ask_tool().model_copy(update={"metadata": {FOREIGN: True}})] if whole else [],
+    )
+    blind = [Standby(scripted_settings(), ScriptedModel(model="other"), Breaker(clock))] if blind_fallback else []
+    main = ScriptedModel(model="main")
+    return ChainParts(parts=parts, model=main, settings=settings, breaker=Breaker(clock), fallbacks=blind, **graph)
 
 
 def in_memory(bench: Bench, *, bash: bool = True, provider: MemoryProvider | None = None) -> MemoryProvider:

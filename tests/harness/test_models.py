@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -216,18 +217,8 @@ async def test_a_model_is_reached_through_a_proxy_with_a_private_authority(tmp_p
         settings = ModelSettings.model_validate(
             {"name": "main", "model": "m", "base_url": "https://model.test/v1", "api_key": model.api_key}
         )
-        harness = await make_harness(
-            models=[settings],
-            summarization=bench.summarization,
-            llm=bench.llm,
-            loop=bench.loop,
-            model_call_limit=100,
-            database=bench.database,
-            effects=bench.effects,
-            ledger=bench.ledger,
-            clock=bench.clock,
-            route=lambda name: (proxy.url, authority.cert),
-        )
+        parts = replace(bench.parts(settings), route=lambda name: (proxy.url, authority.cert))
+        harness = await make_harness(parts, bench.database)
         try:
             events = await collect(harness, context("r1"), said("!say through the tunnel"))
         finally:

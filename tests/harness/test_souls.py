@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from langchain_core.tools import tool
 
-from harness.agents.extras import ExtraSettings
+from harness.agents.parts import ExtraSettings
 from harness.agents.profiles import DEFAULT, LONGEST_SOUL, AgentDefinition, AgentSettings, Known, load_agents
 from harness.config import ToolSettings
 from harness.subagents.config import SubagentsSettings

@@ -9,43 +9,26 @@ from langchain.agents.middleware import AgentMiddleware
 from langchain_core.messages import ToolMessage
 from langchain_core.tools import BaseTool, ToolException, tool
 
-from harness.config import LlmSettings, LoopSettings, SummarizationSettings
-from harness.guardrails.rules import load_guardrails
-from harness.middleware import ChainParts, middleware_chain
-from harness.models.pool import Breaker
-from harness.ports import AuditEntry, Effect, EffectKey, MemoryAuditLog, MemoryEffectLog, MemoryRunLedger
+from harness.middleware import middleware_chain
+from harness.ports import AuditEntry, Effect, EffectKey, MemoryAuditLog, MemoryEffectLog
 from sandbox.base import FileInfo, Problem, ProblemCode
 from tests.harness.support import (
     Bench,
     Script,
-    ScriptedModel,
-    TurnedClock,
     answers,
     calls,
+    chain_parts,
     collect,
     context,
     in_memory,
     results,
     said,
-    scripted_settings,
 )
 from tests.simulators.sandbox.provider import MemoryProvider, MemorySandbox
 
 
 def chain(**changes: Any) -> list[str]:
-    parts: dict[str, Any] = {
-        "model": ScriptedModel(model="main"),
-        "settings": scripted_settings(),
-        "summarization": SummarizationSettings(),
-        "llm": LlmSettings(),
-        "loop": LoopSettings(),
-        "model_call_limit": 10,
-        "effects": MemoryEffectLog(),
-        "ledger": MemoryRunLedger(),
-        "clock": TurnedClock(),
-        "breaker": Breaker(TurnedClock()),
-    }
-    return [type(middleware).__name__ for middleware in middleware_chain(ChainParts(**(parts | changes)))]
+    return [type(middleware).__name__ for middleware in middleware_chain(chain_parts(**changes))]
 
 
 WHOLE = [
@@ -68,15 +51,14 @@ WHOLE = [
 
 
 def test_the_order() -> None:
-    checks: dict[str, Any] = {"audit": MemoryAuditLog(), "guarding": load_guardrails()}
-    assert chain(**checks, views_images=True, foreign=True) == WHOLE
-    sees = scripted_settings(supports_vision=True)
-    assert chain(**checks, views_images=True, foreign=True, settings=sees) == WHOLE[:-1]
+    both = ["Fallback" if name == "LLMErrorHandling" else name for name in WHOLE]
+    assert chain(supports_vision=True, blind_fallback=True) == both
+    assert chain(supports_vision=True) == WHOLE[:-1]
 
 
 def test_what_is_off_is_not_there() -> None:
-    off = ("Guardrail", "SandboxAudit", "ForeignResults", "ViewImage", "Clarification")
-    assert chain(asks=False) == [name for name in WHOLE if name not in off]
+    off = ("SandboxAudit", "ForeignResults", "ViewImage")
+    assert chain(whole=False) == [name for name in WHOLE if name not in off]
 
 
 def test_there_is_one_node_hook() -> None:

@@ -6,6 +6,7 @@ Everything here works by wrapping; the product has no hook for it. Files in the 
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import importlib
 import os
@@ -107,10 +108,10 @@ def recorded(folder: Path) -> frozenset[tuple[str, str, str]]:
 
 def _with_tools(folder: Path, make_harness: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(make_harness)
-    async def with_tools(**settings: Any) -> Any:
+    async def with_tools(parts: Any, *more: Any) -> Any:
         # Late, because it loads what the product itself loads only after it has begun to receive.
         tools = importlib.import_module("tests.torture.tools").make_tools(folder)
-        return await make_harness(**{**settings, "tools": (*settings.get("tools", ()), *tools)})
+        return await make_harness(dataclasses.replace(parts, tools=(*parts.tools, *tools)), *more)
 
     return with_tools
 

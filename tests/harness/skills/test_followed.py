@@ -17,6 +17,7 @@ from harness.middleware import SkillChain
 from harness.skills.library import SkillLibrary, SkillSource
 from harness.souls import AgentDefinition, AgentSettings
 from harness.skills.library import SkillLibrary
+from harness.skills.library import NO_SKILLS, SkillLibrary
 from harness.skills.source import SkillSource
 from harness.subagents.config import SubagentSettings, SubagentsSettings
 from harness.tools.asking import ASK
@@ -279,7 +280,7 @@ async def test_a_workflow_that_was_read_survives_a_summary(bench: Bench, script:
 
 
 def test_its_places_in_the_chain() -> None:
-    with_skills = chain(skills=SkillChain(lambda: 2000), guarding=load_guardrails())
+    with_skills = chain(skills=SkillSource(lambda ctx: NO_SKILLS, lambda: 2000))
     assert with_skills.index("SkillList") == with_skills.index("LLMErrorHandling") - 1, "outside retries and fallbacks"
     assert with_skills.index("SkillTools") == with_skills.index("Guardrail") - 1, "nobody is asked about such a call"
     assert {"SkillList", "SkillTools"}.isdisjoint(chain())

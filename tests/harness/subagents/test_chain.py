@@ -5,14 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from langchain.agents.middleware import AgentMiddleware
-from langchain_core.language_models import FakeListChatModel
 
-from harness.config import LlmSettings, LoopSettings, SummarizationSettings
-from harness.guardrails.rules import load_guardrails
-from harness.middleware import ChainParts, subagent_chain
-from harness.models.pool import Breaker
-from harness.ports import MemoryAuditLog, MemoryEffectLog, MemoryRunLedger
-from tests.harness.support import HeldClock, scripted_settings
+from harness.middleware import subagent_chain
+from tests.harness.support import chain_parts
 
 if TYPE_CHECKING:
     from typing import Any
@@ -35,26 +30,7 @@ ORDER = [
 
 
 def full_chain() -> list[AgentMiddleware[Any, Any, Any]]:
-    clock = HeldClock()
-    return subagent_chain(
-        ChainParts(
-            model=FakeListChatModel(responses=[]),
-            settings=scripted_settings(supports_vision=True),
-            summarization=SummarizationSettings(),
-            llm=LlmSettings(),
-            loop=LoopSettings(),
-            model_call_limit=5,
-            effects=MemoryEffectLog(),
-            ledger=MemoryRunLedger(),
-            clock=clock,
-            breaker=Breaker(clock),
-            guarding=load_guardrails(),
-            audit=MemoryAuditLog(),
-            views_images=True,
-            foreign=True,
-            deferred=(),
-        )
-    )
+    return subagent_chain(chain_parts(supports_vision=True, deferred=()))
 
 
 def test_it_has_what_guards_and_nothing_that_asks_or_delegates() -> None:

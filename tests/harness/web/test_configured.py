@@ -10,7 +10,7 @@ from langchain_core.tools import InjectedToolCallId, tool
 from langgraph.types import Command
 from pydantic import ValidationError
 
-from harness.agents.extras import ExtraSettings
+from harness.agents.parts import ExtraSettings
 from harness.config import ToolSettings
 from harness.errors import ToolSetupError
 from harness.web.config import FetchSettings, WebSettings

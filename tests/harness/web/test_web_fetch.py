@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from harness.agents.extras import ExtraSettings
+from harness.agents.parts import ExtraSettings
 from harness.ports import EffectKey, MemoryEffectLog
 from harness.web.config import FetchSettings, WebSettings
 from harness.web.errors import WebError

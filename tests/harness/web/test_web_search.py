@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pydantic import SecretStr, ValidationError
 
-from harness.agents.extras import ExtraSettings
+from harness.agents.parts import ExtraSettings
 from harness.web.config import SearchSettings, WebSettings
 from harness.web.errors import WebError
 from harness.web.search.duckduckgo import DuckDuckGo
