@@ -8,7 +8,7 @@ from typing import Any, Self
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, model_validator
 
 SAME = "same"
-"""For `model` of what works beside a conversation: the model that answers there."""
+"""Value of `model` for side jobs of a conversation: the model that answers there."""
 
 
 class Section(BaseModel):

@@ -109,7 +109,7 @@ class ToolEnded(BaseEvent):
 class ToolProgress(BaseEvent):
     """A tool is still at work, for so many seconds. line: the last that it printed, for people; one short line.
 
-    At most one a second and call; worth showing, not worth keeping: the next one says all of it anew.
+    At most one a second and call; worth showing, not worth keeping: the next one says all of it again.
     """
 
     call_id: str
@@ -198,8 +198,8 @@ class ModelRetrying(BaseEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Notice(BaseEvent):
-    """Something the person should know beside the answer. images_not_seen: the model has no vision. fallback: the model
-    answered instead of the one that was asked for."""
+    """Something the person should know besides the answer. images_not_seen: the model has no vision. fallback: the
+    model answered instead of the one that was asked for."""
 
     kind: Literal["images_not_seen", "summarized", "fallback"]
     model: str = ""

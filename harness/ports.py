@@ -1,6 +1,6 @@
-"""What the harness needs from outside, each with an in-memory twin below the port.
+"""What the harness needs from outside, each with an in-memory implementation below the port.
 
-bot/store implements them on the database; tests and `demo` use the twins.
+bot/store implements them on the database; tests and `demo` use the in-memory ones.
 """
 
 from __future__ import annotations
@@ -107,7 +107,8 @@ class Overdraft:
 
 
 class Budget(Protocol):
-    """What may still be spent, in tokens or money, by whoever runs. What is spent is told by Usage events."""
+    """What may still be spent, in tokens or money, by the person or chat that a run works for. What is spent is told by
+    Usage events."""
 
     async def overdraft(self, ctx: RunContext) -> Overdraft | None:
         """Asked before each model call of a run and of its subagents: the budget that forbids it, None: it is made."""

@@ -1,4 +1,4 @@
-"""What the model reads: the system prompt, and a run's input as one user message; called by agent.py and runner.py.
+"""What the model reads: the system prompt, and a run's input as one user message.
 
 The system prompt is the same for every turn of every thread, and what changes (date, speaker, quotes) stands behind the
 user's text: so the whole earlier conversation is an identical prefix, which providers cache.
@@ -155,14 +155,14 @@ def system_prompt(
     """
     bash = sandbox.bash if sandbox is not None else None
     sending = SENDING if sends_files else NO_SENDING
-    around = surroundings(bash=bash, sending=sending, outside=outside, servers=servers)
+    around = environment_sections(bash=bash, sending=sending, outside=outside, servers=servers)
     who = [ROLE.format(who=WITH_SOUL), SOUL.format(soul=soul)] if soul else [ROLE.format(who=WITHOUT_SOUL)]
     own = [section for section in (skills, delegation) if section]
     memory = [REMEMBERING] if remembers else []
     return "\n".join([*who, OPENING, CLARIFYING, *own, *around, *memory, CLOSING])
 
 
-def surroundings(*, bash: bool | None, sending: str = "", outside: bool, servers: str) -> list[str]:
+def environment_sections(*, bash: bool | None, sending: str = "", outside: bool, servers: str) -> list[str]:
     """The sections of what an agent has around it. bash: whether it runs commands; None: it has no files either."""
     sections = []
     if bash is not None:

@@ -19,8 +19,8 @@ from harness.middleware import ChainParts, middleware_chain, subagent_chain
 from harness.prompt import system_prompt
 from harness.skills.prompt import SLOT
 from harness.subagents.config import INHERIT
-from harness.subagents.crew import Crew, Worker
 from harness.subagents.kinds import SANDBOX_TOOLS, subagent_kinds
+from harness.subagents.pool import SubagentPool, Worker
 from harness.subagents.prompt import delegation_section, subagent_prompt
 from harness.subagents.tool import task_tool
 from harness.tools.asking import ask_tool
@@ -87,7 +87,7 @@ class AgentMaker:
         model = self._models.built(settings.name)
         tools, remote = self._tools_and_offering(settings)
         if parts.subagents is not None:
-            tools.append(task_tool(self._crew(parts.subagents, settings.name, [tool.name for tool in tools])))
+            tools.append(task_tool(self._subagent_pool(parts.subagents, settings.name, [tool.name for tool in tools])))
         chain = self._chain(settings, model, tools, remote.deferred)
         graph = make_lead_agent(chain, prompt=self._prompt(remote.section), tools=tools, saver=self._saver)
         return Agent(settings, model, graph, chain.summarization(), revision)
@@ -115,7 +115,7 @@ class AgentMaker:
         remote = offering(parts.servers, parts.tool_search, taken, sees_images=settings.supports_vision)
         return [*tools, *remote.tools], remote
 
-    def _crew(self, subagents: SubagentsSettings, lead: str, tools: Collection[str]) -> Crew:
+    def _subagent_pool(self, subagents: SubagentsSettings, lead: str, tools: Collection[str]) -> SubagentPool:
         """The subagents of the lead agent with this model, which has these tools."""
         parts = self._parts
 
@@ -126,7 +126,7 @@ class AgentMaker:
             except ModelSetupError as error:
                 raise ModelFailure(FailureKind.NOT_FOUND, model=name, detail=str(error)) from error
 
-        return Crew(self._kinds(subagents), build, self._slots, parts.clock)
+        return SubagentPool(self._kinds(subagents), build, self._slots, parts.clock)
 
     def _kinds(self, subagents: SubagentsSettings) -> dict[str, Kind]:
         """The types that the definition names, of those that there are here."""

@@ -1,4 +1,4 @@
-"""A title for a thread: one short model call beside the conversation, for HarnessRunner.title."""
+"""A title for a thread: one short model call outside of the conversation."""
 
 from __future__ import annotations
 

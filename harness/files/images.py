@@ -24,7 +24,7 @@ MOST_BYTES = 50_000_000
 
 _helpers = Helpers(HELPER, at_once=1, idle_seconds=0)
 _one_at_a_time = FairSlots(1)
-"""Of the process, whatever harnesses there are: after a reload the former one finishes its runs beside the new one."""
+"""One for the process: after a reload the former harness finishes its runs while the new one works."""
 
 
 class UnreadableImage(Exception):

@@ -83,7 +83,7 @@ class FairSlots:
         while self._free > 0 and (speaker := self._next()) is not None:
             turn = self._waiting[speaker][0]
             self._leave(speaker, turn)
-            if turn.cancelled():  # whoever waited for it has not heard of that yet
+            if turn.cancelled():  # its waiter has not heard of that yet
                 continue
             self._free -= 1
             self._held[speaker] += 1

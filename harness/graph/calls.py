@@ -27,7 +27,7 @@ MCP = "mcp"
 """Metadata key of a server's tool: {server, name, read_only, destructive, digest}."""
 
 FOREIGN = "foreign"
-"""Metadata key of a tool whose results are framed: the operator's own, and whatever else was not written here."""
+"""Metadata key of a tool whose results are framed: the operator's own, and any other that was not written here."""
 
 INTERRUPTED = (
     "This tool call was interrupted: it may have happened, wholly, in part or not at all. "
@@ -47,7 +47,8 @@ def call_place(request: ToolCallRequest) -> str:
 
 
 def effect_key(thread_id: str, run_id: str, message_id: str, call_id: str) -> EffectKey:
-    """(thread, run, call). Some providers number the calls of each answer anew, so the message's id is a part of it."""
+    """(thread, run, call). Some providers number the calls of each answer from the start, so the message's id is a part
+    of it."""
     return EffectKey(thread_id=thread_id, run_id=run_id, call_id=f"{message_id}/{call_id}")
 
 

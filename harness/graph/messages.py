@@ -1,4 +1,4 @@
-"""Facts about single messages: ids, text, reasoning, marks; shared by middlewares, settle and runner."""
+"""Facts about single messages: ids, text, reasoning, marks, pictures, usage."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How tools answer the model: texts, with what the harness remembers of them beside; used by every tool."""
+"""How tools answer the model: texts, and artifacts that only the harness reads."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ TRY: dict[ProblemCode, str] = {
 
 
 def done(runtime: Runtime, tool: str, text: str, **artifact: Any) -> ToolMessage:
-    """A result. artifact: JSON types only, kept beside the message in the thread."""
+    """A result. artifact: JSON types only, kept with the message in the thread."""
     return ToolMessage(
         neutral(readable(clean_text(text))),
         tool_call_id=runtime.tool_call_id or "",

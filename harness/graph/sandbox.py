@@ -76,7 +76,7 @@ class RunSandbox:
 
 
 class _Hold:
-    """One thread's sandbox, acquired by whoever needs it first."""
+    """One thread's sandbox, acquired at its first use."""
 
     def __init__(self, provider: SandboxProvider, thread_id: str) -> None:
         self._provider = provider

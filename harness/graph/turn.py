@@ -1,4 +1,4 @@
-"""Turns what comes out of the graph while it runs into numbered run events; one Turn per run, used by runner.py."""
+"""Turns what comes out of the graph while it runs into numbered run events; one Turn per run."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ ONCE, ADMINS = "once", "admins"
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """shown: what would change, all of it. admins_only: whoever asked for it, and whatever the rules say, an
+    """shown: what would change, all of it. admins_only: no matter who asked for it and what the rules say, an
     administrator has to allow it."""
 
     shown: str

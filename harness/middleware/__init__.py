@@ -105,7 +105,7 @@ def middleware_chain(chain: ChainParts) -> list[AgentMiddleware[Any, Any, Any]]:
         _guardrail(chain),
         # Decides whether a command may run, so it stands outside of what records that it did.
         *([SandboxAudit(shared.audit, shared.clock)] if shared.sandbox is not None else []),
-        # Around the tool, inside whatever decides whether it may run: only real calls are recorded.
+        # Around the tool, inside what decides whether it may run: only real calls are recorded.
         EffectGuard(shared.effects),
         # Inside the guard: a failure is a result too, and after a crash it is not tried again.
         ToolErrorHandling(),
@@ -135,7 +135,7 @@ def middleware_chain(chain: ChainParts) -> list[AgentMiddleware[Any, Any, Any]]:
         ModelCallLimit(shared.ledger, chain.limit),
         # Innermost: an answer that asks the person is nothing but the question to everybody else.
         Clarification(),
-        # As near to the model as can be: whatever put an image into the request, one that cannot see does not get it.
+        # As near to the model as can be: a model that cannot see gets no image, wherever that comes from.
         *_sightless(chain),
     ]
 

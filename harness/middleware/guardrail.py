@@ -53,14 +53,14 @@ TOO_MANY = (
 )
 CHANGED = (
     "This call was not made: what it would do has changed since a person decided on it, so that decision does not "
-    "count. Make it anew if it is still wanted; they are asked again."
+    "count. Make it again if it is still wanted; they are asked again."
 )
 NOT_FROM_HERE = "nobody can be asked from within a subagent, so hand this step back to who delegated to you"
 BROKEN = "It could not be checked, and what cannot be checked is not done."
 
 
 class Guardrail(AgentMiddleware[Any, Any, Any]):
-    """provider_seconds: how long it may take to decide. isolation: of the sandbox's commands. proposing: beside tools,
+    """provider_seconds: how long it may take to decide. isolation: of the sandbox's commands. proposing: of tools,
     by their names."""
 
     def __init__(
@@ -90,7 +90,7 @@ class Guardrail(AgentMiddleware[Any, Any, Any]):
         digest = args_hash(call["name"], call["args"], await self._where(request, place, metadata))
         decided = scope.approvals.decided.get((place, digest))
         if decided is None and any(other == place for other, _ in scope.approvals.decided):
-            # The server defines its tool anew, or commands run elsewhere: the answer that waits in the graph is void.
+            # The server has changed its tool, or commands run elsewhere: the answer that waits in the graph is void.
             return _error(request, CHANGED)
         if decided is None:
             verdict = await self._verdict(request, metadata)
@@ -118,7 +118,7 @@ class Guardrail(AgentMiddleware[Any, Any, Any]):
         return _error(request, REFUSED.format(reason=SAID.format(reason=said) if said else ""))
 
     async def _verdict(self, request: ToolCallRequest, metadata: dict[str, Any]) -> Verdict:
-        """The provider's decision; whatever goes wrong with it is a denial."""
+        """The provider's decision; any failure of it is a denial."""
         ctx = scope_of(request.runtime).ctx
         guarded = GuardRequest(
             tool=request.tool_call["name"],

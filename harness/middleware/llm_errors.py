@@ -120,7 +120,7 @@ class LLMErrorHandling(AgentMiddleware[Any, Any, Any]):
             self._note(failure.kind)
             log.debug("the model client raised", exc_info=error)
             raise failure from error
-        except BaseException:  # cancelled: a probe that nobody reports would keep the breaker open for ever
+        except BaseException:  # cancelled: a probe that nobody reports would keep the breaker open
             self._breaker.abandoned()
             raise
         self._breaker.succeeded()

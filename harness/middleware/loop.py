@@ -40,11 +40,11 @@ STOP = framed(
     "happen.",
 )
 NOT_SALIENT = frozenset({"description"})
-"""Arguments that a model words anew each time, and that change nothing."""
+"""Arguments that a model words differently each time, and that change nothing."""
 
 
 class LoopDetection(AgentMiddleware[Any, Any, Any]):
-    """Outside whatever tells of and counts the model's calls, since a stop asks it once more."""
+    """Outside what tells of and counts the model's calls, since a stop asks it once more."""
 
     def __init__(self, settings: LoopSettings) -> None:
         super().__init__()

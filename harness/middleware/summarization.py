@@ -169,7 +169,7 @@ def _summarized(*, run_id: str, seq: int) -> Notice:
 def cut_history(messages: list[AnyMessage], *, keep: int, fits: Any, skills: int = 0) -> Cut:
     """Keep at most the newest `keep` messages that fit, whole rounds only, and always the newest user message.
 
-    The open round at the end (calls and their results) is kept whatever its size: the model is about to read it.
+    The open round at the end (calls and their results) is kept at any size: the model is about to read it.
     skills: how many workflows that were read stay besides, the newest, as long as all fits; before them the request of
     the open turn that chose one, if something was said since.
     """

@@ -186,4 +186,4 @@ def _missing(settings: ModelSettings, error: ImportError) -> ModelSetupError:
 
 
 async def _nothing() -> None:
-    """Closes nothing: the model has no client of ours."""
+    """No-op: the model manages its own client."""

@@ -44,7 +44,7 @@ class LeanCompletions:
         return self._plain.with_raw_response
 
     async def create(self, **payload: Any) -> Any:
-        """The stream of chunks as dicts; whatever needs the SDK's handling goes through it."""
+        """The stream of chunks as dicts; what needs the SDK's handling goes through it."""
         if not payload.get("stream") or not SDK_ARGUMENTS.isdisjoint(payload):
             return await self._plain.create(**payload)
         extra = payload.pop("extra_body", None) or {}
@@ -63,7 +63,7 @@ FORMING = frozenset({"strict", "response_format"})
 
 
 class FormattedTools:
-    """Tools in the API's form, each made once: an agent binds its tools anew at every model call."""
+    """Tools in the API's form, each made once: an agent binds its tools at every model call."""
 
     MOST = 1000
 

@@ -164,7 +164,7 @@ REQUESTS: tuple[tuple[str, str, dict[str, str]], ...] = (
     (ASIDE + r"(?:list|show)(?: me)?(?: the| my| all)* files\b", "ls", {"path": "/mnt/user-data"}),
     (ASIDE + r"(?:write|make|create)(?: me)? (?:a|some) (?:\w+ )?file\b", "write_file", {}),
 )
-"""What a request looks like, the tool for it, and its arguments beside those that the request names."""
+"""What a request looks like, the tool for it, and its arguments besides those that the request names."""
 
 
 class Move(NamedTuple):

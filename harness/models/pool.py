@@ -105,7 +105,7 @@ class Breaker:
         return None
 
     def succeeded(self) -> None:
-        """The provider answered, be it with an error of ours (401, 400)."""
+        """The provider answered, be it with a refusal of the request (401, 400)."""
         self.failures = 0
         self.probing = False
 

@@ -1,4 +1,4 @@
-"""The model clients' HTTP on aiohttp, which takes a fraction of the CPU of httpx's own; made by models.py."""
+"""The model clients' HTTP on aiohttp, which takes a fraction of the CPU of httpx's own."""
 
 from __future__ import annotations
 

@@ -118,7 +118,7 @@ class HarnessRunner:
                     retry_after=failure.retry_after,
                 )
             except Exception as error:
-                # The one place where a defect of ours becomes an honest ending instead of a dead conversation.
+                # The one place where a defect becomes an honest ending instead of a dead conversation.
                 log.exception("run %s failed for an unexpected reason", ctx.run_id)
                 detail = f"{type(error).__name__}, see above"
                 yield turn.event(Failed, kind=FailureKind.INTERNAL, model=ctx.model, detail_for_log=detail)

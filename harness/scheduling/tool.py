@@ -41,7 +41,7 @@ Action = Literal["create", "list", "cancel"]
 
 
 def schedule_tool(scheduling: Scheduling, clock: Clock) -> BaseTool:
-    """For runner.py. What a call makes is known by the call, so that it may be repeated."""
+    """The tool. What a call makes is known by the call, so that it may be repeated."""
 
     @tool(SCHEDULE, description=DESCRIPTION)
     async def schedule(

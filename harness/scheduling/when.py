@@ -1,7 +1,4 @@
-"""When something put off is due: once, or again and again by a cron expression, in a timezone. Pure.
-
-For tools/scheduling.py, which reads times from the model, and for whoever keeps them and waits for them.
-"""
+"""When something put off is due: once, or again and again by a cron expression, in a timezone. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The types of subagents that there are: built in, changed by the settings, and the operator's own; for crew.py."""
+"""The types of subagents that there are: built in, changed by the settings, and the operator's own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the lead agent reads of delegating, and what a subagent reads of its work; used by agents.py and crew.py."""
+"""What the lead agent reads of delegating, and what a subagent reads of its work."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from langchain_core.messages import HumanMessage
 
 from harness.graph.messages import TEXT_LENGTH
-from harness.prompt import surroundings
+from harness.prompt import environment_sections
 from harness.text.frames import CONTEXT, as_data, framed
 
 if TYPE_CHECKING:
@@ -55,8 +55,8 @@ def delegation_section(limit: int) -> str:
 
 
 def subagent_prompt(kind: Kind, *, bash: bool | None, outside: bool, servers: str, skills: str = "") -> str:
-    """A kind's system prompt, the same for all of its tasks. See harness.prompt.surroundings and system_prompt."""
-    around = surroundings(bash=bash, outside=outside, servers=servers)
+    """A kind's system prompt, the same for all of its tasks."""
+    around = environment_sections(bash=bash, outside=outside, servers=servers)
     return "\n".join([ROLE.format(kind=kind.system_prompt), *([skills] if skills else []), *around, REPORT])
 
 

@@ -18,7 +18,7 @@ from harness.signals import scope_of, tell
 from harness.skills.followed import limits_of
 from harness.state import PROMOTED
 from harness.skills.allowed import limits_of
-from harness.subagents.crew import Order
+from harness.subagents.pool import Order
 from harness.text.plain import one_line
 
 if TYPE_CHECKING:
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from langchain_core.tools import BaseTool
 
     from harness.graph.signals import Told
-    from harness.subagents.crew import Crew, Report
     from harness.subagents.kinds import Kind
+    from harness.subagents.pool import Report, SubagentPool
 
 LONGEST_SHOWN = 60
 LONGEST_PROMPT = 50_000
@@ -49,10 +49,10 @@ PARTIAL = "Files that it changed stay changed. What it had said so far, which ma
 NOTHING = "Files that it changed stay changed. It had said nothing yet."
 
 
-def task_tool(crew: Crew) -> BaseTool:
+def task_tool(pool: SubagentPool) -> BaseTool:
     """The tool that hands tasks to these subagents."""
 
-    @tool(TASK, description=DESCRIPTION.replace("\n", " ") + _listed(crew.kinds.values()))
+    @tool(TASK, description=DESCRIPTION.replace("\n", " ") + _listed(pool.kinds.values()))
     async def task(
         description: Annotated[str, "The task in three to eight words, for the person who watches"],
         prompt: Annotated[str, "The whole task: goal, all that is needed to know, and what to report"],
@@ -62,9 +62,9 @@ def task_tool(crew: Crew) -> BaseTool:
         scope = scope_of(runtime)
         if scope.depth > 0:
             return failed(runtime, TASK, NO_RECURSION)
-        kind = crew.kinds.get(subagent_type)
+        kind = pool.kinds.get(subagent_type)
         if kind is None:
-            return failed(runtime, TASK, f"There is no such type. Use one of: {', '.join(crew.kinds)}.")
+            return failed(runtime, TASK, f"There is no such type. Use one of: {', '.join(pool.kinds)}.")
         if not prompt.strip() or len(prompt) > LONGEST_PROMPT:
             return failed(runtime, TASK, f"prompt needs between 1 and {LONGEST_PROMPT} characters. Use files for more.")
         call_id = runtime.tool_call_id or ""
@@ -78,7 +78,7 @@ def task_tool(crew: Crew) -> BaseTool:
             promoted=runtime.state.get(PROMOTED) or (),
             tell=_teller(runtime),
         )
-        report = await crew.perform(order)
+        report = await pool.perform(order)
         return _told(runtime, report, kind)
 
     return task

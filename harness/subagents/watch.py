@@ -1,4 +1,4 @@
-"""Follows one subagent while it works: what it has said so far, and what is told of it; used by crew.py."""
+"""Follows one subagent while it works: what it has said so far, and what is told of it."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ def settled(text: str) -> str:
 
 
 class VisibleStream:
-    """`visible` for a text that comes in pieces: what was let out stays right whatever comes behind it."""
+    """`visible` for a text that comes in pieces: what was let out stays right no matter what follows."""
 
     def __init__(self) -> None:
         self._held = ""

@@ -38,7 +38,7 @@ async def _close(graph: Graph, effects: EffectLog, state: StateSnapshot, config:
     """A new newest checkpoint with what was open in `state` closed. config: of the thread, at that state.
 
     LangGraph drops the results of parallel tools that had finished when new input comes, so they are written here. One
-    note of ours closes the turn: without it the model would take the stopped request up again.
+    note closes the turn: without it the model would take the stopped request up again.
     """
     thread_id = config["configurable"]["thread_id"]
     missing = finished_results(state)
@@ -87,7 +87,7 @@ def _as(values: dict[str, Any] | None, node: str) -> StateUpdate:
 
 
 def entries(messages: list[AnyMessage]) -> list[HistoryEntry]:
-    """What persons and the assistant said to each other; no tool rounds, no summaries, no notes of ours."""
+    """What persons and the assistant said to each other; no tool rounds, no summaries, no notes of the harness."""
     said: list[HistoryEntry] = []
     for message in messages:
         if is_users(message):

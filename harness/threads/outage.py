@@ -78,5 +78,5 @@ class Outage:
             self._began = None
 
     def left(self, work: object) -> None:
-        """That work is not tried any more, whatever came of it."""
+        """Stop counting that work among what waits: it is not tried any more."""
         self._waiting.discard(work)

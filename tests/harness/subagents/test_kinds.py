@@ -14,8 +14,8 @@ from harness.files.slots import FairSlots
 from harness.graph.signals import Delegated, RunScope
 from harness.skills.library import NO_SKILLS
 from harness.subagents.config import SubagentSettings, SubagentsSettings
-from harness.subagents.crew import Crew, Worker
 from harness.subagents.kinds import NEVER, Kind, subagent_kinds
+from harness.subagents.pool import SubagentPool, Worker
 from harness.subagents.tool import NO_RECURSION, task_tool
 from tests.harness.subagents.crew_bench import LONG, Cast, delegates
 from tests.harness.support import SCRIPTS, Bench, HeldClock, Script, collect, context, said, scripted_settings
@@ -82,7 +82,7 @@ def never(kind: Kind) -> Worker:
 
 
 def tool_of(settings: SubagentsSettings) -> Any:
-    return task_tool(Crew(subagent_kinds(settings, bash=True), never, FairSlots(1), HeldClock()))
+    return task_tool(SubagentPool(subagent_kinds(settings, bash=True), never, FairSlots(1), HeldClock()))
 
 
 def test_the_lead_agent_chooses_by_descriptions() -> None:

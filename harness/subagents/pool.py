@@ -1,6 +1,6 @@
 """The subagents of one lead agent: each is an asyncio task of this process with a graph, a slot and a time limit.
 
-Called by the tool `task`; made by harness/agents/pool.py.
+Called by the tool `task`.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class Report:
     cut: bool = False
 
 
-class Crew:
+class SubagentPool:
     """kinds: by name. build: makes a kind's worker, raises ModelFailure. slots: of the process."""
 
     def __init__(
@@ -103,7 +103,8 @@ class Crew:
         return _report(state, detail, watch, work)
 
     async def _supervised(self, order: Order, work: Delegated, watch: Watch) -> tuple[State, str]:
-        """Ends in time whatever the subagent does: with its work, at its time limit, or by being cancelled."""
+        """Ends in time, with or without the subagent's help: with its work, at its time limit, or by being
+        cancelled."""
         worker = asyncio.create_task(
             self._work(order, work, watch),
             name=f"subagent:{order.scope.ctx.run_id}:{order.key}",
