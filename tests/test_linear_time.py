@@ -36,16 +36,9 @@ from channels.wecom import outbound as wecom
 from harness.guardrails.commands import read
 from harness.guardrails.shown import shown_arguments, shown_proposal
 from harness.memory.hygiene import without_secrets
-from harness.prompt import as_data
-from harness.tools.lines import one_line, plain_text
-from sandbox.shell.audit import assess
-from harness.text.frames import VisibleStream, neutral, visible
-from harness.text.frames import VisibleStream, as_data, neutral, visible
-from harness.text.harmless import harmless
-from harness.text.lines import one_line, plain_text
 from harness.text.frames import VisibleStream, as_data, harmless, neutral, visible
 from harness.text.plain import one_line, plain_text
-from sandbox.audit import assess
+from sandbox.shell.audit import assess
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

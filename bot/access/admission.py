@@ -12,9 +12,6 @@ from typing import TYPE_CHECKING, Literal
 
 from bot.settings.busy_policies import QUEUED, TurnRules
 from bot.store.identity import chat_id, person_id
-from harness.cleaned import readable
-from bot.conversations.policies import QUEUED, TurnRules
-from bot.identity import chat_id, person_id
 from harness.text.plain import readable
 
 if TYPE_CHECKING:

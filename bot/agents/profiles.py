@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from bot.settings.load import agents_of
-from harness.souls import DEFAULT, AgentDefinition
-from bot.settings.agent_folders import agents_of
 from harness.agents.profiles import DEFAULT, AgentDefinition
 
 if TYPE_CHECKING:

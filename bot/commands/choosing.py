@@ -16,7 +16,7 @@ from bot.store import conversations, prompts
 from bot.texts.markdown import inline
 from bot.usage.days import zone_of
 from channels.message import Button, OutboundMessage
-from harness.when import local, zone_name
+from harness.scheduling.when import local, zone_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -16,8 +16,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from bot.store.identity import thread_folder
-from harness.sandboxes import SandboxSetup
-from bot.identity import thread_folder
 from harness.graph.sandbox import SandboxSetup
 from sandbox import providers, runtime
 from sandbox.base import SandboxError

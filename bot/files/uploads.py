@@ -18,8 +18,6 @@ from bot.store import runs
 from bot.store.identity import harmless_name
 from channels.errors import AttachmentFailed, ChannelError, Temporary
 from harness.context import InputFile, Voice
-from harness.slots import FairSlots
-from harness.context import RUN_INPUT, InputFile, Voice
 from harness.files.slots import FairSlots
 
 if TYPE_CHECKING:

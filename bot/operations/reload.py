@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from bot.skills.service import SkillService
     from bot.usage.spending import Spending
     from channels.base import Clock
+    from harness.agents.profiles import AgentDefinition
     from harness.mcp.pool import McpPool
-    from harness.souls import AgentDefinition
 
 
 log = logging.getLogger(__name__)

@@ -8,39 +8,20 @@ import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from bot.runs.approval_store import StoreApprovals
-from bot.skills.folders import editing_of
-from bot.store.effects import StoreEffectLog, StoreRunLedger
 from bot.store.sql import libpq_url
-from bot.store.engines import libpq_url
 from bot.tasks import Tasks
 from harness.errors import SetupError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from pathlib import Path
     from types import ModuleType
 
     from bot.files.sandboxes import Sandboxes
     from bot.settings import Settings
-    from bot.store.retrying import PatientStore
-    from bot.usage.budgets import Budgets
-    from bot.usage.meter import Meter
-    from channels.base import Clock
+    from harness.agents.parts import Parts
     from harness.agents.profiles import AgentDefinition
     from harness.graph.sandbox import SandboxSetup
     from harness.mcp.pool import McpPool
-    from harness.memory.port import Remembering
-    from harness.models.health import ModelHealth
-    from harness.ports import AuditLog, Harness, Steering
-    from harness.sandboxes import SandboxSetup
-    from harness.schedules import Scheduling
-    from harness.skills.library import SkillSource
-    from harness.souls import AgentDefinition
-    from harness.scheduling.schedules import Scheduling
-    from harness.skills.source import SkillSource
-    from bot.sandboxes import Sandboxes
-    from harness.agents.parts import Parts
     from harness.ports import Harness
 
 log = logging.getLogger(__name__)

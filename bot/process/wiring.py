@@ -3,20 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 from bot.access.admission import Background, FloodGate
 from bot.access.parts import make_access
 from bot.agents.profiles import AgentChoices
-from bot.admission import Background, FloodGate
-from bot.adoption import Adoption
-from bot.agent import Agent, model_route
-from bot.approvals.book import StoreApprovals
-from bot.audit import NAME as AUDIT_LOG
-from bot.audit import AuditFile
-from bot.bus import MessageBus
 from bot.commands import make_commands
 from bot.conversations.ports import ConversationPorts
 from bot.delivery import Delivery
@@ -40,24 +32,18 @@ from bot.process.agent import Agent
 from bot.process.logs import NAME as AUDIT_LOG
 from bot.process.logs import AuditFile
 from bot.runs.active import ActiveRuns, RunLimits
+from bot.runs.approval_store import StoreApprovals
 from bot.runs.manager import RunManager
 from bot.runs.titles import Titles
 from bot.schedule.book import ScheduleBook, scheduling
 from bot.schedule.timer import Timer
+from bot.skills.folders import editing_of
 from bot.skills.service import SkillService
+from bot.store.effects import StoreEffectLog, StoreRunLedger
 from bot.store.retrying import PatientStore
 from bot.texts import language_of, texts_for
 from bot.usage.spending import make_spending
 from bot.voice.listener import make_hearing
-from bot.skill_homes import editing_of
-from bot.skills import SkillDesk
-from bot.souls import AgentChoices
-from bot.spending import make_spending
-from bot.status import StatusPage
-from bot.store.effects import StoreEffectLog, StoreRunLedger
-from bot.titles import Titles
-from bot.uploads import MEGABYTE, Uploads
-from bot.voice.make import make_hearing
 from harness.agents.parts import ExtraSettings, Parts
 from harness.files.spool import Spool, SpoolSettings
 from harness.guardrails.rules import load_guardrails

@@ -25,7 +25,7 @@ from bot.texts import DEFAULT, texts_for
 from bot.usage.meter import EventRecord
 from channels.message import OutboundMessage
 from harness.events import RUN_EVENT
-from harness.slots import FairSlots
+from harness.files.slots import FairSlots
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

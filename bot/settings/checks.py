@@ -16,8 +16,7 @@ from urllib.parse import urlsplit
 from bot.settings.problems import Finding, did_you_mean
 from bot.settings.sections import ACCOUNT_ID, ANYBODY, check_identity, with_account
 from channels.registry import PLATFORMS, config_class, names_group
-from harness.config import SAME
-from harness.extra_packages import install_command, package_of
+from harness.config import SAME, install_command, package_of
 from harness.subagents.config import INHERIT
 from sandbox.config import PROVIDERS
 

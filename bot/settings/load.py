@@ -16,7 +16,7 @@ from bot.settings.model import Settings
 from bot.settings.problems import ConfigError, ConfigProblem, Finding
 from bot.settings.schema_errors import findings_of
 from bot.settings.yamlfile import YamlSyntaxError, read_yaml
-from harness.souls import DEFAULT, Known, load_agents
+from harness.agents.profiles import DEFAULT, Known, load_agents
 from harness.subagents.config import BASH, GENERAL_PURPOSE
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pydantic_settings import PydanticBaseSettingsSource
 
     from bot.settings.problems import Path as TreePath
-    from harness.souls import LoadedAgents
+    from harness.agents.profiles import LoadedAgents
 
 
 _BUILT_IN = "built-in default"

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from bot.settings.load import agents_of
-from bot.settings.agent_folders import agents_of
 from harness.agents.profiles import DEFAULT
 from harness.config import SAME
 

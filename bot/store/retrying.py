@@ -6,8 +6,6 @@ import logging
 from typing import TYPE_CHECKING, TypeVar
 
 from bot.store.errors import StoreError, StoreUnavailable
-from harness.outage import Outage
-from bot.store.errors import StoreUnavailable
 from harness.threads.outage import Outage
 
 if TYPE_CHECKING:

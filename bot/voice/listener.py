@@ -19,9 +19,8 @@ from channels.base import Route
 from channels.errors import Rejected
 from channels.files import open_regular
 from harness.context import Voice
-from harness.slots import FairSlots
-from sandbox.base import UPLOADS, Problem, SandboxError
 from harness.files.slots import FairSlots
+from sandbox.base import UPLOADS, Problem, SandboxError
 
 if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager

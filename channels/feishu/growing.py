@@ -17,6 +17,7 @@ from channels.feishu import cards
 from channels.feishu.failures import ELEMENT_MISSING, SEQUENCE, STREAMING_CLOSED, TABLES, Refused
 from channels.feishu.outbound import without_tables
 from channels.feishu.sdk import (
+    Card,
     ContentCardElementRequest,
     ContentCardElementRequestBody,
     CreateCardRequest,
@@ -27,7 +28,6 @@ from channels.feishu.sdk import (
     UpdateCardRequestBody,
     build,
 )
-from channels.feishu.sdk import Card
 
 if TYPE_CHECKING:
     from channels.base import Clock

@@ -26,12 +26,8 @@ if TYPE_CHECKING:
     from harness.mcp.offering import Servers
     from harness.memory.port import Remembering
     from harness.ports import AuditLog, Budget, Clock, EffectLog, RunLedger, Steering
-    from harness.sandboxes import SandboxSetup
-    from harness.skills.library import SkillSource
-    from harness.souls import AgentDefinition
-    from harness.spool import Spool
     from harness.scheduling.schedules import Scheduling
-    from harness.skills.source import SkillSource
+    from harness.skills.library import SkillSource
     from harness.subagents.config import SubagentsSettings
 
 NO_WEB = WebSettings()

@@ -21,10 +21,7 @@ from harness.middleware.pictures import Sightless, ViewImage
 from harness.middleware.report import RunReport
 from harness.middleware.requests import Clarification, DeferredToolFilter, TodoList
 from harness.middleware.sandbox_audit import SandboxAudit
-from harness.middleware.sightless import Sightless
 from harness.middleware.skills import SkillList, SkillTools
-from harness.middleware.skill_list import SkillList
-from harness.middleware.skill_tools import SkillTools
 from harness.middleware.steering import Meanwhile
 from harness.middleware.subagent_limit import SubagentLimit
 from harness.middleware.summarization import Summarization

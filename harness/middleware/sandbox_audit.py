@@ -15,9 +15,7 @@ from langchain_core.messages import ToolMessage
 
 from harness.graph.signals import scope_of
 from harness.ports import AuditEntry
-from harness.signals import scope_of
 from sandbox.shell.audit import Verdict, assess
-from sandbox.audit import Verdict, assess
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

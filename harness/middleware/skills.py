@@ -7,15 +7,10 @@ from typing import TYPE_CHECKING, Any
 from langchain.agents.middleware import AgentMiddleware
 from langchain_core.messages import SystemMessage, ToolMessage
 
-from harness.signals import scope_of
-from harness.skills.followed import READ_FILE, forbidden, limits_of
-from harness.skills.prompt import SLOT, skills_section
-from harness.tools.results import canonical
 from harness.graph.results import canonical
 from harness.graph.signals import scope_of
-from harness.skills.allowed import forbidden, limits_of
+from harness.skills.followed import READ_FILE, forbidden, limits_of
 from harness.skills.prompt import SLOT, skills_section
-from harness.skills.reads import READ_FILE
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -86,25 +81,3 @@ def _refusal(tool: str, limits: Mapping[str, frozenset[str]]) -> str:
     more = f" and {len(allowed) - MOST_NAMED} more" if len(allowed) > MOST_NAMED else ""
     skills = " and ".join(f"the skill {name}" for name in sorted(limits))
     return REFUSED.format(tool=tool, skills=skills, allowed=(", ".join(allowed[:MOST_NAMED]) or "none") + more)
-
-
-class SkillList(AgentMiddleware[Any, Any, Any]):
-    """Puts the list of skills into the system prompt, which is otherwise the same for everybody.
-
-    budget: tokens of the list, as it holds now. only: names of the skills that this agent has, None: all."""
-
-    def __init__(self, budget: Callable[[], int], only: tuple[str, ...] | None = None) -> None:
-        super().__init__()
-        self._budget = budget
-        self._only = only
-
-    async def awrap_model_call(
-        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
-    ) -> ModelResponse[Any]:
-        prompt = request.system_message
-        if prompt is None or not isinstance(prompt.content, str) or SLOT not in prompt.content:
-            return await handler(request)
-        skills = scope_of(request.runtime).skills.only(self._only).skills
-        section = skills_section(skills, self._budget())
-        listed = prompt.content.replace(SLOT, f"{section}\n" if section else "", 1)
-        return await handler(request.override(system_message=SystemMessage(listed)))

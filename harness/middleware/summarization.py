@@ -21,12 +21,8 @@ from harness.graph.messages import MARK, SUMMARY, is_users, usage_event
 from harness.graph.signals import Told, tell
 from harness.memory.taint import FOREIGN_SINCE, foreign_since
 from harness.memory.telling import memory_of, with_memory, without_memory
-from harness.middleware.report import usage_event
-from harness.signals import Told, tell
-from harness.skills.followed import chosen_workflow, skill_reads
-from harness.steering import NOTHING
 from harness.middleware.steering import NOTHING
-from harness.skills.reads import chosen_workflow, skill_reads
+from harness.skills.followed import chosen_workflow, skill_reads
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel

@@ -21,6 +21,7 @@ from harness.graph.signals import RunScope
 from harness.graph.turn import Turn
 from harness.memory.telling import Telling
 from harness.models.build import check_model
+from harness.ports import Head
 from harness.prompt import user_turn
 from harness.run.ending import going_on, last_events, last_word, requests, standing, unanswered
 from harness.skills.library import NO_SKILLS
@@ -37,24 +38,6 @@ if TYPE_CHECKING:
     from harness.agents.maker import Agent
     from harness.agents.parts import Parts
     from harness.agents.tools import Extras
-    from harness.config import LlmSettings, LoopSettings, ModelSettings, SummarizationSettings
-    from harness.context import RunContext, RunInput
-    from harness.files.spool import SpoolSettings
-    from harness.graph.sandbox import SandboxSetup
-    from harness.guardrails.approvals import Approvals
-    from harness.guardrails.config import GuardrailSettings
-    from harness.mcp.offering import Servers
-    from harness.memory.port import Remembering
-    from harness.ports import AnyRunEvent, AuditLog, Budget, Clock, EffectLog, Head, RunLedger, Steering
-    from harness.sandboxes import SandboxSetup
-    from harness.schedules import Scheduling
-    from harness.skills.library import SkillSource
-    from harness.souls import AgentDefinition
-    from harness.spool import SpoolSettings
-    from harness.ports import AnyRunEvent, AuditLog, Budget, Clock, EffectLog, RunLedger, Steering
-    from harness.scheduling.schedules import Scheduling
-    from harness.skills.source import SkillSource
-    from harness.subagents.config import SubagentsSettings
     from harness.context import HistoryEntry, RunContext, RunInput, Titled
     from harness.events import Usage
     from harness.graph.state import Graph

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 from langchain_core.messages import AIMessage, ToolMessage
 
-from harness.messages import CHOSEN_SKILL, is_users
+from harness.graph.calls import ASK
+from harness.graph.messages import CHOSEN_SKILL, is_users
+from harness.graph.results import VERSIONS
+from harness.graph.state import STEERED
 from harness.skills.document import SKILL_FILE
-from harness.state import STEERED
-from harness.tools.asking import ASK
-from harness.tools.results import VERSIONS
 from sandbox.base import SKILLS
 
 if TYPE_CHECKING:

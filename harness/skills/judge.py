@@ -22,8 +22,6 @@ from harness.skills.document import SKILL_FILE
 from harness.skills.files import digest_of, write_atomically
 from harness.skills.scan import scan_files
 from harness.skills.verdict import Finding, Level, verdict_of
-from harness.tools.lines import one_line
-from harness.skills.verdict import Level
 from harness.text.frames import QUOTED, framed, neutral
 from harness.text.plain import clean_text, one_line
 

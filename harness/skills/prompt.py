@@ -9,10 +9,7 @@ from contextlib import suppress
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from harness.cleaned import clean_text
-from harness.frames import SKILL, framed, neutral
 from harness.skills.document import SkillError
-from harness.skills.errors import SkillError
 from harness.text.frames import SKILL, framed, neutral
 from harness.text.plain import clean_text
 from sandbox.base import SKILLS

@@ -18,13 +18,9 @@ from harness.skills.scanning.rules import compiled
 from harness.skills.scanning.texts import Place, blobs, decode, hidden_findings, speech, text_of
 from harness.skills.scanning.words import SECRETS, WORDS
 from harness.skills.verdict import Finding, Level, Verdict, verdict_of
-from harness.tools.lines import one_line
+from harness.text.plain import one_line
 from sandbox.shell.audit import Verdict as Assessed
 from sandbox.shell.audit import assess
-from harness.text.lines import one_line
-from harness.text.plain import one_line
-from sandbox.audit import Verdict as Assessed
-from sandbox.audit import assess
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping

@@ -16,17 +16,9 @@ from harness.graph.results import Answer, Runtime, done, failed
 from harness.graph.signals import Told, scope_of, tell
 from harness.guardrails.approvals import PROPOSES, Proposal, Refused
 from harness.memory.taint import ALL, LASTS
-from harness.middleware.effects import IDEMPOTENT, asking_message
-from harness.middleware.report import usage_event
-from harness.models import DEMO
-from harness.signals import Told, scope_of, tell
+from harness.models.build import DEMO
 from harness.skills.judge import Judge
 from harness.skills.managing import BadChange, Request, SkillManager
-from harness.tools.results import Answer, Runtime, done, failed
-from harness.models.build import DEMO
-from harness.skills.checking import Checker
-from harness.skills.managing import SkillManager
-from harness.skills.proposed import BadChange, Request
 from harness.text.plain import clean_text
 from sandbox.base import SKILLS
 
@@ -41,7 +33,6 @@ if TYPE_CHECKING:
     from harness.models.health import ModelHealth
     from harness.models.pool import ModelPool
     from harness.ports import Clock
-    from harness.signals import HasWriter
     from harness.skills.editing import Written
     from harness.skills.history import Version
     from harness.skills.judge import TellUsage

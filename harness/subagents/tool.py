@@ -13,11 +13,7 @@ from harness.graph.calls import TASK, asking_message
 from harness.graph.results import Answer, Runtime, done, failed
 from harness.graph.signals import scope_of, tell
 from harness.graph.state import PROMOTED
-from harness.middleware.effects import asking_message
-from harness.signals import scope_of, tell
 from harness.skills.followed import limits_of
-from harness.state import PROMOTED
-from harness.skills.allowed import limits_of
 from harness.subagents.pool import Order
 from harness.text.plain import one_line
 

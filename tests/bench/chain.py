@@ -33,10 +33,8 @@ from bot.store.rows import RunRow
 from channels.message import Address
 from harness.agents.parts import Parts
 from harness.agents.pool import Agents
-from harness.config import LlmSettings, LoopSettings, ModelSettings, SummarizationSettings
-from harness.context import UNREADABLE_INPUT, RunContext, Speaker
 from harness.config import ModelSettings
-from harness.context import RunContext, Speaker
+from harness.context import UNREADABLE_INPUT, RunContext, Speaker
 from harness.files.spool import Spool, SpoolSettings
 from harness.graph.sandbox import RunSandbox, SandboxSetup
 from harness.graph.signals import RunScope
@@ -48,7 +46,6 @@ from harness.skills.library import NO_SKILLS
 from harness.subagents.config import SubagentsSettings
 from harness.subagents.prompt import delegation_section
 from harness.threads.checkpoints import open_checkpoints, thread_config
-from sandbox.memory.provider import MemoryProvider
 from tests.bench.chains import BARE, CHAIN, MODEL_ROUNDS, STORE
 from tests.simulators.sandbox.provider import MemoryProvider
 

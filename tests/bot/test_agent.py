@@ -10,12 +10,8 @@ import pytest
 from bot.files.sandboxes import Sandboxes
 from bot.process.agent import Agent
 from bot.store import Store
-from bot.store.retrying import PatientStore
-from bot.usage.spending import make_spending
-from bot.agent import Agent
-from bot.patience import PatientStore
-from bot.sandboxes import Sandboxes
 from bot.store.effects import StoreEffectLog, StoreRunLedger
+from bot.store.retrying import PatientStore
 from harness.agents.parts import Parts
 from harness.errors import ModelSetupError
 from harness.mcp.pool import McpPool

@@ -43,11 +43,8 @@ if TYPE_CHECKING:
     from harness.mcp.offering import Servers
     from harness.memory.port import Remembering
     from harness.ports import AnyRunEvent, AuditLog, Budget, EffectLog, Steering
-    from harness.schedules import Scheduling
-    from harness.skills.library import SkillSource
-    from harness.souls import AgentDefinition
     from harness.scheduling.schedules import Scheduling
-    from harness.skills.source import SkillSource
+    from harness.skills.library import SkillSource
     from harness.subagents.config import SubagentsSettings
 
 START = datetime(2025, 3, 1, 12, 0, tzinfo=UTC)

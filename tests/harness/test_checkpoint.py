@@ -20,9 +20,6 @@ from langgraph.checkpoint.base import id as checkpoint_ids
 from langgraph.checkpoint.serde import jsonplus
 
 from bot.store.sql import POSTGRES_OPTIONS, libpq_url
-from harness.checkpoint import open_checkpoints
-from harness.postgres_saver import PatientPostgresSaver
-from bot.store.engines import POSTGRES_OPTIONS, libpq_url
 from harness.threads.checkpoints import open_checkpoints
 from harness.threads.postgres_saver import PatientPostgresSaver
 from tests.harness.support import Bench, Script, collect, context, said

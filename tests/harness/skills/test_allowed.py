@@ -13,9 +13,6 @@ from harness.graph.state import STEERED
 from harness.middleware.summarization import cut_history
 from harness.skills.followed import forbidden, limits_of, skill_reads
 from harness.skills.library import SkillLibrary
-from harness.state import STEERED
-from harness.tools.results import VERSIONS
-from harness.skills.reads import skill_reads
 from tests.harness.skills.writing import put_skill
 
 if TYPE_CHECKING:

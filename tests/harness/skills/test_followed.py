@@ -12,16 +12,8 @@ from harness.agents.profiles import AgentDefinition, AgentSettings
 from harness.config import SummarizationSettings
 from harness.context import RunInput
 from harness.graph.calls import ASK
-from harness.guardrails.rules import load_guardrails
-from harness.middleware import SkillChain
-from harness.skills.library import SkillLibrary, SkillSource
-from harness.souls import AgentDefinition, AgentSettings
-from harness.skills.library import SkillLibrary
-from harness.skills.library import NO_SKILLS, SkillLibrary
-from harness.skills.source import SkillSource
+from harness.skills.library import NO_SKILLS, SkillLibrary, SkillSource
 from harness.subagents.config import SubagentSettings, SubagentsSettings
-from harness.tools.asking import ASK
-from sandbox.memory.provider import MemoryProvider
 from tests.harness.skills.writing import put_skill
 from tests.harness.support import (
     HeldClock,

@@ -7,14 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from harness.events import FailureKind
-from harness.frames import QUOTED
-from harness.model_health import ModelHealth
-from harness.models import build_model
-from harness.skills.judge import MOST_CHARACTERS, Judge, Opinion, checked, read_opinion
 from harness.models.build import build_model
 from harness.models.health import ModelHealth
-from harness.skills.checking import Checker
-from harness.skills.judge import MOST_CHARACTERS, Judge, Opinion, read_opinion
+from harness.skills.judge import MOST_CHARACTERS, Judge, Opinion, checked, read_opinion
 from harness.skills.verdict import Level, Verdict
 from harness.text.frames import QUOTED
 from tests.harness.skills.packing import GOOD

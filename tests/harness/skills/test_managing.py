@@ -14,10 +14,6 @@ from harness.guardrails.config import GuardrailSettings, RuleSettings
 from harness.skills.editing import SkillHome, standing, write
 from harness.skills.history import Version
 from harness.skills.library import NO_SKILLS, SkillEditing, SkillSource
-from harness.skills.editing import SkillHome, Stamp, standing, write
-from harness.skills.library import NO_SKILLS
-from harness.skills.managing import SkillHomes
-from harness.skills.source import SkillEditing, SkillSource
 from harness.skills.tool import NOT_A_PERSON, ONLY_ADMINS, SKILL_MANAGE
 from harness.skills.verdict import Level, Verdict
 from harness.subagents.kinds import NEVER
