@@ -29,7 +29,7 @@ BUILD_RUNTIME = $(SANDBOX_PYTHON) -B -m sandbox.build_runtime
 # starts is started once; the slow ones come first (tests/conftest.py), so that none is begun at the very end.
 EVERY_TEST = $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 
-.PHONY: run test test-all check torture bench sandbox-runtime runtime-in-background clean
+.PHONY: run test test-all check house torture bench sandbox-runtime runtime-in-background clean
 .DELETE_ON_ERROR:
 
 run: $(VENV)/.installed runtime-in-background
@@ -56,6 +56,10 @@ check: $(VENV)/.installed-dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(EVERY_TEST) $(ARGS)
+
+# The size and shape of the code, beside the limits that tests hold it to.
+house: $(VENV)/.installed-dev
+	@$(BIN)/python -m tests.house
 
 torture: $(VENV)/.installed-dev
 	@$(BIN)/python -m tests.torture $(ARGS)
