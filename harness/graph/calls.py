@@ -23,9 +23,6 @@ TASK = "task"
 
 ASK = "ask_clarification"
 
-MCP = "mcp"
-"""Metadata key of a server's tool: {server, name, read_only, destructive, digest}."""
-
 FOREIGN = "foreign"
 """Metadata key of a tool whose results are framed: the operator's own, and any other that was not written here."""
 

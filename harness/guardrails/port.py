@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 
 Decision = Literal["allow", "deny", "ask"]
 
+MCP = "mcp"
+"""Metadata key of a server's tool: {server, name, read_only, destructive, digest}."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GuardRequest:

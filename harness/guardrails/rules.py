@@ -9,12 +9,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from harness.errors import GuardrailSetupError
-from harness.graph.calls import MCP
 from harness.guardrails.approvals import PROPOSES, MemoryApprovals
 from harness.guardrails.commands import all_fit, one_fits, one_may_fit, read
 from harness.guardrails.config import GuardrailSettings
 from harness.guardrails.patterns import fits_anywhere, fits_glob, fits_whole
-from harness.guardrails.port import Verdict
+from harness.guardrails.port import MCP, Verdict
 from sandbox.base import Isolation
 
 if TYPE_CHECKING:

@@ -13,9 +13,10 @@ from langchain_core.tools import BaseTool, ToolException
 from langgraph.runtime import get_runtime
 
 from harness.files.images import UnreadableImage, image_data_url
-from harness.graph.calls import IDEMPOTENT, MCP
+from harness.graph.calls import IDEMPOTENT
 from harness.graph.results import IMAGE, size_text
 from harness.graph.signals import RunScope, scope_of
+from harness.guardrails.port import MCP
 from harness.mcp.arguments import given_back
 from harness.mcp.errors import CallFailed
 from harness.mcp.results import result_of

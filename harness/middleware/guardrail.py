@@ -15,10 +15,10 @@ from langchain.agents.middleware import AgentMiddleware
 from langchain_core.messages import ToolMessage
 from langgraph.types import interrupt
 
-from harness.graph.calls import MCP, call_place
+from harness.graph.calls import call_place
 from harness.graph.signals import ApprovalNeeded, scope_of, tell
 from harness.guardrails.approvals import Approval, Refused
-from harness.guardrails.port import GuardRequest, Verdict
+from harness.guardrails.port import MCP, GuardRequest, Verdict
 from harness.guardrails.shown import args_hash, shown_arguments, shown_proposal
 from harness.memory.taint import LASTS, REASON, needs_word
 from harness.scheduling.tool import SCHEDULE

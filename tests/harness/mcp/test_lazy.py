@@ -10,8 +10,7 @@ from tests.simulators.process import REPO_ROOT, child_environment
 
 PROGRAM = """
 import json, sys
-import bot.process.gateway, harness.runner
-import bot.gateway, harness.run.runner
+import bot.process.gateway, harness.run.runner
 print(json.dumps([name for name in ("mcp", "starlette", "uvicorn", "re2", "jsonschema") if name in sys.modules]))
 """
 
