@@ -56,28 +56,6 @@ class TestSending:
         topic = await feishu.group_says("a new topic", chat=TOPICS)
         assert topic.thread_id not in ("", follow.thread_id)
 
-    @pytest.mark.parametrize(
-        ("msg_type", "content", "code"),
-        [
-            ("text", {"text": ""}, 230001),
-            ("text", {"text": "x" * 153_600}, 230025),
-            ("text", {"text": '<at user_id="ou_nobody">x</at>'}, 230001),
-            ("strange", {"text": "x"}, 230001),
-            ("post", {"title": "no locale", "content": []}, 230001),
-            ("post", {"zh_cn": {"content": [[{"tag": "unknown"}]]}}, 230001),
-            ("post", {"zh_cn": {"content": [[{"tag": "md", "text": "x" * 30_720}]]}}, 230025),
-            ("image", {"image_key": "img_none"}, 230001),
-            ("interactive", static_card(), 230099),
-            ("interactive", static_card(markdown("x" * 30_720)), 230025),
-            ("interactive", static_card(*[markdown("| a |\n| - |\n| 1 |")] * 6), 230099),
-            ("interactive", static_card(markdown("![x](https://example.com/x.png)")), 230099),
-            ("interactive", static_card(*[markdown("x")] * 201), 230099),
-            ("interactive", {"type": "card", "data": {"card_id": "0"}}, 230099),
-        ],
-    )
-    async def test_refused_contents(self, api: Api, msg_type: str, content: Json, code: int) -> None:
-        assert (await api.send(ALICE, msg_type, content))["code"] == code
-
     async def test_code_is_no_table_and_no_image(self, api: Api) -> None:
         code = "```\n| a |\n| - |\n![x](https://example.com/x.png)\n```"
         assert (await api.send(ALICE, "interactive", static_card(*[markdown(code)] * 6)))["code"] == 0
