@@ -11,6 +11,7 @@ import pytest
 
 from bot.clock import SystemClock
 from bot.store import Store
+from tests.properties import choose_profile
 from tests.simulators.postgres import PostgresServer, postgres_server
 
 if TYPE_CHECKING:
@@ -18,19 +19,46 @@ if TYPE_CHECKING:
 
 
 TESTS = Path(__file__).parent
-SLOW = ("torture", "bench", "simulators", "sandbox/docker", "sandbox/remote", "skills", "flow")
-"""Folders whose tests start processes by the dozen, or test the tests' own tools. `make test` leaves them out."""
+SLOW = (
+    # The tests' own tools.
+    "bench",
+    "simulators",
+    "torture",
+    # What starts processes by the dozen, or waits for limits to bite.
+    "bot/test_command_line.py",
+    "bot/test_delivery_crash.py",
+    "flow",
+    "harness/mcp/test_http.py",
+    "harness/mcp/test_runs.py",
+    "harness/subagents/test_crash.py",
+    "harness/test_kill.py",
+    "sandbox/test_attacks.py",
+    "sandbox/test_build_runtime.py",
+    "sandbox/test_limits.py",
+    "sandbox/test_runtime.py",
+    "skills",
+    # Providers beside the one that most people have.
+    "sandbox/docker",
+    "sandbox/host",
+    "sandbox/remote",
+)
+"""Folders and files that `make test` leaves out."""
 QUICK = ("flow/test_life_of_a_message.py", "skills/test_library.py")
-"""What `make test` runs of them all the same."""
+"""Files in them that it runs: the story of a message through the whole gateway, and the skills as they are written."""
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    choose_profile("quick" if config.option.markexpr == "not slow" else "full")
 
 
 def is_slow(file: Path) -> bool:
-    place = file.relative_to(TESTS).as_posix()
-    return any(place.startswith(f"{slow}/") for slow in SLOW) and place not in QUICK
+    place = file.relative_to(TESTS)
+    listed = {place.as_posix(), *(folder.as_posix() for folder in place.parents)}
+    return not listed.isdisjoint(SLOW) and place.as_posix() not in QUICK
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """What `make test` leaves out it need not import either."""
+    """Files that `make test` leaves out are not even imported."""
     quick = config.option.markexpr == "not slow" and collection_path.name.startswith("test_")
     return True if quick and TESTS in collection_path.parents and is_slow(collection_path) else None
 

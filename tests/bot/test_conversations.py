@@ -255,6 +255,7 @@ async def test_a_crash_while_files_arrive_loses_neither_message_nor_file(tmp_pat
         assert [taken.name for taken in c.files(0)] == ["a.txt"]
 
 
+@pytest.mark.slow
 async def test_no_actor_stays_of_a_thousand_conversations(tmp_path: Path) -> None:
     people = [str(number) for number in range(1000)]
     async with core(tmp_path) as c:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bot.delivery.budget import BURST
@@ -18,6 +18,7 @@ from channels.errors import ChannelError, MessageGone, OutcomeUnknown, RateLimit
 from channels.memory import APPEND_ONLY, FULL, NO_EDIT, NO_IDEMPOTENCY, SEARCHED, MemoryMode
 from channels.message import OutboundMessage
 from tests.delivery_world import RATE, World, dm, world
+from tests.properties import examples
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -145,6 +146,6 @@ def check_budgets(w: World) -> None:
     ids=["full", "no-edit", "append-only", "no-idempotency", "searched"],
 )
 @given(actions=st.lists(st.one_of(faults, shows, waits, finals, restarts), max_size=25))
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(40))
 def test_every_final_is_shown_whatever_happens(mode: MemoryMode, actions: list[Action]) -> None:
     asyncio.run(check(mode, actions))

@@ -8,7 +8,7 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bot.store import outbox
@@ -16,6 +16,7 @@ from channels.errors import ChannelError, OutcomeUnknown, RateLimited, Temporary
 from channels.memory import MemoryMode
 from channels.message import OutboundMessage
 from tests.delivery_world import ProbedChannel, World, dm, world
+from tests.properties import examples
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -110,12 +111,12 @@ async def check(actions: Sequence[Action], mode: MemoryMode) -> None:
 
 
 @given(actions=st.lists(st.one_of(faults, faults, shows, finals, people, waits), max_size=40))
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(40))
 def test_nothing_is_there_twice_or_not_at_all_while_the_process_lives(actions: list[Action]) -> None:
     asyncio.run(check(actions, NOT_ADOPTING))
 
 
 @given(actions=st.lists(st.one_of(faults, shows, finals, people, waits, restarts), max_size=40))
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(40))
 def test_nor_when_it_dies_and_adopts_what_it_had_begun(actions: list[Action]) -> None:
     asyncio.run(check(actions, ADOPTING))

@@ -147,15 +147,16 @@ def with_key(number: int) -> str:
 KEYS = [number for number, line in enumerate(uncommented()) if line]
 
 
-@pytest.mark.parametrize("number", KEYS, ids=lambda number: uncommented()[number].split("  #")[0].strip())
+@table("number", KEYS)
 def test_every_commented_key_loads_when_it_is_uncommented(tmp_path: Path, number: int) -> None:
     file = tmp_path / "config.yaml"
     file.write_text(with_key(number), encoding="utf-8")
     agent = tmp_path / "agents" / "support"
-    agent.mkdir(parents=True)
+    agent.mkdir(parents=True, exist_ok=True)
     (agent / "SOUL.md").write_text("You help.", encoding="utf-8")
     shutil.copy(certifi.where(), tmp_path / "ca.pem")
     try:
         load(file, SET)
     except ConfigError as error:
-        pytest.fail("; ".join(f"{problem.key}: {problem.message}" for problem in error.problems))
+        key = uncommented()[number].partition("  #")[0].strip()
+        pytest.fail("; ".join([key, *(f"{problem.key}: {problem.message}" for problem in error.problems)]))

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import tempfile
 from dataclasses import replace
 from pathlib import Path
@@ -24,11 +23,11 @@ from tests.bot import gateway_promises as promises
 from tests.bot.core import ANN, BOB, EVE
 from tests.bot.gateway_play import FAULTS, RULES, Step, new_play
 from tests.bot.played_agent import ENDINGS
+from tests.properties import examples
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-EXAMPLES = int(os.environ.get("HYPOTHESIS_EXAMPLES", "25"))
 LONGEST_PAUSE = 120.0
 
 people = st.sampled_from([ANN, ANN, ANN, ANN, BOB, BOB, EVE])
@@ -114,11 +113,16 @@ async def check(mode: MemoryMode, policy: AccountPolicy, plan: Sequence[Step]) -
 
 @pytest.mark.parametrize(
     "mode",
-    [FULL, NO_EDIT, APPEND_ONLY, RESUMED, NO_IDEMPOTENCY],
-    ids=["full", "no-edit", "append-only", "resumed", "no-idempotency"],
+    [
+        pytest.param(FULL, id="full"),
+        pytest.param(NO_EDIT, id="no-edit", marks=pytest.mark.slow),
+        pytest.param(APPEND_ONLY, id="append-only", marks=pytest.mark.slow),
+        pytest.param(RESUMED, id="resumed", marks=pytest.mark.slow),
+        pytest.param(NO_IDEMPOTENCY, id="no-idempotency", marks=pytest.mark.slow),
+    ],
 )
 @given(policy=policies, plan=plans)
-@settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(25), suppress_health_check=list(HealthCheck))
 def test_promises_are_kept_whatever_happens(mode: MemoryMode, policy: AccountPolicy, plan: list[Step]) -> None:
     logging.disable()
     try:

@@ -499,6 +499,7 @@ async def test_reject_refuses_in_one_notice_and_answers_again_afterwards(tmp_pat
 # What all policies promise.
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("busy", [busy for busy in Busy if busy is not Busy.STEER])  # see test_steering.py
 @pytest.mark.parametrize("step", range(1, 12))
 async def test_a_crash_at_any_step_leaves_each_message_with_one_fate(tmp_path: Path, busy: str, step: int) -> None:

@@ -26,6 +26,7 @@ from channels.slack import outbound as slack
 from channels.telegram import outbound as telegram
 from channels.text.sanitize import sanitize
 from channels.wecom import outbound as wecom
+from tests.properties import examples
 from tests.tables import table
 
 if TYPE_CHECKING:
@@ -352,7 +353,7 @@ _MARKS = (
 
 @given(st.lists(st.tuples(st.integers(1, 8), st.sampled_from(_MARKS)), max_size=12), st.booleans())
 @example(text=[(3, "["), (4, "](https://a.example/x)")], growing=True)
-@settings(max_examples=500)
+@settings(max_examples=examples(500))
 def test_no_secret_is_hidden_where_it_says_so(text: list[tuple[int, str]], growing: bool) -> None:
     """A secret in pieces, with marks between: either it is looked for as it is shown, or there is nothing to find."""
     for secret in (SPLIT, "a-b-c d&e/f\\gh"):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from channels.text import (
@@ -153,7 +153,6 @@ def test_a_finished_reply_keeps_its_open_marks() -> None:
     assert parse("a **b") == (Paragraph((Text("a **b"),)),)
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.text(alphabet="ab *_`~|[]()\n.😀", max_size=6000))
 def test_windows_are_the_text_and_stay_while_it_grows(source: str) -> None:
     pieces = list(windows(source))
@@ -162,7 +161,6 @@ def test_windows_are_the_text_and_stay_while_it_grows(source: str) -> None:
     assert list(windows(source + "x"))[: len(pieces) - 1] == pieces[:-1]
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.text(), st.booleans())
 def test_any_text_is_read(source: str, growing: bool) -> None:
     parse(source, growing=growing)
@@ -184,7 +182,6 @@ PIECES = [
 TABLE = "a|b\n-|-\nc|d\n"
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.lists(st.sampled_from([*PIECES, TABLE, "---\n", "words " * 100 + "\n"]), max_size=60), st.booleans())
 def test_reading_piece_by_piece_gives_the_same_blocks(pieces: list[str], growing: bool) -> None:
     source = "".join(pieces)

@@ -33,6 +33,7 @@ from channels.text import (
     plain,
 )
 from tests.channels.text_support import CHARACTERS, DIALECTS, JSON_BYTES, UTF8_BYTES, letters, said
+from tests.properties import examples
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -71,7 +72,7 @@ BLOCKS = st.sampled_from(
     ]
 )
 MARKDOWN = st.lists(BLOCKS | WORDS, max_size=30).map("".join)
-ANY = settings(max_examples=150, deadline=None)
+ANY = settings(max_examples=examples(150))
 
 
 @ANY
@@ -107,7 +108,7 @@ def test_nothing_is_lost(text: str, limit: int) -> None:
     assert said(shown).replace("https", "") == letters(text).replace("https", "")
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25))
 @given(
     st.lists(BLOCKS | WORDS, min_size=50, max_size=100).map(lambda pieces: "".join(pieces) * 5),
     st.sampled_from([(CHARACTERS, 3500), (JSON_BYTES, 14_000), (UTF8_BYTES, 10_000)]),

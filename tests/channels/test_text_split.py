@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from channels.capabilities import TextUnit
 from channels.text import display_width, is_blank, is_safe_link, length, one_line, sanitize, split_text
 from channels.text.split import clusters, fitting, is_border
+from tests.properties import examples
 from tests.tables import table
 
 MEASURED = [TextUnit.UTF16, TextUnit.CHARACTERS, TextUnit.UTF8_BYTES]
@@ -26,7 +27,7 @@ def test_what_looks_like_one_character_is_never_cut(whole: str) -> None:
     assert clusters(f"a{whole}{whole}b") == ["a", whole, whole, "b"]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200))
 @given(st.lists(st.sampled_from([*WHOLE, "a", " ", "\n", "字"])).map("".join), st.integers(40, 60))
 def test_pieces_are_the_text_and_fit(text: str, limit: int) -> None:
     for unit in MEASURED:
@@ -37,7 +38,6 @@ def test_pieces_are_the_text_and_fit(text: str, limit: int) -> None:
         assert all(is_border(text, end) for end in ends)
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.text(alphabet=st.characters(exclude_categories=["Cs"])), st.integers(0, 40))
 def test_as_much_as_fits(text: str, limit: int) -> None:
     for unit in MEASURED:
@@ -77,7 +77,6 @@ def test_sanitize_removes_what_misleads_and_keeps_what_is_written() -> None:
     assert sanitize(kept) is kept
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.text(alphabet=st.characters()))
 def test_sanitized_text_can_be_sent(text: str) -> None:
     clean = sanitize(text)

@@ -22,7 +22,8 @@ from channels.slack import directory
 from channels.slack import inbound as slack
 from channels.wecom import frames
 from channels.wecom import inbound as wecom
-from tests.channels.telegram.test_inbound_fuzz import EXAMPLES, deep, mutate
+from tests.channels.telegram.test_inbound_fuzz import deep, mutate
+from tests.properties import examples
 from tests.tables import table
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ KNOWN = slack.Known(PEOPLE, {"C1": "team"})
 FEISHU = feishu.Reader("feishu", feishu.Me(app_id="cli_me", open_id="ou_bot", name="Antler"))
 WECOM = wecom.Reader("wecom", "Antler")
 MISTAKES = ("TypeError", "AttributeError", "KeyError", "IndexError", "AssertionError", "UnicodeEncodeError")
-broken = settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
+broken = settings(max_examples=examples(400), suppress_health_check=list(HealthCheck))
 
 
 @cache

@@ -16,12 +16,17 @@ if TYPE_CHECKING:
     from tests.contracts.sandbox_bench import SandboxBench
 
 
+QUICK = ("memory", "bubblewrap", "local files")
+"""Benches that `make test` runs; the others repeat the contract on a daemon, a remote service or the bare host."""
+
+
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """The contract of files runs once for all providers that share them."""
     if "sandbox_bench" in metafunc.fixturenames:
         own_files = "files_of_its_own" in metafunc.fixturenames
         names = WITH_FILES_OF_THEIR_OWN if own_files else list(SANDBOX_BENCHES)
-        metafunc.parametrize("sandbox_bench", names, indirect=True)
+        rows = [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in names]
+        metafunc.parametrize("sandbox_bench", rows, indirect=True)
 
 
 @pytest.fixture

@@ -69,10 +69,11 @@ BUBBLEWRAP_ROOT = Mode("bubblewrap", as_root=True)
 BUBBLEWRAP_USER = Mode("bubblewrap", as_root=False)
 LANDLOCK = Mode("landlock", as_root=False)
 MODES = [
-    pytest.param(BUBBLEWRAP_ROOT, id="bubblewrap-root"),
+    pytest.param(BUBBLEWRAP_ROOT, id="bubblewrap-root", marks=pytest.mark.slow),
     pytest.param(BUBBLEWRAP_USER, id="bubblewrap-user"),
-    pytest.param(LANDLOCK, id="landlock"),
+    pytest.param(LANDLOCK, id="landlock", marks=pytest.mark.slow),
 ]
+"""`make test` runs the one that every machine has, root's or not."""
 
 
 @dataclass(slots=True)

@@ -92,6 +92,7 @@ def test_the_scanner_has_nothing_against_it(skill: Path) -> None:
     assert verdict.level is Level.ALLOW, verdict
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: f"{script.parents[1].name}/{script.stem}")
 def test_each_script_explains_itself(script: Path, tmp_path: Path) -> None:
     said = runtime_python(script, "--help", folder=tmp_path)

@@ -16,6 +16,7 @@ from harness.skills.archive import unpack
 from harness.skills.document import SkillError, parse_bytes
 from harness.skills.scan import scan_files
 from harness.skills.verdict import Level
+from tests.properties import examples
 from tests.skills.running import LIBRARY
 from tests.skills.scripts import Bench
 
@@ -191,7 +192,7 @@ def test_files_that_are_no_skill_are_refused_by_both(checker: Any, raw: bytes) -
     assert checker.parse(raw, "weekly-report").problems
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(300), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(PIECES, max_size=12).map("".join))
 def test_nothing_passes_the_check_that_antler_refuses_or_reads_otherwise(checker: Any, extra: str) -> None:
     assert_alike(checker, whole(f"{GOOD}{extra}\n"))

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import re
 import tempfile
 from collections import defaultdict
@@ -36,13 +35,13 @@ from channels.message import Address, Sender
 from harness.memory.config import MemorySettings
 from tests.bot.core import core
 from tests.bot.memory.learner import Learner
+from tests.properties import examples
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
 
     from tests.bot.core import Core
 
-EXAMPLES = int(os.environ.get("HYPOTHESIS_EXAMPLES", "5"))
 ACCOUNTS = ("memory", "other")
 PEOPLE = ("1", "2")
 GROUPS = ("g", "k")
@@ -283,9 +282,8 @@ def test_nobody_ever_sees_what_another_said() -> None:
         run_state_machine_as_test(
             Isolation,
             settings=settings(
-                max_examples=EXAMPLES,
+                max_examples=examples(5),
                 stateful_step_count=15,
-                deadline=None,
                 suppress_health_check=list(HealthCheck),
             ),
         )

@@ -15,6 +15,7 @@ from channels.feishu import cards
 from channels.feishu.outbound import PAGE_UNITS, FeishuPart, escape, layout, measure, tables_as_code
 from channels.feishu.places import MessageId
 from channels.message import Address, Button, OutboundFile, OutboundMessage
+from tests.properties import examples
 from tests.tables import table
 
 CARD_BYTES = 30 * 1024
@@ -78,7 +79,7 @@ def test_the_measure_is_the_length_in_a_card() -> None:
 
 
 @given(MARKDOWN, st.integers(1, 400), st.booleans())
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=examples(60))
 def test_every_card_is_within_the_limits_in_every_form(text: str, times: int, final: bool) -> None:
     for part in layout(OutboundMessage(text=text * times, status="s" * 300, buttons=BUTTONS, final=final)):
         for shown in (cards.card(part, DM), cards.card(part, TOPIC, streams=True, card_id="7" * 19), cards.post(part)):
@@ -88,7 +89,7 @@ def test_every_card_is_within_the_limits_in_every_form(text: str, times: int, fi
 
 
 @given(MARKDOWN)
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=examples(60))
 def test_text_messages_mention_nobody(text: str) -> None:
     for part in layout(OutboundMessage(text=text, final=True)):
         assert "<at" not in json.loads(cards.text(part))["text"]

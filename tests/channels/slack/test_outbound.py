@@ -13,6 +13,7 @@ from bot.texts.markdown import plain
 from channels.message import Button, OutboundFile, OutboundMessage
 from channels.slack import outbound, streams
 from channels.slack.outbound import PAGE_CHARACTERS, SlackPart, layout
+from tests.properties import examples
 from tests.simulators.slack.blocks import check_blocks
 from tests.tables import table
 
@@ -114,7 +115,7 @@ LONG = st.lists(
 KEYBOARDS = st.lists(st.integers(1, 30).map(lambda count: (Button(label="A", data="p:0"),) * count), max_size=30)
 
 
-@settings(max_examples=40, deadline=None, phases=(Phase.explicit, Phase.reuse, Phase.generate))
+@settings(max_examples=examples(40), phases=(Phase.explicit, Phase.reuse, Phase.generate))
 @given(LONG, KEYBOARDS.map(tuple), st.sampled_from(("", "working")), st.booleans())
 def test_no_length_of_lists_headings_tables_and_buttons_is_refused(
     text: str, buttons: tuple[tuple[Button, ...], ...], status: str, final: bool

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import copy
 import json
-import os
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from pathlib import Path
@@ -19,11 +18,11 @@ from hypothesis import strategies as st
 
 from channels.message import INBOUND_EVENT, ButtonPressed, MembershipChanged, Message, MessageEdited, Unparsed
 from channels.telegram.inbound import Me, Pastes, Reader
+from tests.properties import examples
 from tests.simulators.telegram import people
 from tests.simulators.telegram.seen import ALICE, BOB, FORUM, NEWS, TEAM, FileSpec
 from tests.simulators.telegram.state import World
 
-EXAMPLES = int(os.environ.get("HYPOTHESIS_EXAMPLES", "400"))
 NOW = datetime(2024, 1, 1, tzinfo=UTC)
 MESSAGES = ("message", "channel_post", "edited_message", "edited_channel_post")
 MOST_REPEATED = 500
@@ -187,7 +186,7 @@ def test_every_kind_as_it_is() -> None:
 
 
 @given(data=st.data())
-@settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(400), suppress_health_check=list(HealthCheck))
 def test_broken_updates(data: st.DataObject) -> None:
     update = copy.deepcopy(data.draw(st.sampled_from([*golden(), *simulated()])))
     for _ in range(data.draw(st.integers(1, 4))):

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from channels.message import OutboundMessage
 from channels.telegram.outbound import layout
+from tests.properties import examples
 
 if TYPE_CHECKING:
     from channels.telegram.outbound import Entity, TelegramPart
@@ -44,8 +45,7 @@ LONG = st.builds(
     st.integers(1, 300),
     MARKDOWN,
 )
-QUICK = settings(max_examples=100, deadline=None)
-SOME = settings(max_examples=50, deadline=None)
+SOME = settings(max_examples=examples(50))
 
 
 def units(text: str) -> list[str]:
@@ -116,7 +116,6 @@ def check_all(text: str, *, final: bool) -> tuple[TelegramPart, ...]:
     return parts
 
 
-@QUICK
 @given(MARKDOWN, st.booleans())
 def test_any_markdown_makes_valid_parts(text: str, final: bool) -> None:
     check_all(text, final=final)
@@ -128,7 +127,6 @@ def test_any_long_markdown_makes_valid_parts(text: str, final: bool) -> None:
     check_all(text, final=final)
 
 
-@QUICK
 @given(st.text(alphabet=st.characters(), max_size=300), st.booleans())
 def test_any_text_makes_valid_parts(text: str, final: bool) -> None:
     check_all(text, final=final)

@@ -6,7 +6,7 @@ import base64
 import os
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from channels.errors import AttachmentFailed
@@ -24,7 +24,6 @@ def decrypted(data: bytes, *cuts: int) -> bytes:
     return plain + decryptor.finish()
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.binary(max_size=200), st.lists(st.integers(0, 232), max_size=6))
 def test_any_file_in_any_pieces(content: bytes, cuts: list[int]) -> None:
     data = encrypt(content, KEY)

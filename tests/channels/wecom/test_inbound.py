@@ -15,6 +15,7 @@ from channels.message import INBOUND_EVENT, Message, Unparsed
 from channels.wecom import frames
 from channels.wecom.frames import Callback
 from channels.wecom.inbound import Reader
+from tests.properties import examples
 from tests.tables import table
 
 NOW = datetime(2024, 1, 1, tzinfo=UTC)
@@ -93,7 +94,7 @@ def test_what_cannot_be_read_is_kept_without_the_keys_of_files() -> None:
     assert "canary" not in event.raw + event.error
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200))
 @given(st.sampled_from([frames.MESSAGE, frames.EVENT]), st.dictionaries(st.sampled_from(FIELDS), JSON, max_size=8))
 def test_no_body_breaks_the_reader(cmd: str, body: dict[str, Any]) -> None:
     event = Reader("wecom", "Antler").read(Callback(cmd=cmd, req_id="r", body=body), NOW)
@@ -102,7 +103,6 @@ def test_no_body_breaks_the_reader(cmd: str, body: dict[str, Any]) -> None:
         INBOUND_EVENT.dump_json(event)
 
 
-@settings(max_examples=100, deadline=None)
 @given(JSON)
 def test_no_json_is_mistaken_for_a_frame(value: Any) -> None:
     frames.read(json.dumps(value))

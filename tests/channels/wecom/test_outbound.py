@@ -24,6 +24,7 @@ from channels.wecom.outbound import (
     layout,
     stream_text,
 )
+from tests.properties import examples
 from tests.tables import table
 
 BUTTONS = ((Button(label="Yes", data="p:0"), Button(label="No", data="p:1")),)
@@ -207,7 +208,7 @@ def check(parts: tuple[WecomPart, ...]) -> None:
             assert 1 <= len(part.card.text) <= TEXT_CHARACTERS + 1
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60))
 @given(MARKDOWN, st.integers(1, 60), st.booleans(), st.text(max_size=30), st.booleans())
 def test_every_reply_fits(text: str, times: int, final: bool, status: str, buttons: bool) -> None:
     message = OutboundMessage(text=text * times, status=status, final=final, buttons=BUTTONS if buttons else ())
@@ -215,7 +216,7 @@ def test_every_reply_fits(text: str, times: int, final: bool, status: str, butto
     assert len(stream_text(message).encode()) <= MESSAGE_BYTES
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30))
 @given(MARKDOWN, st.integers(100, 400))
 def test_while_a_reply_grows_all_messages_but_the_last_two_stay(text: str, times: int) -> None:
     whole, before = text * times, ()

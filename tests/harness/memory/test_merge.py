@@ -17,6 +17,7 @@ from harness.memory.merge import is_over, merged, normal, pruned, ranked, rememb
 from harness.memory.model import CATEGORIES, Memory, summaries
 from harness.memory.port import NotKept
 from tests.harness.memory.support import ANN, NOW, SETTINGS, days, fact, memory, proposed
+from tests.properties import examples
 
 if TYPE_CHECKING:
     from harness.memory.changes import Proposed
@@ -281,7 +282,7 @@ knowns = st.lists(texts.filter(lambda text: 0 < len(text.strip()) <= 500), max_s
 )
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(knowns, many, st.integers(1, 4))
 def test_what_holds_for_any_changes(known: Memory, changes: Changes, most: int) -> None:
     small = MemorySettings(max_facts=most)

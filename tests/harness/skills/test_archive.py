@@ -17,6 +17,7 @@ from harness.skills.document import SkillError
 from harness.skills.files import LARGEST_FILE, MOST_BYTES, MOST_FILES
 from tests.harness.skills.packing import GOOD, entry, pack
 from tests.harness.skills.writing import front
+from tests.properties import examples
 from tests.tables import table
 
 if TYPE_CHECKING:
@@ -171,7 +172,7 @@ def test_what_is_no_archive(tmp_path: Path) -> None:
     assert "cannot be read" in reasons(tmp_path / "missing")
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(60), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(places=st.lists(st.tuples(st.integers(0, 400), st.integers(0, 255)), min_size=1, max_size=6))
 def test_damaged_archives_are_refused_or_whole(tmp_path: Path, places: list[tuple[int, int]]) -> None:
     raw = bytearray(pack(tmp_path / "a.skill", ("tried/notes.md", "some notes\n" * 20)).read_bytes())

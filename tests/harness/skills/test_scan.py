@@ -16,6 +16,8 @@ from harness.skills.scanning.imports import RUNTIME, UNTRUSTED
 from harness.skills.verdict import Level
 from tests.harness.skills.harmless_cases import HARMLESS, HARMLESS_BUT_NOTED
 from tests.harness.skills.scan_cases import DOUBTFUL, HEAD, KEY, MALICIOUS, Case
+from tests.properties import examples
+from tests.tables import table
 
 CASES = (*MALICIOUS, *DOUBTFUL, *HARMLESS_BUT_NOTED, *HARMLESS)
 PUBLIC = sorted(path.parent for path in (Path(__file__).parents[3] / "skills" / "public").glob("*/SKILL.md"))
@@ -23,8 +25,12 @@ PUBLIC = sorted(path.parent for path in (Path(__file__).parents[3] / "skills" / 
 
 @pytest.fixture
 def skill(tmp_path: Path) -> Path:
-    folder = tmp_path / "tried"
-    folder.mkdir()
+    return new_skill(tmp_path)
+
+
+def new_skill(within: Path) -> Path:
+    folder = within / "tried"
+    folder.mkdir(parents=True)
     (folder / "SKILL.md").write_text(f"{HEAD}Hello\n")
     return folder
 
@@ -35,8 +41,9 @@ def put(folder: Path, file: str, content: str | bytes) -> None:
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_verdicts(skill: Path, case: Case) -> None:
+@table(("number", "case"), enumerate(CASES))
+def test_verdicts(tmp_path: Path, number: int, case: Case) -> None:
+    skill = new_skill(tmp_path / str(number))
     put(skill, case.file, case.content)
     verdict = scan(skill)
     assert verdict.level is case.level, verdict.findings
@@ -50,7 +57,7 @@ def test_there_are_enough_cases_of_each_level() -> None:
     assert all(sum(case.level is level for case in CASES) >= 20 for level in Level)
 
 
-@pytest.mark.parametrize("folder", PUBLIC, ids=lambda folder: folder.name)
+@table("folder", PUBLIC)
 def test_what_ships_is_not_blocked(folder: Path) -> None:
     verdict = scan(folder)
     assert verdict.level is not Level.BLOCK, verdict.reasons
@@ -147,7 +154,7 @@ def test_no_text_makes_it_slow(skill: Path, piece: str) -> None:
     assert time.process_time() - before < 5
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(60), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.binary(max_size=300) | st.text(max_size=300).map(lambda text: text.encode("utf-8", "surrogatepass")))
 def test_any_bytes_get_a_verdict(skill: Path, data: bytes) -> None:
     (skill / "a.md").write_bytes(data)

@@ -78,7 +78,6 @@ async def test_the_next_address_is_tried(guards: Guards, site: Site) -> None:
     assert site.connections == 1
 
 
-@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 @pytest.mark.parametrize(
     "target",
     [
@@ -95,15 +94,15 @@ async def test_the_next_address_is_tried(guards: Guards, site: Site) -> None:
         "http://site.test:22/",
     ],
 )
-async def test_redirects_are_checked_like_addresses(
-    guards: Guards, site: Site, victim: Site, status: int, target: str
-) -> None:
+async def test_redirects_are_checked_like_addresses(guards: Guards, site: Site, victim: Site, target: str) -> None:
     guarded = guards(f"127.0.0.1:{site.port}", site_test=[["127.0.0.1"]], inside_test=[[VICTIM]])
     to = quote(target.format(port=site.port), safe="")
-    with pytest.raises(Refused):
-        await guarded.get(site.url(f"/redirect?status={status}&to={to}", "site.test"))
-    assert victim.connections == 0
-    assert len(site.asked) == 1
+    for status in (301, 302, 303, 307, 308):
+        site.asked.clear()
+        with pytest.raises(Refused):
+            await guarded.get(site.url(f"/redirect?status={status}&to={to}", "site.test"))
+        assert victim.connections == 0, status
+        assert len(site.asked) == 1, status
 
 
 async def test_a_name_may_not_move_between_two_redirects(guards: Guards, site: Site, victim: Site) -> None:
