@@ -25,13 +25,13 @@ SLOW = (
     "simulators",
     "torture",
     # What starts processes by the dozen, or waits for limits to bite.
-    "bot/test_command_line.py",
-    "bot/test_delivery_crash.py",
+    "bot/cli/test_command_line.py",
+    "bot/delivery/test_crash.py",
     "flow",
     "harness/mcp/test_http.py",
     "harness/mcp/test_runs.py",
     "harness/subagents/test_crash.py",
-    "harness/test_kill.py",
+    "harness/run/test_kill.py",
     "sandbox/test_attacks.py",
     "sandbox/test_build_runtime.py",
     "sandbox/test_limits.py",
@@ -39,7 +39,7 @@ SLOW = (
     "skills",
     # Providers beside the one that most people have.
     "sandbox/docker",
-    "sandbox/host",
+    "sandbox/local/test_host.py",
     "sandbox/remote",
 )
 """Folders and files that `make test` leaves out."""

@@ -16,7 +16,7 @@ from harness.memory.config import MemorySettings
 from harness.memory.model import Memory, Summary, summaries, with_summaries
 from harness.memory.port import NotKept
 from tests.bot.memory.world import ANN, BOB, GROUP
-from tests.store.samples import run_row
+from tests.bot.store.samples import run_row
 
 if TYPE_CHECKING:
     from harness.context import RunContext

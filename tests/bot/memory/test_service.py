@@ -18,9 +18,9 @@ from harness.events import TextDelta, ToolStarted
 from harness.memory.config import MemorySettings
 from tests.bot.core import ANN, BOB, core
 from tests.bot.memory.learner import Learner
+from tests.bot.store.samples import run_row
 from tests.clock import VirtualClock
 from tests.delivery_world import Tripwire
-from tests.store.samples import run_row
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator

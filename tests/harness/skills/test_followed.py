@@ -14,6 +14,7 @@ from harness.context import RunInput
 from harness.graph.calls import ASK
 from harness.skills.library import NO_SKILLS, SkillLibrary, SkillSource
 from harness.subagents.config import SubagentSettings, SubagentsSettings
+from tests.harness.middleware.test_tool_chain import chain
 from tests.harness.skills.writing import put_skill
 from tests.harness.support import (
     HeldClock,
@@ -28,7 +29,6 @@ from tests.harness.support import (
     stopped_after,
     unpaired,
 )
-from tests.harness.test_tool_chain import chain
 from tests.simulators.sandbox.provider import MemoryProvider
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from sandbox.base import FileInfo
 from sandbox.docker.system_calls import ORDINARY, profile
 from sandbox.kernel.seccomp import ALLOW, COMMON, INTERNET_ONLY, MACHINES, fail, program
-from tests.sandbox.test_seccomp import verdict
+from tests.sandbox.kernel.test_seccomp import verdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -1,0 +1,147 @@
+"""The `antler` command: exit codes, what it prints, how fast it starts."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.bot.settings_files import CHANNELS, TOKEN, write
+from tests.harness.skills.writing import put_skill
+
+ROOT = Path(__file__).parents[3]
+
+
+def antler(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    env = {key: value for key, value in os.environ.items() if not key.startswith("ANTLER__")}
+    env["PYTHONPATH"] = str(ROOT)
+    command = [sys.executable, "-m", "bot", *arguments]
+    return subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, timeout=60, check=False)
+
+
+def test_check_config_says_what_would_run(tmp_path: Path) -> None:
+    write(tmp_path, CHANNELS + 'access: {allow: ["telegram:1", "telegram:2"]}\n')
+    done = antler("check-config", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "config.yaml" in done.stdout
+    assert "account   telegram (telegram)" in done.stdout
+    assert "2 persons" in done.stdout
+    assert done.stdout.endswith("OK\n")
+    assert TOKEN not in done.stdout
+    assert not (tmp_path / "data").exists()
+
+
+def test_check_config_lists_all_problems_and_leaves_with_78(tmp_path: Path) -> None:
+    write(tmp_path, "channls: {}\nlimits: {run_seconds: soon}\n")
+    done = antler("check-config", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (78, "")
+    assert "config.yaml:1: channls: unknown key; did you mean channels?" in done.stderr
+    assert "config.yaml:2: limits.run_seconds: should be a number" in done.stderr
+    assert done.stderr.endswith("3 configuration problems; nothing was started\n")
+
+
+MODEL = "{name: main, model: m, base_url: http://127.0.0.1:9/v1"
+
+
+def test_check_config_builds_the_models_and_looks_for_programs(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        CHANNELS
+        + f"models:\n  - {MODEL}, use: 'langchain_openai:ChatOpenAy'}}\n"
+        + "mcp_servers: {files: {command: no-such-program}, off: {command: no-such-either, enabled: false}}\n",
+    )
+    done = antler("check-config", cwd=tmp_path)
+    assert done.returncode == 78
+    assert done.stderr.splitlines() == [
+        "model main: langchain_openai has no class ChatOpenAy",
+        "mcp_servers.files.command: there is no program no-such-program on this machine",
+    ]
+    assert "OK" not in done.stdout
+
+
+def test_check_config_points_at_secrets_that_are_written_into_the_file(tmp_path: Path) -> None:
+    key = "sk-0123456789abcdef"
+    write(tmp_path, f"channels: {{console: {{}}}}\nmodels:\n  - {MODEL}, api_key: {key}}}\n")
+    done = antler("check-config", cwd=tmp_path)
+    assert done.returncode == 0
+    assert ":3: models[0].api_key: is written into the file; put it into an environment variable" in done.stdout
+    assert key not in done.stdout
+    write(tmp_path, f"channels: {{console: {{}}}}\nmodels:\n  - {MODEL}, api_key: '${{PATH}}'}}\n")
+    assert "warning" not in antler("check-config", cwd=tmp_path).stdout
+
+
+def test_status_says_how_to_ask_when_the_config_does_not_tell_where(tmp_path: Path) -> None:
+    write(tmp_path, "data_dir: {\n")
+    done = antler("status", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (78, "")
+    assert done.stderr.endswith("1 configuration problem; a running antler can be asked with --data-dir\n")
+
+
+def test_run_starts_nothing_with_a_bad_configuration(tmp_path: Path) -> None:
+    done = antler("run", "--config", "nowhere.yaml", cwd=tmp_path)
+    assert done.returncode == 78
+    assert "nowhere.yaml: cannot be read: No such file or directory" in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_options_win_and_are_named_when_wrong(tmp_path: Path) -> None:
+    write(tmp_path, CHANNELS)
+    assert f"data      {tmp_path}/elsewhere" in antler("check-config", "--data-dir", "elsewhere", cwd=tmp_path).stdout
+    done = antler("run", "--log-level", "loud", cwd=tmp_path)
+    assert done.returncode == 78
+    assert "command line: --log-level: should be 'debug', 'info', 'warning' or 'error'" in done.stderr
+
+
+def test_without_a_file_the_built_in_default_is_checked(tmp_path: Path) -> None:
+    done = antler("check-config", cwd=tmp_path)
+    assert done.returncode == 0
+    assert "built-in default" in done.stdout
+    assert "model     demo" in done.stdout
+
+
+def test_version_imports_neither_settings_nor_agent() -> None:
+    code = (
+        "import sys\nfrom bot.__main__ import app\napp(['version'], standalone_mode=False)\n"
+        "print(sorted({'bot.settings', 'bot.process.app', 'yaml', 'langgraph', 'telegram'} & set(sys.modules)))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=60, check=True
+    )
+    name, modules = done.stdout.splitlines()
+    assert name.startswith("antler ")
+    assert modules == "[]"
+
+
+def test_the_gateway_is_imported_without_the_agent() -> None:
+    """The platforms are listened to before what takes a second to import."""
+    code = (
+        "import sys\nimport bot.process.gateway\n"
+        "print(sorted({'langchain_core', 'langgraph', 'openai', 'mcp', 're2', 'PIL'} & set(sys.modules)))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=60, check=True
+    )
+    assert done.stdout == "[]\n"
+
+
+def test_manifest_prints_what_a_platform_wants_pasted(tmp_path: Path) -> None:
+    done = antler("manifest", "slack", "--name", "Buddy", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "name: Buddy" in done.stdout
+    assert "display_name: Antler" in antler("manifest", "slack", cwd=tmp_path).stdout
+
+
+def test_manifest_says_where_there_is_none(tmp_path: Path) -> None:
+    done = antler("manifest", "console", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "antler: console has no app manifest; only slack does\n"
+    done = antler("manifest", "carrier-pigeon", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("antler: unknown platform 'carrier-pigeon'; known are console, feishu")
+
+
+def test_a_skill_is_checked(tmp_path: Path) -> None:
+    put_skill(tmp_path / "sources", "tidy", "Tidies.", model="big")
+    done = antler("skills", "validate", "sources", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (1, "tidy:\n  SKILL.md: model: unknown key\n")

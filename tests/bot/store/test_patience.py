@@ -1,0 +1,45 @@
+"""What was accepted waits for the disk; the agent's own records too."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from bot.store import runs
+from bot.store.effects import StoreEffectLog, StoreRunLedger
+from bot.store.retrying import PatientStore
+from harness.ports import EffectKey
+from tests.bot.core import FlakyStore
+from tests.bot.store.samples import run_row
+from tests.clock import VirtualClock
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import pytest
+
+
+async def test_a_run_does_not_fail_because_its_records_find_no_room(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    clock, run = VirtualClock(), run_row()
+    store = await FlakyStore.open(f"sqlite:///{tmp_path}/antler.db", clock=clock)
+    assert isinstance(store, FlakyStore)
+    patient = PatientStore(store, clock)
+    key = EffectKey(thread_id="t", run_id=run.run_id, call_id="c")
+    await patient.write(lambda tx: runs.open(tx, run))
+    store.down = True
+    counted = asyncio.create_task(StoreRunLedger(patient).model_called(run.run_id))
+    begun = asyncio.create_task(StoreEffectLog(patient).begin(key, "send_mail"))
+    await clock.advance(10)
+    assert not counted.done()
+    assert not begun.done()
+    store.down = False
+    await clock.advance(30)
+    async with asyncio.timeout(30):
+        assert await counted == 1
+        assert await begun is None
+    await store.close()
+    said = [record.getMessage() for record in caplog.records if record.name == "bot.store.retrying"]
+    assert sum("not available" in text for text in said) < 5  # two that wait are told as one
+    assert "again" in said[-1]

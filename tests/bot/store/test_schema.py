@@ -1,0 +1,188 @@
+"""The schema: created, upgraded with a copy kept, refused when it is not ours to touch."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+import stat
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.config import Config
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import inspect, text
+
+from bot.clock import SystemClock
+from bot.store import Store, StoreNewer, StoreTooOld, StoreUnavailable, accounts, schema, sql
+from bot.store.schema import STEPS, Steps
+from bot.store.tables import metadata
+from tests.bot.store.samples import NOW
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from sqlalchemy import Connection
+
+SECOND_STEP = '''
+"""A step as one of the future might be: SQLite has to copy the table for it."""
+import sqlalchemy as sa
+from alembic import op
+revision = "9999"
+down_revision = "1"
+
+def upgrade():
+    with op.batch_alter_table("threads") as batch:
+        batch.add_column(sa.Column("colour", sa.Text(), nullable=False, server_default="red"))
+        batch.alter_column("title", nullable=True)
+'''
+FAILING_STEP = SECOND_STEP + '    raise RuntimeError("half way")\n'
+
+
+def in_transaction(url: str, work: Callable[[Connection], Any]) -> Any:
+    engine = sql.writer_engine(sql.parse(url), foreign_keys=False)
+    with engine.connect() as tx, tx.begin():
+        result = work(tx)
+    engine.dispose()
+    return result
+
+
+def with_step(folder: Path, source: str) -> Steps:
+    """Our migrations and one more."""
+    scripts = folder / "migrations"
+    shutil.copytree(STEPS.scripts, scripts, ignore=shutil.ignore_patterns("__pycache__"))
+    (scripts / "versions" / "r9999_more.py").write_text(source)
+    return Steps((*STEPS.revisions, "9999"), scripts)
+
+
+def described(tx: Connection) -> dict[str, Any]:
+    """Everything that the database itself knows of the schema."""
+    found = inspect(tx)
+    return {
+        table: (
+            [(column["name"], str(column["type"]), column["nullable"]) for column in found.get_columns(table)],
+            found.get_pk_constraint(table),
+            sorted(map(str, found.get_foreign_keys(table))),
+            sorted(
+                (index["name"] or "", index["column_names"], index["unique"], _texts(index.get("dialect_options", {})))
+                for index in found.get_indexes(table)
+            ),
+            sorted(map(str, found.get_unique_constraints(table))),
+        )
+        for table in sorted(found.get_table_names())
+    }
+
+
+def _texts(options: dict[str, Any]) -> list[str]:
+    return sorted(f"{key}: {value}" for key, value in options.items())
+
+
+def modes(folder: Path, pattern: str) -> dict[str, int]:
+    return {path.name: stat.S_IMODE(path.stat().st_mode) for path in folder.glob(pattern)}
+
+
+async def open_and_close(url: str, account: str = "") -> None:
+    store = await Store.open(url, clock=SystemClock())
+    if account:
+        await store.write(lambda tx: accounts.bind(tx, account, "telegram", account, NOW))
+    await store.close()
+
+
+def test_the_list_of_steps_is_what_alembic_finds() -> None:
+    config = Config()
+    config.set_main_option("script_location", str(STEPS.scripts))
+    found = [script.revision for script in ScriptDirectory.from_config(config).walk_revisions()]
+    assert tuple(reversed(found)) == STEPS.revisions
+
+
+def test_creating_equals_migrating(url: str, tmp_path: Path) -> None:
+    in_transaction(url, lambda tx: schema.run_steps(tx, STEPS))
+    migrated = in_transaction(url, described)
+    assert in_transaction(url, lambda tx: compare_metadata(MigrationContext.configure(tx), metadata)) == []
+    assert migrated["alembic_version"]
+
+    if url.startswith("sqlite"):
+        created_url = f"sqlite:///{tmp_path}/created.db"
+    else:
+        created_url = url
+        in_transaction(url, lambda tx: tx.execute(text("DROP SCHEMA public CASCADE; CREATE SCHEMA public")))
+    in_transaction(created_url, schema.prepare)
+    assert in_transaction(created_url, described) == migrated
+
+
+def test_every_column_is_described() -> None:
+    assert [str(column) for table in metadata.tables.values() for column in table.columns if not column.doc] == []
+
+
+async def test_an_upgrade_keeps_the_rows_and_on_sqlite_a_copy(url: str, tmp_path: Path) -> None:
+    await open_and_close(url, "kept")
+    steps = with_step(tmp_path, SECOND_STEP)
+
+    in_transaction(url, lambda tx: schema.prepare(tx, steps))
+
+    columns = in_transaction(url, lambda tx: [column["name"] for column in inspect(tx).get_columns("threads")])
+    assert "colour" in columns
+    assert in_transaction(url, lambda tx: tx.scalar(text("SELECT name FROM accounts"))) == "kept"
+    copies = modes(tmp_path, "*.bak*")
+    if url.startswith("sqlite"):
+        assert copies == {"antler.db.before-9999.bak": 0o600}
+        copied = sqlite3.connect(tmp_path / "antler.db.before-9999.bak")
+        assert copied.execute("SELECT version_num FROM alembic_version").fetchall() == [(STEPS.revisions[-1],)]
+        assert copied.execute("SELECT name FROM accounts").fetchall() == [("kept",)]
+        copied.close()
+    else:
+        assert copies == {}
+
+
+async def test_a_failed_upgrade_changes_nothing(url: str, tmp_path: Path) -> None:
+    await open_and_close(url)
+    before = in_transaction(url, described)
+    with pytest.raises(RuntimeError, match="half way"):
+        in_transaction(url, lambda tx: schema.prepare(tx, with_step(tmp_path, FAILING_STEP)))
+    assert in_transaction(url, described) == before
+    await open_and_close(url, "still works")
+
+
+async def test_a_newer_database_is_refused_untouched(url: str) -> None:
+    await open_and_close(url)
+    in_transaction(url, lambda tx: tx.execute(text("UPDATE alembic_version SET version_num = '9999'")))
+    with pytest.raises(StoreNewer, match="9999") as refused:
+        await Store.open(url, clock=SystemClock())
+    assert refused.value.revision == "9999"
+    assert in_transaction(url, lambda tx: tx.scalar(text("SELECT epoch FROM instance"))) == 1
+
+
+async def test_a_database_of_before_the_first_release_is_refused_untouched(url: str) -> None:
+    await open_and_close(url)
+    in_transaction(url, lambda tx: tx.execute(text("UPDATE alembic_version SET version_num = '0012'")))
+    with pytest.raises(StoreTooOld, match=r"development version of Antler \(revision 0012\).*start again") as refused:
+        await Store.open(url, clock=SystemClock())
+    parsed = sql.parse(url)
+    name = parsed.database if url.startswith("sqlite") else parsed.render_as_string(hide_password=True)
+    assert name is not None
+    assert name in str(refused.value)
+    assert in_transaction(url, lambda tx: tx.scalar(text("SELECT epoch FROM instance"))) == 1
+
+
+async def test_tables_of_somebody_else_are_refused(url: str) -> None:
+    in_transaction(url, lambda tx: tx.execute(text("CREATE TABLE runs (x integer)")))
+    with pytest.raises(StoreUnavailable, match="not ours"):
+        await Store.open(url, clock=SystemClock())
+
+
+async def test_tables_beside_ours_are_left_alone(url: str) -> None:
+    in_transaction(url, lambda tx: tx.execute(text("CREATE TABLE checkpoints (x integer)")))
+    await open_and_close(url)
+    assert "checkpoints" in in_transaction(url, lambda tx: inspect(tx).get_table_names())
+
+
+async def test_the_file_is_ours_alone(tmp_path: Path) -> None:
+    file = tmp_path / "antler.db"
+    file.touch(mode=0o644)
+    store = await Store.open(f"sqlite:///{file}", clock=SystemClock())
+    await store.write(lambda tx: accounts.bind(tx, "a", "telegram", "1", NOW))
+    found = modes(tmp_path, "*")
+    await store.close()
+    assert found == {"antler.db": 0o600, "antler.db-wal": 0o600, "antler.db-shm": 0o600}
