@@ -24,9 +24,10 @@ SLOW = (
     "bench",
     "simulators",
     "torture",
-    # What starts processes by the dozen, or waits for limits to bite.
+    # What starts processes by the dozen, waits for limits to bite, or tries every pattern on texts of every length.
     "bot/cli/test_command_line.py",
     "bot/delivery/test_crash.py",
+    "channels/feishu/test_sdk.py",
     "flow",
     "harness/mcp/test_http.py",
     "harness/mcp/test_runs.py",
@@ -37,6 +38,7 @@ SLOW = (
     "sandbox/test_limits.py",
     "sandbox/test_runtime.py",
     "skills",
+    "test_linear_time.py",
     # Providers beside the one that most people have.
     "sandbox/docker",
     "sandbox/local/test_host.py",
@@ -48,6 +50,8 @@ QUICK = ("flow/test_life_of_a_message.py", "skills/test_library.py")
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    gone = [place for place in (*SLOW, *QUICK) if not (TESTS / place).exists()]
+    assert not gone, f"SLOW and QUICK in {__file__} name what is not there: {gone}"
     choose_profile("quick" if config.option.markexpr == "not slow" else "full")
 
 

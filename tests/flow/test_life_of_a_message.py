@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+import pytest
+
 from tests.simulators.telegram import faults
 from tests.simulators.telegram.seen import ALICE, BOB, TEAM
 
@@ -144,6 +146,7 @@ async def test_in_a_group_a_mention_starts_and_a_reply_continues(world: World) -
         assert len((await world.model.completions())[-1].body["messages"]) > len(request.body["messages"])
 
 
+@pytest.mark.slow
 async def test_sixty_messages_survive_five_kills(world: World) -> None:
     people = [type(ALICE)(2000 + number, f"P{number}") for number in range(6)]
     world.settings = {"access": {"allow": [f"telegram:{person.id}" for person in people]}}

@@ -103,6 +103,7 @@ async def watched(
 # Kills from outside.
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(2))
 async def test_a_storm_of_kills_loses_nothing_and_blames_nobody(tmp_path: Path, seed: int) -> None:
     chance = random.Random(seed)
