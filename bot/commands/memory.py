@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from bot.commands.group import ButtonKind
 from bot.delivery.buttons import question, row_of
-from bot.store import memory_owners, prompts
+from bot.store import memories, prompts
 from bot.texts import memory_page
 from bot.texts.markdown import plain
 from channels.message import OutboundMessage
@@ -219,7 +219,7 @@ class MemoryCommands:
 
     async def _keys(self, conversation: Conversation, call: Call, owner: str, memory: Memory) -> list[str]:
         """What the numbers stand for: the list that was shown last, else the one that would be shown now."""
-        shown = await self._store.read(lambda tx: memory_owners.shown(tx, conversation.key, owner))
+        shown = await self._store.read(lambda tx: memories.listed_facts(tx, conversation.key, owner))
         return [item.key for item in memory_page.items_of(memory, call.texts)] if shown is None else shown
 
     async def _with_numbers(
@@ -229,7 +229,7 @@ class MemoryCommands:
         of it is forgotten, until the next list."""
         now = self._clock.now()
         await self._answers.say(
-            call, text, "/memory", also=lambda tx: memory_owners.show(tx, conversation.key, owner, keys, now)
+            call, text, "/memory", also=lambda tx: memories.record_list(tx, conversation.key, owner, keys, now)
         )
 
     async def _say(self, call: Call, text: str) -> None:

@@ -17,7 +17,7 @@ from bot.delivery.buttons import waiting_question
 from bot.runs.inputs import messages_of, run_again
 from bot.runs.turns import Arrivals, Spoken, Turn
 from bot.settings.busy_policies import Backlog, Refusal, refusal
-from bot.store import conversations, inbox, memory_queue, prompts, runs
+from bot.store import conversations, inbox, memories, prompts, runs
 from bot.store.identity import owner_of, person_id
 from bot.store.rows import StopReason
 from bot.texts import texts_for
@@ -391,7 +391,7 @@ class Conversation:
             open_once(tx, run)
             if heard:  # the same words from now on, so that /undo finds both
                 runs.set_input(tx, ended.run_id, run.input)
-            memory_queue.drop_runs(tx, [ended.run_id])
+            memories.drop_turns_of_runs(tx, [ended.run_id])
 
         await ports.store.write(unit)
         self.line.add(run)

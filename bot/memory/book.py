@@ -15,7 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
-from bot.store import memory_owners, memory_queue, runs
+from bot.store import memories, runs
 from bot.store.identity import folder_name, moved_key
 from harness.memory.changes import Proposed
 from harness.memory.hygiene import has_secret
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from bot.store import Store
-    from bot.store.memory_owners import OwnerState
+    from bot.store.memories import OwnerState
     from bot.store.retrying import PatientStore
     from harness.context import RunContext
     from harness.memory.changes import Changes
@@ -132,7 +132,7 @@ class OwnerStates:
     async def of(self, owner: str) -> OwnerState:
         known = self._known.get(owner)
         if known is None:
-            known = await self._store.read(lambda tx: memory_owners.load(tx, owner))
+            known = await self._store.read(lambda tx: memories.owner_state(tx, owner))
             self._note(owner, known)
         return known
 
@@ -150,7 +150,7 @@ class OwnerStates:
 
         def unit(tx: Connection) -> tuple[OwnerState, int]:
             count = also(tx) if also is not None else 0
-            return memory_owners.changed(tx, owner, off=off, forgotten_at=forgotten_at), count
+            return memories.change_owner(tx, owner, off=off, forgotten_at=forgotten_at), count
 
         state, count = await self._store.write(unit)
         self._note(owner, state)
@@ -239,13 +239,13 @@ class MemoryBook:
         """Forget these facts (ids) and summaries (names). What was said before and is not learnt yet is not learnt any
         more either: it could bring them back."""
         async with self._lock(owner):
-            await self._states.decide(owner, partial(memory_queue.drop_owner, owner=owner), forgets=True)
+            await self._states.decide(owner, partial(memories.drop_turns_for, owner=owner), forgets=True)
             await self._change(owner, lambda memory: without_items(memory, items), forgets=True)
 
     async def forget_all(self, owner: str) -> Forgotten:
         """Forget everything of an owner: what is remembered, and what was said and is not learnt yet."""
         async with self._lock(owner):
-            turns = await self._states.decide(owner, partial(memory_queue.drop_owner, owner=owner), forgets=True)
+            turns = await self._states.decide(owner, partial(memories.drop_turns_for, owner=owner), forgets=True)
             known = await self._kept.load(owner)
             await self._kept.delete(owner)
         facts = len(known.facts)
@@ -259,7 +259,7 @@ class MemoryBook:
         async with self._lock(person):
             await self._states.decide(person, forgets=True)
         async with self._lock(group_owner):
-            drop = partial(memory_queue.drop_speaker, owner=group_owner, speaker=person)
+            drop = partial(memories.drop_turns_of, owner=group_owner, speaker=person)
             turns = await self._states.decide(group_owner, drop)
             known = await self._kept.load(group_owner)
             left = without_person(known, person)
@@ -272,7 +272,7 @@ class MemoryBook:
         were."""
         account = person.partition(":")[0]
         facts = (await self.forget_all(person)).facts
-        spoke_in = await self._store.read(lambda tx: memory_queue.groups_of(tx, person))
+        spoke_in = await self._store.read(lambda tx: memories.groups_of(tx, person))
         groups = spoke_in | {
             stored.owner
             for stored in await self._kept.owners()
@@ -316,7 +316,7 @@ class MemoryBook:
             if enabled:
                 await self._states.decide(owner, off=False)
             else:
-                drop = partial(memory_queue.drop_owner, owner=owner)
+                drop = partial(memories.drop_turns_for, owner=owner)
                 await self._states.decide(owner, drop, off=True, forgets=True)
 
     # For the updater.
@@ -325,14 +325,14 @@ class MemoryBook:
         """Put what was learnt of these queued turns into the memory, and take them off the queue. base: what the
         updater had read. False when a person had them dropped meanwhile: then nothing of it is kept."""
         async with self._lock(owner):
-            left = await self._store.read(lambda tx: memory_queue.waiting(tx, owner, turns))
+            left = await self._store.read(lambda tx: memories.count_turns(tx, owner, turns))
             if left < len(turns):
                 return False
             now = self._clock.now()
             await self._change(
                 owner, lambda memory: merged(memory, after_person(changes, base, memory), self._settings, now)
             )
-            await self._store.write(lambda tx: memory_queue.done(tx, turns))
+            await self._store.write(lambda tx: memories.drop_turns(tx, turns))
         return True
 
     # For operators, and for the gateway.

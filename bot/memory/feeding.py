@@ -7,8 +7,8 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from bot.runs.endings import NO_AFTERMATH, Aftermath
-from bot.store import memory_owners, memory_queue, run_events
-from bot.store.memory_queue import QueuedTurn
+from bot.store import memories, run_events
+from bot.store.memories import QueuedTurn
 from bot.store.rows import RunState, StopReason
 from bot.store.sql import to_json
 from harness.config import SAME
@@ -83,7 +83,7 @@ class Feeding:
                 timezone=context.timezone,
                 model=context.model if self._settings.model == SAME else "",
             )
-            memory_queue.add(tx, self._turn(exchange, row, now), self._quiet)
+            memories.queue_turn(tx, self._turn(exchange, row, now), self._quiet)
 
         return Aftermath(unit, self._queued)
 
@@ -109,7 +109,7 @@ class Feeding:
 
 def is_unwanted(tx: Connection, context: RunContext, said_at: datetime) -> bool:
     """Whether a person turned the memory off, or had forgotten what was said by then."""
-    state, speaker = memory_owners.load_both(tx, context.owner, context.speaker.id)
+    state, speaker = memories.owner_states(tx, context.owner, context.speaker.id)
     return state.off or state.had_forgotten(said_at) or speaker.had_forgotten(said_at)
 
 

@@ -19,7 +19,7 @@ from bot.memory.feeding import Feeding
 from bot.memory.keeping import make_book
 from bot.memory.tool import MemoryTool
 from bot.runs.endings import NO_AFTERMATH
-from bot.store import memory_owners, memory_queue
+from bot.store import memories
 from bot.store.errors import StoreError
 from bot.store.identity import folder_name
 from bot.store.retrying import every
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from bot.memory.book import MemoryBook
     from bot.runs.endings import Aftermath, Ending
     from bot.settings import Settings
-    from bot.store.memory_queue import QueuedTurn
+    from bot.store.memories import QueuedTurn
     from bot.store.retrying import PatientStore
     from bot.store.rows import RunRow
     from bot.tasks import Tasks
@@ -118,8 +118,8 @@ class MemoryParts:
 
     async def _prune(self) -> None:
         before = self._clock.now() - KEPT
-        await self._store.write(lambda tx: memory_queue.prune(tx, before))
-        await self._store.write(lambda tx: memory_owners.prune_lists(tx, before))
+        await self._store.write(lambda tx: memories.prune_turns(tx, before))
+        await self._store.write(lambda tx: memories.prune_lists(tx, before))
         if gone := await self.book.prune():
             log.info("%d memories that were not used for long are forgotten", gone)
 
@@ -170,7 +170,7 @@ class MemoryService:
     async def _begin_due(self) -> datetime | None:
         """Begin as many updates as may be under way; returns when the next one is due, None: something will tell."""
         while len(self._working) < AT_ONCE:
-            waiting = await self._store.read(lambda tx: memory_queue.owners(tx, LOOKED_AT))
+            waiting = await self._store.read(lambda tx: memories.waiting_owners(tx, LOOKED_AT))
             now = self._clock.now()
             free = {owner: at for owner, at in waiting if owner not in self._working}
             due = [owner for owner, at in free.items() if at <= now]
@@ -215,7 +215,7 @@ class MemoryService:
     # One update.
 
     async def _update(self, owner: str) -> None:
-        turns = _of_one_model(await self._store.read(lambda tx: memory_queue.first_of(tx, owner)))
+        turns = _of_one_model(await self._store.read(lambda tx: memories.first_turns(tx, owner)))
         try:
             if turns:
                 await self._learn(owner, turns)
@@ -271,11 +271,11 @@ class MemoryService:
 
     async def _postpone(self, turns: Sequence[QueuedTurn], until: datetime, tries: int) -> None:
         ids = [turn.id for turn in turns]
-        await self._store.write(lambda tx: memory_queue.postpone(tx, ids, until, tries))
+        await self._store.write(lambda tx: memories.postpone_turns(tx, ids, until, tries))
 
     async def _done(self, turns: Sequence[QueuedTurn]) -> None:
         ids = [turn.id for turn in turns]
-        await self._store.write(lambda tx: memory_queue.done(tx, ids))
+        await self._store.write(lambda tx: memories.drop_turns(tx, ids))
 
 
 def _of_one_model(turns: Sequence[QueuedTurn]) -> Sequence[QueuedTurn]:

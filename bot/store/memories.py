@@ -1,27 +1,29 @@
-"""Memories in the database: harness.memory's `MemoryStore`, for gateways on PostgreSQL, or where it is chosen."""
+"""Memories in the database: the turns still to be learnt from, what each owner decided (on or off, what was forgotten),
+and harness.memory's `MemoryStore`, for gateways on PostgreSQL, or where it is chosen."""
 
 from __future__ import annotations
 
+import json
 import logging
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import asdict, dataclass, fields
+from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
-from sqlalchemy import delete, select, update
+from sqlalchemy import bindparam, delete, func, select, update
 
 from bot.store.errors import StoreError
 from bot.store.identity import folder_name
-from bot.store.sql import insert
-from bot.store.tables import memories
+from bot.store.sql import chunks, insert, insert_once, storable
+from bot.store.tables import memories, memory_lists, memory_owners, memory_queue, runs
 from harness.memory.model import Memory, from_json
 from harness.memory.port import MemoryUnavailable, StoredMemory
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable
-    from datetime import datetime
+    from collections.abc import Awaitable, Sequence
+    from datetime import datetime, timedelta
     from typing import TypeVar
 
-    from sqlalchemy import Connection
+    from sqlalchemy import ColumnElement, Connection
 
     from bot.store import Store
     from bot.store.retrying import PatientStore
@@ -30,6 +32,208 @@ if TYPE_CHECKING:
     T = TypeVar("T")
 
 log = logging.getLogger(__name__)
+
+MOST_TOGETHER = 20
+"""Turns of one person in one thread that wait; the oldest go."""
+MOST_OF_OWNER = 200
+"""Turns of one owner that wait; the oldest go."""
+MOST_QUIET_TIMES = 10
+"""Quiet times that a turn waits for further ones at most."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueuedTurn:
+    """One turn. Columns are described in tables.py; id: 0 until it is queued."""
+
+    id: int = 0
+    run_id: str
+    owner: str
+    thread_id: str
+    speaker: str
+    conversation: str
+    exchange: str
+    queued_at: datetime
+    due_at: datetime
+    tries: int = 0
+
+
+_TURN = tuple(field.name for field in fields(QueuedTurn))
+
+# Built once: making a statement costs more than running it, and these run with the end of every turn.
+TURNS_TOGETHER = (
+    select(memory_queue.c.id, memory_queue.c.queued_at, memory_queue.c.due_at, memory_queue.c.tries)
+    .where(memory_queue.c.thread_id == bindparam("thread"), memory_queue.c.speaker == bindparam("person"))
+    .order_by(memory_queue.c.id)
+)
+SET_DUE = (
+    update(memory_queue)
+    .where(memory_queue.c.thread_id == bindparam("thread"), memory_queue.c.speaker == bindparam("person"))
+    .values(due_at=bindparam("due"))
+)
+TOO_MANY_TURNS = (
+    select(memory_queue.c.id)
+    .where(memory_queue.c.owner == bindparam("whose"))
+    .order_by(memory_queue.c.id.desc())
+    .offset(MOST_OF_OWNER)
+    .limit(MOST_OF_OWNER)
+)
+
+
+def queue_turn(tx: Connection, turn: QueuedTurn, quiet: timedelta) -> None:
+    """Queue a turn, once. What the person said before it in that thread, and is not learnt yet, waits for it: all are
+    due together, `quiet` after the last one but never much later than the first."""
+    values = {name: value for name, value in asdict(turn).items() if name != "id"}
+    tx.execute(insert_once(tx.dialect.name, memory_queue.c.run_id), values)
+    together = {"thread": turn.thread_id, "person": turn.speaker}
+    waiting = tx.execute(TURNS_TOGETHER, together).all()
+    if len(waiting) > MOST_TOGETHER:
+        drop_turns(tx, [row.id for row in waiting[:-MOST_TOGETHER]])
+        waiting = waiting[-MOST_TOGETHER:]
+    if len(waiting) > 1:
+        due = min(turn.queued_at + quiet, waiting[0].queued_at + MOST_QUIET_TIMES * quiet)
+        failed = [row.due_at for row in waiting if row.tries]  # tried again in its own time
+        tx.execute(SET_DUE, together | {"due": max([due, *failed])})
+    if too_many := list(tx.scalars(TOO_MANY_TURNS, {"whose": turn.owner})):
+        drop_turns(tx, too_many)
+
+
+def waiting_owners(tx: Connection, limit: int) -> list[tuple[str, datetime]]:
+    """Whose turns wait, each with the time when the first of them is due; the earliest first."""
+    first = func.min(memory_queue.c.due_at).label("first")
+    query = select(memory_queue.c.owner, first).group_by(memory_queue.c.owner).order_by(first, memory_queue.c.owner)
+    return [(row.owner, row.first) for row in tx.execute(query.limit(limit))]
+
+
+def first_turns(tx: Connection, owner: str) -> list[QueuedTurn]:
+    """The turns of an owner that are due first: one person's, of one thread, in their order."""
+    own = select(memory_queue).where(memory_queue.c.owner == owner)
+    head = tx.execute(own.order_by(memory_queue.c.due_at, memory_queue.c.id).limit(1)).first()
+    if head is None:
+        return []
+    together = own.where(memory_queue.c.thread_id == head.thread_id, memory_queue.c.speaker == head.speaker)
+    rows = tx.execute(together.order_by(memory_queue.c.id))
+    return [QueuedTurn(**{name: getattr(row, name) for name in _TURN}) for row in rows]
+
+
+def groups_of(tx: Connection, person: str) -> set[str]:
+    """The owners of groups to whom the person spoke, as far as it is still known."""
+    spoke = (runs.c.speaker == person) & (runs.c.chat_kind != "dm")
+    asked = tx.scalars(select(runs.c.conversation).where(spoke).distinct())
+    queued = tx.scalars(select(memory_queue.c.owner).where(memory_queue.c.speaker == person).distinct())
+    return (set(asked) | set(queued)) - {person}
+
+
+def count_turns(tx: Connection, owner: str, ids: Sequence[int]) -> int:
+    """How many of these turns still wait, for that owner."""
+    these = (memory_queue.c.owner == owner) & memory_queue.c.id.in_(ids)
+    return tx.scalar(select(func.count()).select_from(memory_queue).where(these)) or 0
+
+
+def drop_turns(tx: Connection, ids: Sequence[int]) -> None:
+    """These turns are learnt from, or given up."""
+    tx.execute(delete(memory_queue).where(memory_queue.c.id.in_(ids)))
+
+
+def postpone_turns(tx: Connection, ids: Sequence[int], due_at: datetime, tries: int) -> None:
+    """Try these again then."""
+    tx.execute(update(memory_queue).where(memory_queue.c.id.in_(ids)).values(due_at=due_at, tries=tries))
+
+
+def drop_turns_for(tx: Connection, owner: str) -> int:
+    """Forget all that waits for an owner's memory; returns how many turns."""
+    return _drop(tx, memory_queue.c.owner == owner)
+
+
+def drop_turns_of(tx: Connection, owner: str, speaker: str) -> int:
+    """Forget what one person said of what waits for an owner's memory; returns how many turns."""
+    return _drop(tx, (memory_queue.c.owner == owner) & (memory_queue.c.speaker == speaker))
+
+
+def drop_turns_of_runs(tx: Connection, run_ids: Sequence[str]) -> int:
+    """Forget turns that were taken back; returns how many waited."""
+    return _drop(tx, memory_queue.c.run_id.in_(run_ids))
+
+
+def prune_turns(tx: Connection, before: datetime, limit: int = 5000) -> int:
+    """Forget turns that were queued before that time, at most `limit`; returns how many."""
+    old = select(memory_queue.c.id).where(memory_queue.c.queued_at < before).order_by(memory_queue.c.id).limit(limit)
+    ids = list(tx.scalars(old))
+    return sum(_drop(tx, memory_queue.c.id.in_(part)) for part in chunks(ids))
+
+
+def _drop(tx: Connection, which: ColumnElement[bool]) -> int:
+    dropped: Any = tx.execute(delete(memory_queue).where(which))
+    return int(dropped.rowcount)
+
+
+@dataclass(frozen=True, slots=True)
+class OwnerState:
+    """Columns are described in tables.py."""
+
+    off: bool = False
+    changed: int = 0
+    forgotten_at: datetime | None = None
+
+    def had_forgotten(self, said_at: datetime) -> bool:
+        """Whether what was said then is not to be learnt any more."""
+        return self.forgotten_at is not None and said_at <= self.forgotten_at
+
+
+TWO_OWNERS = select(memory_owners).where(memory_owners.c.owner.in_((bindparam("one"), bindparam("other"))))
+"""Built once: it is asked at the end of every turn."""
+
+
+def owner_state(tx: Connection, owner: str) -> OwnerState:
+    """What is decided; of an owner of whom nothing is known, the default."""
+    return owner_states(tx, owner, owner)[0]
+
+
+def owner_states(tx: Connection, owner: str, other: str) -> tuple[OwnerState, OwnerState]:
+    """What two owners decided, in one query."""
+    rows = tx.execute(TWO_OWNERS, {"one": owner, "other": other})
+    states = {row.owner: OwnerState(row.off, row.changed, row.forgotten_at) for row in rows}
+    return states.get(storable(owner), OwnerState()), states.get(storable(other), OwnerState())
+
+
+def change_owner(
+    tx: Connection, owner: str, *, off: bool | None = None, forgotten_at: datetime | None = None
+) -> OwnerState:
+    """A person changed something. off: the switch, None: as it is. forgotten_at: now, where something was forgotten."""
+    known = owner_state(tx, owner)
+    state = OwnerState(
+        off=known.off if off is None else off,
+        changed=known.changed + 1,
+        forgotten_at=forgotten_at or known.forgotten_at,
+    )
+    values = {"off": state.off, "changed": state.changed, "forgotten_at": state.forgotten_at}
+    _put(tx, memory_owners, {"owner": owner}, values)
+    return state
+
+
+def record_list(tx: Connection, conversation: str, owner: str, facts: Sequence[str], now: datetime) -> None:
+    """Record the order in which facts were shown, in place of the last list there."""
+    values = {"owner": owner, "facts": json.dumps(list(facts)), "shown_at": now}
+    _put(tx, memory_lists, {"conversation": conversation}, values)
+
+
+def listed_facts(tx: Connection, conversation: str, owner: str) -> list[str] | None:
+    """The ids of the owner's facts as they were shown there last; None: they were not."""
+    own = (memory_lists.c.conversation == conversation) & (memory_lists.c.owner == owner)
+    facts = tx.scalar(select(memory_lists.c.facts).where(own))
+    return None if facts is None else [str(fact) for fact in json.loads(facts)]
+
+
+def prune_lists(tx: Connection, before: datetime, limit: int = 5000) -> int:
+    """Forget lists that were shown before that time, at most `limit`; returns how many."""
+    old = select(memory_lists.c.conversation).where(memory_lists.c.shown_at < before).limit(limit)
+    keys = list(tx.scalars(old))
+    parts = (delete(memory_lists).where(memory_lists.c.conversation.in_(part)) for part in chunks(keys))
+    return sum(tx.execute(part).rowcount for part in parts)
+
+
+def _put(tx: Connection, table: Any, key: dict[str, Any], values: dict[str, Any]) -> None:
+    put = insert(tx, table).values(key | values)
+    tx.execute(put.on_conflict_do_update(index_elements=list(key), set_=values))
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,16 +253,16 @@ class StoreMemories:
 
     async def load(self, owner: str) -> Memory:
         """The owner's memory, empty where there is none; from the last good copy where it cannot be read."""
-        found = await _or_unavailable(self._store.read(lambda tx: load(tx, owner)))
+        found = await _or_unavailable(self._store.read(lambda tx: _load(tx, owner)))
         if found is None:
             return Memory()
-        memory = _read(found.body)
+        memory = _parsed(found.body)
         return memory if memory is not None else await self._recover(owner, found)
 
     async def save(self, owner: str, memory: Memory) -> None:
         """Put the owner's memory in the place of the old one."""
         body, now = memory.to_json(), self._clock.now()
-        await _or_unavailable(self._store.write(lambda tx: save(tx, owner, body, now)))
+        await _or_unavailable(self._store.write(lambda tx: _save(tx, owner, body, now)))
 
     async def delete(self, owner: str) -> bool:
         """Delete the owner's memory; returns whether there was one."""
@@ -67,11 +271,11 @@ class StoreMemories:
 
     async def owners(self) -> list[StoredMemory]:
         """All owners of whom a memory is kept, and how large it is."""
-        return await _or_unavailable(self._store.read(owners))
+        return await _or_unavailable(self._store.read(_stored))
 
     async def _recover(self, owner: str, found: MemoryBody) -> Memory:
         """The last good copy takes the broken one's place."""
-        memory = _read(found.last_good) if found.last_good is not None else None
+        memory = _parsed(found.last_good) if found.last_good is not None else None
         good = memory or Memory()
         log.error(
             "the memory %s cannot be read: it is set aside, and %s is used",
@@ -79,19 +283,19 @@ class StoreMemories:
             "the one before it" if memory is not None else "an empty one",
         )
         body = good.to_json()
-        await _or_unavailable(self._store.write(lambda tx: set_aside(tx, owner, found.body, body)))
+        await _or_unavailable(self._store.write(lambda tx: _set_aside(tx, owner, found.body, body)))
         return good
 
 
-def load(tx: Connection, owner: str) -> MemoryBody | None:
+def _load(tx: Connection, owner: str) -> MemoryBody | None:
     """What is stored of an owner."""
     row = tx.execute(select(memories.c.body, memories.c.last_good).where(memories.c.owner == owner)).first()
     return None if row is None else MemoryBody(row.body, row.last_good)
 
 
-def save(tx: Connection, owner: str, body: str, now: datetime) -> None:
+def _save(tx: Connection, owner: str, body: str, now: datetime) -> None:
     """Store it; what it replaces is the last good copy."""
-    known = load(tx, owner)
+    known = _load(tx, owner)
     if known is None:
         values = {"owner": owner, "body": body, "last_good": None, "broken": None, "updated_at": now}
         tx.execute(insert(tx, memories), values)
@@ -100,19 +304,19 @@ def save(tx: Connection, owner: str, body: str, now: datetime) -> None:
     tx.execute(update(memories).where(memories.c.owner == owner).values(values))
 
 
-def set_aside(tx: Connection, owner: str, broken: str, body: str) -> None:
+def _set_aside(tx: Connection, owner: str, broken: str, body: str) -> None:
     """`body` takes the place of one that cannot be read, unless somebody wrote another meanwhile."""
     same = (memories.c.owner == owner) & (memories.c.body == broken)
     tx.execute(update(memories).where(same).values(body=body, broken=broken, last_good=None))
 
 
-def owners(tx: Connection) -> list[StoredMemory]:
+def _stored(tx: Connection) -> list[StoredMemory]:
     """The owners of whom a memory is kept."""
     rows = tx.execute(select(memories.c.owner, memories.c.body, memories.c.updated_at).order_by(memories.c.owner))
     return [StoredMemory(owner=row.owner, size=len(row.body.encode()), updated_at=row.updated_at) for row in rows]
 
 
-def _read(body: str) -> Memory | None:
+def _parsed(body: str) -> Memory | None:
     try:
         return from_json(body)
     except ValidationError:

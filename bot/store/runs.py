@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Text, and_, bindparam, delete, or_, select, type_coerce, update
 
-from bot.store import inbox, memory_queue
+from bot.store import inbox, memories
 from bot.store.errors import StoreError
 from bot.store.rows import InboxState, RunRow, RunState
 from bot.store.sql import chunks, insert
@@ -276,7 +276,7 @@ def undo(tx: Connection, row: RunRow) -> None:
     given = select(runs.c.input).where(runs.c.run_id == row.run_id).scalar_subquery()
     same = and_(runs.c.thread_id == row.thread_id, runs.c.input == given, runs.c.ended_at.is_not(None))
     undone = tx.scalars(update(runs).where(same).values(detail=UNDONE).returning(runs.c.run_id))
-    memory_queue.drop_runs(tx, list(undone))
+    memories.drop_turns_of_runs(tx, list(undone))
 
 
 def prune(tx: Connection, before: datetime, limit: int = 1000) -> int:

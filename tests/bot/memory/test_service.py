@@ -11,7 +11,7 @@ import pytest
 
 from bot.memory.feeding import CUT, LONGEST_ANSWER, Feeding, ends
 from bot.runs.endings import NO_AFTERMATH, Ending
-from bot.store import memory_queue, usage
+from bot.store import memories, usage
 from bot.store.rows import RunState
 from channels.message import ChatMigrated, OutboundMessage
 from harness.events import TextDelta, ToolStarted
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator
     from pathlib import Path
 
-    from bot.store.memory_queue import QueuedTurn
+    from bot.store.memories import QueuedTurn
     from harness.ports import AnyRunEvent
     from tests.bot.core import Core
     from tests.bot.scripted_harness import Teller
@@ -51,7 +51,7 @@ async def facts(world: Core, owner: str = OWNER) -> list[str]:
 
 
 async def queued(world: Core, owner: str = OWNER) -> list[QueuedTurn]:
-    turns: list[QueuedTurn] = await world.store.read(lambda tx: memory_queue.first_of(tx, owner))
+    turns: list[QueuedTurn] = await world.store.read(lambda tx: memories.first_turns(tx, owner))
     return turns
 
 
@@ -84,7 +84,7 @@ async def test_what_is_said_in_quick_succession_is_learnt_together_and_not_put_o
         await say(world, f"number {number}")
         await world.clock.advance(QUIET / 2)
     assert len(harness.remembered) == 1
-    assert 15 <= len(harness.remembered[0]) <= memory_queue.MOST_TOGETHER
+    assert 15 <= len(harness.remembered[0]) <= memories.MOST_TOGETHER
     await world.clock.advance(QUIET)
     assert await queued(world) == []
     assert "number 24" in await facts(world)

@@ -7,8 +7,8 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from bot.memory.book import MemoryBook
-from bot.store import memory_queue
-from bot.store.memory_queue import QueuedTurn
+from bot.store import memories
+from bot.store.memories import QueuedTurn
 from bot.store.sql import to_json
 from harness.memory.changes import Changes, Proposed
 from harness.memory.config import MemorySettings
@@ -65,13 +65,13 @@ class World:
             queued_at=now,
             due_at=now + QUIET,
         )
-        await self.store.write(lambda tx: memory_queue.add(tx, turn, QUIET))
+        await self.store.write(lambda tx: memories.queue_turn(tx, turn, QUIET))
         stored = await self.waiting(owner)
         return next((each for each in stored if each.run_id == turn.run_id), replace(turn, id=0))
 
     async def waiting(self, owner: str = ANN) -> list[QueuedTurn]:
         """The turns of an owner that are due first."""
-        return await self.store.read(lambda tx: memory_queue.first_of(tx, owner))
+        return await self.store.read(lambda tx: memories.first_turns(tx, owner))
 
     def fact(self, text: str, said_by: str = ANN, at: datetime | None = None) -> Proposed:
         return Proposed(
