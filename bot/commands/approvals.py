@@ -12,7 +12,7 @@ from bot.commands.group import ButtonKind
 from bot.delivery.buttons import chosen, question
 from bot.runs.approval_cards import APPROVAL, CHAT, DENY, ONCE, OPTIONS, STOP, WHY
 from bot.store import prompts
-from bot.store.approvals import EVERYBODY, Decided
+from bot.store.prompts import EVERYBODY, Decided
 from bot.store.rows import StopReason
 from bot.texts.markdown import inline
 from channels.message import Button, OutboundMessage
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from bot.commands.group import Answers, CommandHandler
     from bot.conversations.actor import Conversation
-    from bot.store.approvals import ApprovalRow, GrantRow
+    from bot.store.prompts import ApprovalRow, GrantRow
     from bot.store.rows import PromptRow
     from bot.texts.catalogue import Texts
     from bot.texts.command_line import Call, Press

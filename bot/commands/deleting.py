@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from bot.commands.group import ButtonKind
 from bot.delivery.buttons import question, row_of
 from bot.forgetting import told
-from bot.store import deletions, prompts
-from bot.store.deletions import DeletionKind, DeletionRow
+from bot.store import forgetting, prompts
+from bot.store.forgetting import DeletionKind, DeletionRow
 from channels.message import OutboundMessage
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ class DeletingCommands:
 
         def also(tx: Connection) -> None:
             prompts.answer(tx, prompt.id, press.person, "delete", now)
-            deletions.ask(tx, row)
+            forgetting.ask_deletion(tx, row)
 
         message = OutboundMessage(text=told.report(kind, "under_way", {}, texts), final=True)
         await self._answers.change(press, message, f"delete {kind}", also)

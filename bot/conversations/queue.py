@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from bot.delivery import Delivery, Reply
-    from bot.store.approvals import ApprovalRow
+    from bot.store.prompts import ApprovalRow
     from bot.store.retrying import PatientStore
     from bot.store.rows import RunRow
     from channels.base import Channel, Clock

@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
-from bot.store import deletions, forgetting, personal
+from bot.store import forgetting, personal
 from bot.store.forgetting import Whose
 from bot.store.identity import folder_name
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from bot.forgetting.threads import ThreadEraser
-    from bot.store.deletions import DeletionRow
+    from bot.store.forgetting import DeletionRow
     from bot.store.retrying import PatientStore
 
 
@@ -88,11 +88,11 @@ class PersonEraser:
 
     async def _own(self, deletion_id: str, person: str) -> None:
         """Memory and skills, once: what comes to them after the confirmation is not taken by a second try."""
-        if "facts" in await self._store.read(lambda tx: deletions.counts(tx, deletion_id)):
+        if "facts" in await self._store.read(lambda tx: forgetting.deleted_so_far(tx, deletion_id)):
             return
         facts = await self._memories.forget_everywhere(person)
         await self._remove(self._users / folder_name(person))
-        await self._store.write(lambda tx: deletions.add_counts(tx, deletion_id, facts=facts))
+        await self._store.write(lambda tx: forgetting.count_deleted(tx, deletion_id, facts=facts))
 
     async def unsaid(self, row: DeletionRow) -> int:
         """How many answers to the person are not delivered yet, so that their words are still kept."""
@@ -125,7 +125,7 @@ def _known(tx: Connection, person: Whose) -> Known:
 
 def _drop(tx: Connection, row: DeletionRow, known: Known) -> None:
     person, until = known.whose, row.asked_at
-    deletions.add_counts(tx, row.id, reminders=personal.drop_reminders(tx, person, until))
+    forgetting.count_deleted(tx, row.id, reminders=personal.drop_reminders(tx, person, until))
     personal.drop_grants(tx, person, forgetting.conversations_of(tx, person), until)
     personal.blank_chat(tx, person.account, known.direct, until, row.reply_key)
 

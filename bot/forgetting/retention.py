@@ -7,8 +7,8 @@ import logging
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from bot.store import deletions, forgetting
-from bot.store.deletions import DeletionKind, DeletionRow
+from bot.store import forgetting
+from bot.store.forgetting import DeletionKind, DeletionRow
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -70,7 +70,7 @@ class Retention:
             kind=DeletionKind.THREAD,
             subject=thread_id,
             account=actor.key.partition(":")[0],
-            asked_by=deletions.BY_AGE,
+            asked_by=forgetting.BY_AGE,
             asked_at=now,
         )
 
@@ -79,7 +79,7 @@ class Retention:
                 return False
             if not forgetting.let_go(tx, actor.key, now, now, thread_id):
                 return False
-            deletions.ask(tx, row)
+            forgetting.ask_deletion(tx, row)
             return True
 
         asked = await self._store.write(unit)

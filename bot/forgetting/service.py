@@ -12,8 +12,8 @@ from bot.forgetting import told
 from bot.forgetting.persons import PersonEraser, removed, whose
 from bot.forgetting.retention import Retention
 from bot.forgetting.threads import ThreadEraser
-from bot.store import deletions, forgetting
-from bot.store.deletions import DeletionKind
+from bot.store import forgetting
+from bot.store.forgetting import DeletionKind
 from bot.store.identity import users_folder
 from bot.store.rows import StopReason
 from bot.texts import DEFAULT, texts_for
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from bot.conversations.actor import Conversation
     from bot.delivery.respond import Responder
     from bot.runs.turns import Turn
-    from bot.store.deletions import DeletionRow
+    from bot.store.forgetting import DeletionRow
     from bot.store.retrying import PatientStore
     from bot.store.rows import RunRow
     from bot.tasks import Tasks
@@ -116,7 +116,7 @@ class Forgetting:
 
     async def resume(self) -> None:
         """Take up what an earlier process left; called at the start."""
-        for row in await self._store.read(deletions.unfinished):
+        for row in await self._store.read(forgetting.unfinished_deletions):
             await self.begin(row)
 
     async def begin(self, row: DeletionRow) -> None:
@@ -129,7 +129,7 @@ class Forgetting:
         """Waits for the end of a deletion that was begun; returns what was deleted, by its kind."""
         if (done := self._done.get(deletion_id)) is not None:
             await done.wait()
-        return await self._store.read(lambda tx: deletions.counts(tx, deletion_id))
+        return await self._store.read(lambda tx: forgetting.deleted_so_far(tx, deletion_id))
 
     async def serve(self) -> None:
         """Carry them out, for ever."""
@@ -224,7 +224,7 @@ class Forgetting:
             await self._store.write(lambda tx: forgetting.blank_place(tx, row))
         if not whole or await self._unsaid(row):
             raise NotYet("an answer that others wait for was told of it, or one is not delivered yet")
-        if row.asked_by != deletions.BY_AGE:
+        if row.asked_by != forgetting.BY_AGE:
             await self._threads.scrub()
             await self._scrub()
         await self._finish(row)
@@ -249,8 +249,8 @@ class Forgetting:
 
     async def _finish(self, row: DeletionRow) -> None:
         now = self._clock.now()
-        await self._tell(row, "done", lambda tx: deletions.finish(tx, row.id, now))
-        counts = await self._store.read(lambda tx: deletions.counts(tx, row.id))
+        await self._tell(row, "done", lambda tx: forgetting.finish_deletion(tx, row.id, now))
+        counts = await self._store.read(lambda tx: forgetting.deleted_so_far(tx, row.id))
         log.info("deletion %s (%s, asked for by %s) is complete: %s", row.id, row.kind, row.asked_by, counts)
         self._held_up.discard(row.id)
         if (done := self._done.pop(row.id, None)) is not None:
@@ -262,7 +262,7 @@ class Forgetting:
             if also is not None:
                 await self._store.write(also)
             return
-        counts = await self._store.read(lambda tx: deletions.counts(tx, row.id))
+        counts = await self._store.read(lambda tx: forgetting.deleted_so_far(tx, row.id))
         text = told.report(row.kind, how, counts, texts_for(row.language or DEFAULT))
         message = OutboundMessage(text=text, final=True)
         await self._responder.tell(row.reply_key, row.address, None, message, also=also)

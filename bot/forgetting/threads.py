@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from bot.store import deletions, forgetting
+from bot.store import forgetting
 from bot.store.forgetting import PORTION
 from bot.store.sql import chunks
 
@@ -50,7 +50,7 @@ class ThreadEraser:
 
         def unit(tx: Connection) -> None:
             if forgetting.delete_thread(tx, thread_id):
-                deletions.add_counts(tx, deletion_id, threads=1)
+                forgetting.count_deleted(tx, deletion_id, threads=1)
 
         await self._store.write(unit)
 
@@ -67,7 +67,7 @@ class ThreadEraser:
 
         def unit(tx: Connection, portion: Sequence[str]) -> None:
             count = forgetting.blank_runs(tx, portion)
-            deletions.add_counts(tx, deletion_id, messages=count)
+            forgetting.count_deleted(tx, deletion_id, messages=count)
 
         for portion in chunks(run_ids, PORTION):
             await self._store.write(lambda tx, portion=portion: unit(tx, portion))  # type: ignore[misc]

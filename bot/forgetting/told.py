@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from bot.store.deletions import DeletionKind
+from bot.store.forgetting import DeletionKind
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -13,8 +13,8 @@ from bot.control.wherever import do_wherever
 from bot.forgetting.persons import whose
 from bot.forgetting.told import summary
 from bot.settings.sections import check_identity
-from bot.store import Store, deletions, forgetting
-from bot.store.deletions import DeletionKind, DeletionRow
+from bot.store import Store, forgetting
+from bot.store.forgetting import DeletionKind, DeletionRow
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -70,7 +70,7 @@ def _asked(tx: Connection, row: DeletionRow) -> bool:
     """Record it; False where that is a group, whose threads are not one person's."""
     if forgetting.is_group(tx, whose(row)):
         return False
-    deletions.ask(tx, row)
+    forgetting.ask_deletion(tx, row)
     return True
 
 

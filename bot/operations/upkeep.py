@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from bot.store import deletions, inbox, outbox, prompts, runs, schedules
+from bot.store import forgetting, inbox, outbox, prompts, runs, schedules
 from bot.store.retrying import attempted, every
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ async def prune(
         now = clock.now()
         for table in (inbox.prune, outbox.prune, prompts.prune):
             await _in_portions(store, table, now - KEPT)
-        for table in (runs.prune, schedules.prune, deletions.prune):
+        for table in (runs.prune, schedules.prune, forgetting.prune_deletions):
             await _in_portions(store, table, now - keep_runs)
 
     async def everything() -> None:

@@ -39,8 +39,8 @@ from bot.schedule.book import ScheduleBook, scheduling
 from bot.schedule.timer import Timer
 from bot.skills.folders import editing_of
 from bot.skills.service import SkillService
-from bot.store.effects import StoreEffectLog, StoreRunLedger
 from bot.store.retrying import PatientStore
+from bot.store.run_events import StoreEffectLog, StoreRunLedger
 from bot.texts import language_of, texts_for
 from bot.usage.spending import make_spending
 from bot.voice.listener import make_hearing

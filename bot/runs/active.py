@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from bot.delivery import Reply
     from bot.runs.endings import Ending
     from bot.settings.sections import LimitSettings
-    from bot.store.approvals import ApprovalRow
+    from bot.store.prompts import ApprovalRow
     from bot.store.rows import RunRow, StopReason
     from bot.texts.catalogue import Texts
     from bot.usage.meter import EventRecord

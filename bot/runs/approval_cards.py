@@ -15,7 +15,7 @@ from bot.texts.markdown import inline, plain
 from channels.message import Button, OutboundMessage
 
 if TYPE_CHECKING:
-    from bot.store.approvals import ApprovalRow
+    from bot.store.prompts import ApprovalRow
     from bot.store.rows import PromptRow, RunRow
     from bot.texts.catalogue import Texts
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from bot.store import approvals
+from bot.store import prompts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -27,14 +27,14 @@ class StoreApprovals:
         self._store = store
 
     async def decisions(self, run_id: str) -> Mapping[CallKey, Approval]:
-        return await self._store.read(lambda tx: approvals.decisions(tx, run_id))
+        return await self._store.read(lambda tx: prompts.decisions(tx, run_id))
 
     async def granted(self, ctx: RunContext, tool: str, coverage: str) -> bool:
-        return await self._store.read(
-            lambda tx: approvals.granted(tx, ctx.conversation, ctx.speaker.id, tool, coverage)
-        )
+        return await self._store.read(lambda tx: prompts.granted(tx, ctx.conversation, ctx.speaker.id, tool, coverage))
 
     async def room(self, ctx: RunContext) -> int:
         since = self._store.clock.now() - WINDOW
-        of_run, of_chat = await self._store.read(lambda tx: approvals.counts(tx, ctx.run_id, ctx.conversation, since))
+        of_run, of_chat = await self._store.read(
+            lambda tx: prompts.count_approvals(tx, ctx.run_id, ctx.conversation, since)
+        )
         return max(0, min(MOST_OF_A_RUN - of_run, MOST_OF_A_CHAT - of_chat))

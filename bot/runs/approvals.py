@@ -14,8 +14,8 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from bot.runs import approval_cards
-from bot.store import approvals, outbox, runs
-from bot.store.approvals import ApprovalRow, Decided
+from bot.store import outbox, prompts, runs
+from bot.store.prompts import ApprovalRow, Decided
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from bot.delivery import Delivery
     from bot.runs.active import ActiveRun
-    from bot.store.approvals import GrantRow
+    from bot.store.prompts import GrantRow
     from bot.store.retrying import PatientStore
     from bot.store.rows import RunRow
     from channels.base import Clock
@@ -63,7 +63,7 @@ class ApprovalDesk:
         """Put calls to people, once each, and let the run wait."""
         now = self._clock.now()
         ids = [request.prompt_id for request in requests]
-        known = set(await self._store.read(lambda tx: [prompt for prompt in ids if approvals.load(tx, prompt)]))
+        known = set(await self._store.read(lambda tx: [prompt for prompt in ids if prompts.load_approval(tx, prompt)]))
         active.record.flush()
         record = active.record.taken()
 
@@ -72,10 +72,12 @@ class ApprovalDesk:
             rows = [_row(run, request, now) for request in requests if request.prompt_id not in known]
             if runs.wait(tx, run.run_id):  # else tried again after a lost connection: committed the first time
                 record.commit(tx, run, now)
-                for row in approvals.ask(tx, [(row, approval_cards.prompt_of(row)) for row in rows]):
+                for row in prompts.ask_approvals(tx, [(row, approval_cards.prompt_of(row)) for row in rows]):
                     self._finalize(tx, Change(row, run, approval_cards.asked(row, run)))
             return [
-                Change(row, run, approval_cards.asked(row, run)) for row in rows if approvals.load(tx, row.prompt_id)
+                Change(row, run, approval_cards.asked(row, run))
+                for row in rows
+                if prompts.load_approval(tx, row.prompt_id)
             ]
 
         self._show(await self._store.write(unit))
@@ -84,7 +86,7 @@ class ApprovalDesk:
         """Until all that the run asked for is decided, by people or by time."""
         while True:
             active.decided.clear()
-            open_ = await self._store.read(lambda tx: approvals.open_of(tx, active.row.run_id))
+            open_ = await self._store.read(lambda tx: prompts.open_approvals(tx, active.row.run_id))
             active.asking = tuple(open_)
             active.asking_changed()
             if not open_:
@@ -110,7 +112,7 @@ class ApprovalDesk:
         now = self._clock.now()
 
         def unit(tx: Connection) -> list[Change]:
-            return self._closed(tx, run.run_id, approvals.expire(tx, run.run_id, now))
+            return self._closed(tx, run.run_id, prompts.expire_approvals(tx, run.run_id, now))
 
         self._show(await self._store.write(unit))
 
@@ -118,7 +120,7 @@ class ApprovalDesk:
 
     def stop(self, tx: Connection, run: RunRow, now: datetime) -> list[Change]:
         """Deny what the run still waits for; part of the unit that ends it, before `show`."""
-        return self._closed(tx, run.run_id, approvals.stop(tx, run.run_id, now))
+        return self._closed(tx, run.run_id, prompts.stop_approvals(tx, run.run_id, now))
 
     def show(self, changes: Sequence[Change]) -> None:
         """What `stop` did, once that is committed."""
@@ -128,7 +130,7 @@ class ApprovalDesk:
 
     async def find(self, prompt_id: str) -> ApprovalRow | None:
         """The request behind a button."""
-        return await self._store.read(lambda tx: approvals.load(tx, prompt_id))
+        return await self._store.read(lambda tx: prompts.load_approval(tx, prompt_id))
 
     async def decide(
         self,
@@ -146,9 +148,9 @@ class ApprovalDesk:
 
         def unit(tx: Connection) -> Change | None:
             also(tx)
-            row = approvals.decide(tx, prompt_id, decision, by, now, reason=reason, for_all=for_all)
+            row = prompts.decide(tx, prompt_id, decision, by, now, reason=reason, for_all=for_all)
             if row is None:  # perhaps only tried again after a lost connection
-                row = approvals.load(tx, prompt_id)
+                row = prompts.load_approval(tx, prompt_id)
                 if row is None or (row.decision, row.decided_by) != (decision, by):
                     return None
             return next(iter(self._closed(tx, row.run_id, [row])), None)
@@ -165,7 +167,7 @@ class ApprovalDesk:
 
         def unit(tx: Connection) -> Change | None:
             also(tx)
-            row = approvals.await_reason(tx, prompt_id, person, now)
+            row = prompts.await_reason(tx, prompt_id, person, now)
             run = runs.load(tx, row.run_id) if row is not None else None
             if row is None or run is None:
                 return None
@@ -200,11 +202,11 @@ class ApprovalDesk:
 
     async def grants(self, conversation: str) -> list[GrantRow]:
         """What is allowed for a whole chat."""
-        return await self._store.read(lambda tx: approvals.grants(tx, conversation))
+        return await self._store.read(lambda tx: prompts.grants(tx, conversation))
 
     async def revoke(self, conversation: str, ids: Sequence[int]) -> None:
         """Take the grants back: these are asked for again from the next call on."""
-        await self._store.write(lambda tx: approvals.revoke(tx, conversation, ids))
+        await self._store.write(lambda tx: prompts.revoke_grants(tx, conversation, ids))
 
     def blocking(self, run: RunRow | None) -> ApprovalRow | None:
         """What a run waits for first; None when it waits for nobody."""
@@ -238,7 +240,7 @@ class ApprovalDesk:
 
 def _awaited(tx: Connection, run_id: str, person: str, message: Message) -> tuple[ApprovalRow | None, bool]:
     """The request of which the person may say why they deny it, and whether the message is a reply to it."""
-    awaited = [row for row in approvals.open_of(tx, run_id) if row.reason_from == person]
+    awaited = [row for row in prompts.open_approvals(tx, run_id) if row.reason_from == person]
     if not awaited or message.reply_to is None:
         return next(iter(awaited), None), False
     key = outbox.reply_of(tx, message.account, message.address.chat, message.reply_to.message_id)

@@ -1,4 +1,5 @@
-"""Takes the words of threads out of the tables; ids, times and counts stay until their age.
+"""Deletions that were asked for, a row each so that no crash ends one half way; and what takes the words of threads out
+of the tables, where ids, times and counts stay until their age.
 
 What belongs to one person elsewhere: personal.py. Each function may run again after a crash.
 """
@@ -6,7 +7,9 @@ What belongs to one person elsewhere: personal.py. Each function may run again a
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, replace
+import json
+from dataclasses import dataclass, fields, replace
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,11 +19,12 @@ from bot.store import conversations as conversation_rows
 from bot.store.identity import is_speakers
 from bot.store.rows import InboxState
 from bot.store.runs import OPEN_STATES
-from bot.store.sql import MICROSECOND, chunks, from_json, to_json
+from bot.store.sql import MICROSECOND, chunks, from_json, insert_new, to_json
 from bot.store.tables import (
     access,
     approvals,
     conversations,
+    deletions,
     effects,
     inbox,
     memory_queue,
@@ -32,6 +36,7 @@ from bot.store.tables import (
 )
 from channels.message import (
     INBOUND_EVENT,
+    Address,
     ButtonPressed,
     MembershipChanged,
     Message,
@@ -47,9 +52,12 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection, Row
 
-    from bot.store.deletions import DeletionRow
     from channels.message import Sender
     from harness.context import InputFile, RunContext, RunInput
+
+
+BY_AGE = "age"
+"""Nobody asked for it: the thread had become too old."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +160,7 @@ SHOWN = or_(outbox.c.delivered_at.is_not(None), outbox.c.abandoned.is_not(None))
 LAST_TOUCHED = func.coalesce(threads.c.touched_at, threads.c.created_at)
 NOWHERE = ""
 """The conversation of a thread that is to be deleted: /threads does not list it, nothing goes on in it."""
+
 
 # Threads are let go before they are deleted.
 
@@ -321,3 +330,82 @@ def store_event(tx: Connection, row_id: int, event: Any | None) -> None:
     values = {"event": to_json(INBOUND_EVENT, event)}
     values |= {"reason": ""} if isinstance(event, Unparsed) else {}  # it may tell what could not be read
     tx.execute(update(inbox).where(inbox.c.id == row_id).values(values))
+
+
+class DeletionKind(StrEnum):
+    """THREAD: one thread. PERSON: everything of a person, as far as docs/privacy.md says."""
+
+    THREAD = "thread"
+    PERSON = "person"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeletionRow:
+    """Columns are described in tables.py. address and reply_key: of the reply that tells how it goes, None for none."""
+
+    id: str
+    kind: DeletionKind
+    subject: str
+    account: str
+    asked_by: str
+    asked_at: datetime
+    address: Address | None = None
+    reply_key: str | None = None
+    language: str = ""
+    done_at: datetime | None = None
+
+
+_DELETION = tuple(field.name for field in fields(DeletionRow) if field.name not in ("kind", "address"))
+
+
+def ask_deletion(tx: Connection, row: DeletionRow) -> None:
+    """Record it, once."""
+    values = {name: getattr(row, name) for name in _DELETION} | {"kind": row.kind, "counts": "{}"}
+    there = row.address
+    values |= {
+        "chat": there and there.chat,
+        "topic": there and there.topic,
+        "chat_kind": there and there.kind,
+    }
+    tx.execute(insert_new(tx.dialect.name, deletions), values)
+
+
+def unfinished_deletions(tx: Connection) -> list[DeletionRow]:
+    """What is still to be done, oldest first."""
+    query = select(deletions).where(deletions.c.done_at.is_(None)).order_by(deletions.c.asked_at, deletions.c.id)
+    return [_deletion(row) for row in tx.execute(query)]
+
+
+def count_deleted(tx: Connection, deletion_id: str, **more: int) -> None:
+    """So much more was deleted, by the kind of what it was."""
+    known = deleted_so_far(tx, deletion_id)
+    for name, count in more.items():
+        known[name] = known.get(name, 0) + count
+    tx.execute(update(deletions).where(deletions.c.id == deletion_id).values(counts=json.dumps(known)))
+
+
+def deleted_so_far(tx: Connection, deletion_id: str) -> dict[str, int]:
+    """How much was deleted so far, by the kind of what it was."""
+    found = tx.scalar(select(deletions.c.counts).where(deletions.c.id == deletion_id))
+    known: dict[str, int] = json.loads(found or "{}")
+    return known
+
+
+def finish_deletion(tx: Connection, deletion_id: str, now: datetime) -> None:
+    """All of it is gone."""
+    tx.execute(update(deletions).where(deletions.c.id == deletion_id).values(done_at=now))
+
+
+def prune_deletions(tx: Connection, before: datetime, limit: int = 5000) -> int:
+    """Forget those that were done before that time, at most `limit`; returns how many."""
+    old = select(deletions.c.id).where(deletions.c.done_at < before).order_by(deletions.c.done_at).limit(limit)
+    ids = list(tx.scalars(old))
+    return sum(tx.execute(delete(deletions).where(deletions.c.id.in_(part))).rowcount for part in chunks(ids))
+
+
+def _deletion(row: Row[tuple[object, ...]]) -> DeletionRow:
+    address = None
+    if row.chat is not None:
+        address = Address(account=row.account, chat=row.chat, topic=row.topic, kind=row.chat_kind)
+    values = {name: getattr(row, name) for name in _DELETION}
+    return DeletionRow(kind=DeletionKind(row.kind), address=address, **values)

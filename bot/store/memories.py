@@ -166,6 +166,9 @@ def _drop(tx: Connection, which: ColumnElement[bool]) -> int:
     return int(dropped.rowcount)
 
 
+# What each owner decided, and the facts that /memory listed.
+
+
 @dataclass(frozen=True, slots=True)
 class OwnerState:
     """Columns are described in tables.py."""
@@ -234,6 +237,9 @@ def prune_lists(tx: Connection, before: datetime, limit: int = 5000) -> int:
 def _put(tx: Connection, table: Any, key: dict[str, Any], values: dict[str, Any]) -> None:
     put = insert(tx, table).values(key | values)
     tx.execute(put.on_conflict_do_update(index_elements=list(key), set_=values))
+
+
+# The memories themselves.
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,15 +1,19 @@
-"""Buttons that wait for a press. An answer counts once, from whom it was asked, and in time."""
+"""What people are asked: buttons that wait for a press, approvals of tool calls, and what is allowed for a whole chat.
+
+An answer counts once, from whom it was asked, and in time; an approval's is never changed."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, fields
+from dataclasses import asdict, dataclass, fields
+from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import delete, select, update
+from sqlalchemy import delete, func, or_, select, update
 
 from bot.store.rows import PromptRow
 from bot.store.sql import chunks, insert
-from bot.store.tables import prompts
+from bot.store.tables import approval_grants, approvals, prompts
+from harness.guardrails.approvals import ADMINS, ONCE, Approval
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,7 +21,14 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection, Row
 
-PLAIN = tuple(field.name for field in fields(PromptRow))
+    from harness.guardrails.approvals import CallKey
+
+
+_PROMPT = tuple(field.name for field in fields(PromptRow))
+
+EVERYBODY = ""
+MOST_GRANTS = 100
+"""Most grants of one conversation; the oldest go."""
 
 
 def create(tx: Connection, row: PromptRow) -> None:
@@ -26,7 +37,7 @@ def create(tx: Connection, row: PromptRow) -> None:
 
 
 def ensure(tx: Connection, rows: Sequence[PromptRow]) -> None:
-    """create, for questions with ids that are derived and may be known already: then nothing changes."""
+    """Like create, but questions that are known already (their ids are derived) stay as they are."""
     if rows:
         values = [asdict(row) | {"answered_at": None, "expired": False} for row in rows]
         tx.execute(insert(tx, prompts).on_conflict_do_nothing(index_elements=["id"]), values)
@@ -40,7 +51,7 @@ def attach(tx: Connection, prompt_id: str, message_id: str) -> None:
 def load(tx: Connection, prompt_id: str) -> PromptRow | None:
     """One prompt, answered or not."""
     row = tx.execute(select(prompts).where(prompts.c.id == prompt_id)).first()
-    return None if row is None else _row(row)
+    return None if row is None else _prompt(row)
 
 
 def answer(tx: Connection, prompt_id: str, who: str, answer: str, now: datetime) -> PromptRow | None:
@@ -54,14 +65,14 @@ def answer(tx: Connection, prompt_id: str, who: str, answer: str, now: datetime)
     )
     taken = update(prompts).where(open_for).values(answer=answer, answered_by=who, answered_at=now)
     row = tx.execute(taken.returning(prompts)).first()
-    return None if row is None else _row(row)
+    return None if row is None else _prompt(row)
 
 
 def expire(tx: Connection, now: datetime) -> list[PromptRow]:
     """Close what nobody answered in time; each prompt is returned once."""
     late = prompts.c.answer.is_(None) & ~prompts.c.expired & (prompts.c.expires_at <= now)
     closed = tx.execute(update(prompts).where(late).values(expired=True).returning(prompts))
-    return sorted((_row(row) for row in closed), key=lambda row: (row.expires_at, row.id))
+    return sorted((_prompt(row) for row in closed), key=lambda row: (row.expires_at, row.id))
 
 
 def prune(tx: Connection, before: datetime, limit: int = 5000) -> int:
@@ -71,5 +82,212 @@ def prune(tx: Connection, before: datetime, limit: int = 5000) -> int:
     return sum(tx.execute(delete(prompts).where(prompts.c.id.in_(part))).rowcount for part in chunks(ids))
 
 
-def _row(row: Row[*tuple[Any, ...]]) -> PromptRow:
-    return PromptRow(**{name: getattr(row, name) for name in PLAIN})
+def _prompt(row: Row[*tuple[Any, ...]]) -> PromptRow:
+    return PromptRow(**{name: getattr(row, name) for name in _PROMPT})
+
+
+# Approvals: tool calls that were put to a person.
+
+
+class Decided(StrEnum):
+    """ONCE and CHAT allow the call; the others deny it. EXPIRED: nobody answered. STOPPED: the run was ended."""
+
+    ONCE = "once"
+    CHAT = "chat"
+    DENY = "deny"
+    EXPIRED = "expired"
+    STOPPED = "stopped"
+
+    @property
+    def allows(self) -> bool:
+        return self in (Decided.ONCE, Decided.CHAT)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApprovalRow:
+    """One call that was put to a person. Columns are described in tables.py."""
+
+    prompt_id: str
+    run_id: str
+    call_id: str
+    args_hash: str
+    conversation: str
+    requester: str
+    tool: str
+    shown: str
+    why: str
+    coverage: str
+    asked_at: datetime
+    expires_at: datetime
+    reason_from: str | None = None
+    decision: Decided | None = None
+    reason: str = ""
+    decided_by: str | None = None
+
+    @property
+    def is_exact(self) -> bool:
+        """It is asked for each time, even if something is allowed for the chat."""
+        return self.coverage.partition(":")[0] in (ONCE, ADMINS)
+
+    @property
+    def admins_only(self) -> bool:
+        """Only an administrator can allow it."""
+        return self.coverage.partition(":")[0] == ADMINS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GrantRow:
+    """What is allowed for a whole chat. person: for whose runs, EVERYBODY for all there."""
+
+    id: int
+    person: str
+    tool: str
+    coverage: str
+    shown: str
+    granted_by: str
+    granted_at: datetime
+
+
+_APPROVAL = tuple(field.name for field in fields(ApprovalRow))
+_GRANT = tuple(field.name for field in fields(GrantRow))
+_OPEN = approvals.c.decision.is_(None)
+
+
+def ask_approvals(tx: Connection, rows: Sequence[tuple[ApprovalRow, PromptRow]]) -> list[ApprovalRow]:
+    """Record what is put to people, with the prompts of the buttons; returns those that were not known before."""
+    known = set(
+        tx.scalars(select(approvals.c.prompt_id).where(approvals.c.prompt_id.in_([r.prompt_id for r, _ in rows])))
+    )
+    fresh = [(row, prompt) for row, prompt in rows if row.prompt_id not in known]
+    if fresh:
+        tx.execute(insert(tx, approvals), [asdict(row) | {"decided_at": None} for row, _ in fresh])
+        ensure(tx, [prompt for _, prompt in fresh])
+    return [row for row, _ in fresh]
+
+
+def load_approval(tx: Connection, prompt_id: str) -> ApprovalRow | None:
+    row = tx.execute(select(approvals).where(approvals.c.prompt_id == prompt_id)).first()
+    return None if row is None else _approval(row)
+
+
+def open_approvals(tx: Connection, run_id: str) -> list[ApprovalRow]:
+    """What a run still waits for, in the order in which it was asked."""
+    query = select(approvals).where(approvals.c.run_id == run_id, _OPEN)
+    return [_approval(row) for row in tx.execute(query.order_by(approvals.c.asked_at, approvals.c.prompt_id))]
+
+
+def decide(
+    tx: Connection,
+    prompt_id: str,
+    decision: Decided,
+    by: str,
+    now: datetime,
+    *,
+    reason: str = "",
+    for_all: bool = False,
+) -> ApprovalRow | None:
+    """Take a person's answer. None when it does not count: decided before, or too late. for_all: one for the whole chat
+    counts for everybody there, else for the requester's runs. Who may answer is the caller's to check."""
+    row = _close(tx, (approvals.c.prompt_id == prompt_id) & (approvals.c.expires_at > now), decision, by, now, reason)
+    if not row:
+        return None
+    if decision is Decided.CHAT:
+        _grant(tx, row[0], by, now, EVERYBODY if for_all else row[0].requester)
+    return row[0]
+
+
+def expire_approvals(tx: Connection, run_id: str, now: datetime) -> list[ApprovalRow]:
+    """Deny what nobody answered in time; each is returned once."""
+    late = (approvals.c.run_id == run_id) & (approvals.c.expires_at <= now)
+    return _close(tx, late, Decided.EXPIRED, None, now, "")
+
+
+def stop_approvals(tx: Connection, run_id: str, now: datetime) -> list[ApprovalRow]:
+    """The run ends: what it waited for is denied; each is returned once."""
+    return _close(tx, approvals.c.run_id == run_id, Decided.STOPPED, None, now, "")
+
+
+def await_reason(tx: Connection, prompt_id: str, person: str, now: datetime) -> ApprovalRow | None:
+    """The person's next message will deny it, and be the reason. None when it is not open any more."""
+    open_ = (approvals.c.prompt_id == prompt_id) & _OPEN & (approvals.c.expires_at > now)
+    row = tx.execute(update(approvals).where(open_).values(reason_from=person).returning(approvals)).first()
+    return None if row is None else _approval(row)
+
+
+def decisions(tx: Connection, run_id: str) -> dict[CallKey, Approval]:
+    """The decisions of one run."""
+    query = select(approvals).where(approvals.c.run_id == run_id, approvals.c.decision.is_not(None))
+    made = [_approval(row) for row in tx.execute(query)]
+    return {(row.call_id, row.args_hash): Approval(_allows(row), row.reason) for row in made}
+
+
+def count_approvals(tx: Connection, run_id: str, conversation: str, since: datetime) -> tuple[int, int]:
+    """How many were put to people: by this run, and in this conversation since then."""
+    count = select(func.count()).select_from(approvals)
+    recent = count.where(approvals.c.conversation == conversation, approvals.c.asked_at >= since)
+    return tx.scalar(count.where(approvals.c.run_id == run_id)) or 0, tx.scalar(recent) or 0
+
+
+# For a whole chat.
+
+
+def granted(tx: Connection, conversation: str, person: str, tool: str, coverage: str) -> bool:
+    """Whether a person's runs may do that there without asking."""
+    theirs = or_(approval_grants.c.person == EVERYBODY, approval_grants.c.person == person)
+    same = (approval_grants.c.tool == tool) & (approval_grants.c.coverage == coverage)
+    found = select(approval_grants.c.id).where(approval_grants.c.conversation == conversation, theirs, same).limit(1)
+    return tx.scalar(found) is not None
+
+
+def grants(tx: Connection, conversation: str) -> list[GrantRow]:
+    """All of a conversation, oldest first."""
+    query = select(approval_grants).where(approval_grants.c.conversation == conversation)
+    found = tx.execute(query.order_by(approval_grants.c.id))
+    return [GrantRow(**{name: getattr(row, name) for name in _GRANT}) for row in found]
+
+
+def revoke_grants(tx: Connection, conversation: str, ids: Sequence[int]) -> int:
+    """Take grants back; returns how many there were."""
+    there = approval_grants.c.conversation == conversation
+    return sum(
+        tx.execute(delete(approval_grants).where(there, approval_grants.c.id.in_(part))).rowcount
+        for part in chunks(ids)
+    )
+
+
+def _close(
+    tx: Connection, where: Any, decision: Decided, by: str | None, now: datetime, reason: str
+) -> list[ApprovalRow]:
+    changes = {"decision": decision, "decided_by": by, "decided_at": now, "reason": reason}
+    closed = tx.execute(update(approvals).where(where, _OPEN).values(changes).returning(approvals))
+    rows = sorted((_approval(row) for row in closed), key=lambda row: (row.asked_at, row.prompt_id))
+    if rows:
+        answered = prompts.c.id.in_([row.prompt_id for row in rows])
+        answer = {"answer": decision, "answered_by": by, "answered_at": now}
+        tx.execute(update(prompts).where(answered).values(answer))
+    return rows
+
+
+def _grant(tx: Connection, row: ApprovalRow, by: str, now: datetime, person: str) -> None:
+    values = {
+        "conversation": row.conversation,
+        "person": person,
+        "tool": row.tool,
+        "coverage": row.coverage,
+        "shown": row.shown,
+        "granted_by": by,
+        "granted_at": now,
+    }
+    keys = ["conversation", "person", "tool", "coverage"]
+    tx.execute(insert(tx, approval_grants).on_conflict_do_nothing(index_elements=keys), values)
+    known = [grant.id for grant in grants(tx, row.conversation)]
+    revoke_grants(tx, row.conversation, known[:-MOST_GRANTS])
+
+
+def _allows(row: ApprovalRow) -> bool:
+    return row.decision is not None and row.decision.allows
+
+
+def _approval(row: Row[*tuple[Any, ...]]) -> ApprovalRow:
+    values = {name: getattr(row, name) for name in _APPROVAL}
+    return ApprovalRow(**(values | {"decision": None if row.decision is None else Decided(row.decision)}))

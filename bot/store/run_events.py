@@ -1,19 +1,31 @@
-"""What happened in a run, in its order, for those who look later."""
+"""What happened in a run, in its order, what its tools did, and how often it asked the model.
+
+A run that was accepted does not fail because the disk is full: its two durable ports wait for room, and what stops a
+run ends that.
+"""
 
 from __future__ import annotations
 
 import json
 from typing import TYPE_CHECKING
 
-from sqlalchemy import bindparam, func, select
+from sqlalchemy import bindparam, func, select, update
 
-from bot.store.sql import insert_new
+from bot.store import runs, usage
+from bot.store.sql import insert, insert_new
 from bot.store.tables import effects, run_events
+from harness.ports import Effect
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from datetime import datetime
 
     from sqlalchemy import Connection
+
+    from bot.store.retrying import PatientStore
+    from bot.usage.meter import Meter
+    from harness.ports import EffectKey
+
 
 Event = tuple[int, str, str]
 """seq, type, JSON."""
@@ -48,3 +60,65 @@ def tools_called(tx: Connection, run_id: str) -> set[str]:
     """The names of the tools that the run called, those included of which a crash left no event."""
     told = {str(json.loads(body)["tool"]) for body in tx.scalars(STARTED, {"run": run_id})}
     return told | set(tx.scalars(BEGUN, {"run": run_id}))
+
+
+class StoreEffectLog:
+    """harness.ports.EffectLog: one row per tool call. Fenced, so that a replaced process starts no call."""
+
+    def __init__(self, store: PatientStore) -> None:
+        self._store = store
+
+    async def begin(self, key: EffectKey, tool: str) -> Effect | None:
+        """Record `started`; if the call was recorded before, change nothing and return that record."""
+        now = self._store.clock.now()
+        return await self._store.write(lambda tx: _begin(tx, key, tool, now))
+
+    async def done(self, key: EffectKey, result: str) -> None:
+        """Record the result of a started call. Raises LookupError when it was never started."""
+        now = self._store.clock.now()
+        await self._store.write(lambda tx: _done(tx, key, result, now))
+
+
+class StoreRunLedger:
+    """harness.ports.RunLedger: the count is kept with the run. meter: what it tells is written in the same commit."""
+
+    def __init__(self, store: PatientStore, meter: Meter | None = None) -> None:
+        self._store = store
+        self._meter = meter
+
+    async def model_called(self, run_id: str) -> int:
+        """Count one more model call of the run; returns the count, this call included."""
+        calls = self._meter.unwritten(run_id) if self._meter is not None else ()
+
+        def unit(tx: Connection) -> int:
+            usage.add(tx, calls)
+            return runs.count_model_call(tx, run_id)
+
+        count = await self._store.write(unit)
+        if self._meter is not None:
+            self._meter.written(run_id, calls)
+        return count
+
+
+def _begin(tx: Connection, key: EffectKey, tool: str, now: datetime) -> Effect | None:
+    values = {
+        "run_id": key.run_id,
+        "call_id": key.call_id,
+        "thread_id": key.thread_id,
+        "tool": tool,
+        "state": "started",
+        "result": "",
+        "started_at": now,
+    }
+    begun = insert(tx, effects).on_conflict_do_nothing(index_elements=["run_id", "call_id"])
+    if tx.execute(begun.returning(effects.c.call_id), values).first() is not None:
+        return None
+    known = select(effects.c.state, effects.c.result)
+    row = tx.execute(known.where(effects.c.run_id == key.run_id, effects.c.call_id == key.call_id)).one()
+    return Effect(state=row.state, result=row.result)
+
+
+def _done(tx: Connection, key: EffectKey, result: str, now: datetime) -> None:
+    own = (effects.c.run_id == key.run_id) & (effects.c.call_id == key.call_id)
+    if tx.execute(update(effects).where(own).values(state="done", result=result, done_at=now)).rowcount == 0:
+        raise LookupError(f"tool call {key.call_id} of run {key.run_id} was never started")

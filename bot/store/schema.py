@@ -12,8 +12,8 @@ from sqlalchemy import Column, MetaData, PrimaryKeyConstraint, String, Table, in
 
 from bot.store import migrations
 from bot.store.errors import StoreNewer, StoreTooOld, StoreUnavailable
-from bot.store.instance import refuse_while_leased
 from bot.store.tables import metadata
+from bot.store.writer import refuse_while_leased
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection

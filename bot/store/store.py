@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeVar, cast
 
 from sqlalchemy.exc import DBAPIError
 
-from bot.store import instance, schema, sql
+from bot.store import schema, sql, writer
 from bot.store.errors import Fenced, StoreClosed, StoreUnavailable, unavailable
 from bot.store.writer import UNIT, WriteQueue, Writer
 
@@ -45,7 +45,7 @@ class Store:
         self._readers = ThreadPoolExecutor(sql.READERS, thread_name_prefix="store-reader")
         self._closed = False
         self._under_way = 0
-        self._lease_until = leased_at + instance.LEASE_SECONDS
+        self._lease_until = leased_at + writer.LEASE_SECONDS
         self._lease: asyncio.Task[None] | None = None
         if url.get_backend_name() == "postgresql":
             self._lease = asyncio.create_task(self._keep_lease(), name="store-lease")
@@ -134,7 +134,7 @@ class Store:
             self._lease.cancel()
             await asyncio.gather(self._lease, return_exceptions=True)
         try:
-            await self._queue.submit(UNIT, (instance.release,))
+            await self._queue.submit(UNIT, (writer.release_lease,))
         except (StoreUnavailable, Fenced) as error:
             log.warning("the store was not released: %s", error)
         await self._queue.close()
@@ -167,17 +167,17 @@ class Store:
 
     async def _keep_lease(self) -> None:
         while True:
-            await self.clock.sleep(instance.RENEW_SECONDS)
+            await self.clock.sleep(writer.RENEW_SECONDS)
             asked = self.clock.monotonic()
             try:
-                await self.write(instance.renew)
+                await self.write(writer.renew_lease)
             except StoreUnavailable as error:
                 log.warning("the lease was not renewed: %s", error)
             except Fenced as error:
                 log.error("%s", error)
                 return
             else:
-                self._lease_until = asked + instance.LEASE_SECONDS
+                self._lease_until = asked + writer.LEASE_SECONDS
 
 
 def _take(url: URL) -> int:
@@ -188,7 +188,7 @@ def _take(url: URL) -> int:
     try:
         with engine.connect() as tx, tx.begin():
             schema.prepare(tx)
-            return instance.take_over(tx, instance.process_name())
+            return writer.take_over(tx, writer.process_name())
     except DBAPIError as error:
         typed = unavailable(error, url)
         if typed is None:

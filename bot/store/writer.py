@@ -1,41 +1,127 @@
-"""The only thread that writes: one connection, one transaction for everything that waited; and the queue for it."""
+"""The only thread that writes: one connection, one transaction for everything that waited; and the queue for it.
+
+Which process may write stands in one row: the epoch of the current one and, on PostgreSQL, its lease.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import os
+import socket
 import sqlite3
 from collections import deque
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import groupby
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy import text
+from sqlalchemy.exc import DBAPIError, OperationalError
 
-from bot.store import instance
-from bot.store.errors import Fenced, StoreClosed, StoreError, StoreUnavailable, unavailable
-from bot.store.sql import Bulk
+from bot.store.errors import Fenced, StoreBusy, StoreClosed, StoreError, StoreUnavailable, unavailable
+from bot.store.sql import Bulk, insert
+from bot.store.tables import instance
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from concurrent.futures import Executor
 
-    from sqlalchemy import Connection, Engine
+    from sqlalchemy import Connection, Engine, Row
 
     from channels.base import Clock
 
 
 log = logging.getLogger(__name__)
-
 UNIT: Bulk[Callable[[Connection], Any], Any] = Bulk("unit", lambda tx, units: [unit(tx) for unit in units])
 """Plain units of work as one more bulk kind: they run one after the other."""
-
 
 FILE_SIZE = "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size"
 VACUUMED_BYTES = 64_000_000
 """A file up to this size is rewritten in less than a second. In a larger one `secure_delete` has to do: it zeroes
 what is deleted, but for rare remains (about one in a thousand rows) inside pages that were laid out again before."""
+
+LEASE_SECONDS = 30
+RENEW_SECONDS = 10
+SERVER_NOW = "CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS bigint)"
+"""PostgreSQL's clock in microseconds: hosts disagree about the time, the one server does not."""
+LOCK_NOT_AVAILABLE = "55P03"
+"""SQLSTATE of `NOWAIT` on a locked row (PostgreSQL, Appendix A)."""
+HOLDER = f"SELECT owner, lease_until > {SERVER_NOW} AS leased FROM instance WHERE id = 1"
+LEASE = f"{SERVER_NOW} + {LEASE_SECONDS * 1_000_000}"
+# Literal SQL: it runs in every batch, where SQLAlchemy's share would be most of its cost.
+CHECK_SQLITE = "SELECT epoch FROM instance WHERE id = 1"
+# The lock holds off a take-over until this batch is committed, so that nothing is written after one.
+CHECK_POSTGRES = "SELECT epoch FROM instance WHERE id = 1 FOR SHARE"
+
+
+def process_name() -> str:
+    """`host:pid namespace`: the first word is for people, the second tells who can see that pid (see `_is_gone`)."""
+    return f"{socket.gethostname()}:{os.getpid()} {_pid_namespace()}"
+
+
+def _pid_namespace() -> str:
+    boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    return f"{boot}/{os.stat('/proc/self/ns/pid').st_ino}"
+
+
+def _is_gone(owner: str) -> bool:
+    """Whether the holder certainly does not run any more: it was started where this process would see it."""
+    name, _, namespace = owner.partition(" ")
+    return namespace == _pid_namespace() and not Path("/proc", name.rpartition(":")[2]).exists()
+
+
+def refuse_while_leased(tx: Connection) -> None:
+    """Raise StoreBusy when another process holds the lease, or is in mid-write. Locks the row until the transaction
+    ends (PostgreSQL).
+
+    A process of this machine that was killed holds nothing: its successor need not wait for the lease to run out.
+    """
+    holder = tx.execute(text(HOLDER)).first()
+    try:
+        if holder is not None and not _is_held(holder):
+            holder = tx.execute(text(f"{HOLDER} FOR UPDATE NOWAIT")).first()
+    except OperationalError as error:
+        # A process that froze between its check and its commit: the server ends that transaction after a while.
+        if getattr(error.orig, "sqlstate", None) == LOCK_NOT_AVAILABLE:
+            raise StoreBusy(_holder_name(holder)) from error
+        raise
+    if holder is not None and _is_held(holder):
+        raise StoreBusy(_holder_name(holder))
+
+
+def _is_held(holder: Row[Any]) -> bool:
+    return bool(holder.leased) and not _is_gone(holder.owner)
+
+
+def _holder_name(holder: Row[Any] | None) -> str:
+    return "" if holder is None else str(holder.owner).partition(" ")[0]
+
+
+def take_over(tx: Connection, owner: str) -> int:
+    """Become the writing process; returns the new epoch. On SQLite a file lock elsewhere keeps others away."""
+    tx.execute(insert(tx, instance).on_conflict_do_nothing(), {"id": 1, "epoch": 0, "owner": "", "lease_until": None})
+    lease = "NULL" if tx.dialect.name == "sqlite" else LEASE
+    query = f"UPDATE instance SET epoch = epoch + 1, owner = :owner, lease_until = {lease} WHERE id = 1 RETURNING epoch"
+    return int(tx.execute(text(query), {"owner": owner}).scalar_one())
+
+
+def check_epoch(tx: Connection, epoch: int) -> None:
+    """Raise Fenced unless `epoch` is the current one. First statement of every batch."""
+    statement = CHECK_SQLITE if tx.dialect.name == "sqlite" else CHECK_POSTGRES
+    if tx.exec_driver_sql(statement).scalar() != epoch:
+        raise Fenced
+
+
+def renew_lease(tx: Connection) -> None:
+    """Lengthen the lease (PostgreSQL)."""
+    tx.execute(text(f"UPDATE instance SET lease_until = {LEASE} WHERE id = 1"))
+
+
+def release_lease(tx: Connection) -> None:
+    """Let the next process take over at once."""
+    tx.execute(text("UPDATE instance SET owner = '', lease_until = NULL WHERE id = 1"))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -130,7 +216,7 @@ class Writer:
             raise Fenced
         if self._connection is not None:
             try:
-                instance.check(self._connection, self._epoch)
+                check_epoch(self._connection, self._epoch)
             except DBAPIError as error:
                 if not error.connection_invalidated:
                     raise
@@ -138,7 +224,7 @@ class Writer:
             else:
                 return self._connection
         self._connection = self._engine.connect()
-        instance.check(self._connection, self._epoch)
+        check_epoch(self._connection, self._epoch)
         return self._connection
 
     def _undo(self) -> None:
@@ -169,7 +255,6 @@ MAX_WAITING = 20_000
 """Jobs in the queue; further callers wait for room, so a platform's intake slows down instead of memory growing."""
 MAX_BATCH = 2_000
 """Jobs of one transaction, so that nobody waits for a batch without end."""
-
 Waiter = asyncio.Future[list[Any]]
 
 

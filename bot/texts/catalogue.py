@@ -69,7 +69,7 @@ class Texts:
     approval_exact_terms: Mapping[str, str]  # {name} {duration} {hash}; keys: once, admins
     approval_coverage: Mapping[str, str]  # {tool}; keys: call, tool
     approval_write_why: str
-    approval_decided: Mapping[str, str]  # {tool}; keys: bot.store.approvals.Decided
+    approval_decided: Mapping[str, str]  # {tool}; keys: bot.store.prompts.Decided
     approval_reason: str  # {reason}
     approval_buttons: Mapping[str, str]  # keys: bot.runs.approval_cards.OPTIONS
     approval_answers: Mapping[str, str]

@@ -27,9 +27,9 @@ from bot.process.logs import AuditFile
 from bot.redaction import Redactor
 from bot.runs.approval_store import StoreApprovals
 from bot.store import Store, runs
-from bot.store.effects import StoreEffectLog, StoreRunLedger
 from bot.store.retrying import PatientStore
 from bot.store.rows import RunRow
+from bot.store.run_events import StoreEffectLog, StoreRunLedger
 from channels.message import Address
 from harness.agents.parts import Parts
 from harness.agents.pool import Agents

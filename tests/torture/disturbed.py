@@ -50,7 +50,7 @@ def shorten_lease(seams: AfterImport, seconds: int) -> None:
         module.LEASE_SECONDS, module.RENEW_SECONDS = seconds, max(1, seconds // 3)
         module.LEASE = f"{module.SERVER_NOW} + {seconds * 1_000_000}"
 
-    seams.change("bot.store.instance", shorten)
+    seams.change("bot.store.writer", shorten)
 
 
 def shorten_quiet(seams: AfterImport, seconds: float) -> None:

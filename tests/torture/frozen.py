@@ -7,7 +7,7 @@ import dataclasses
 import time
 from typing import TYPE_CHECKING
 
-from bot.store.instance import LEASE_SECONDS
+from bot.store.writer import LEASE_SECONDS
 from tests.simulators.postgres import PostgresMissing, PostgresServer
 from tests.torture.disturbed import CALLS_FILE
 from tests.torture.ledger import Ledger

@@ -68,7 +68,7 @@ SABOTAGE: dict[str, tuple[str, Callable[[Callable[..., Any]], Callable[..., Any]
     "no-keys": ("bot.inbound.bus:MessageBus.publish", _no_keys),
     "no-commit-on-slack": ("channels.slack.receiving:Intake.publish", _no_commit),
     "no-reading-on-wecom": ("channels.wecom.receiving:Receiver.take", _no_reading),
-    "no-guard": ("bot.store.effects:StoreEffectLog.begin", _no_guard),
+    "no-guard": ("bot.store.run_events:StoreEffectLog.begin", _no_guard),
 }
 """Name -> (what is replaced, by what)."""
 

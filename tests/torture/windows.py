@@ -98,7 +98,7 @@ WINDOWS: tuple[Window, ...] = (
     ),
     Window(
         name="W7",
-        seam="bot.store.effects:StoreEffectLog.done",
+        seam="bot.store.run_events:StoreEffectLog.done",
         side="before",
         stimulus=("tool",),
         state="a tool has acted, its result is not recorded",

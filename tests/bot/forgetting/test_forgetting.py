@@ -13,7 +13,7 @@ from bot.forgetting import tool
 from bot.forgetting.service import AGAIN_SECONDS
 from bot.schedule.timer import due_event
 from bot.settings import ChannelSettings, Settings
-from bot.store import deletions, schedules
+from bot.store import forgetting, schedules
 from bot.store.identity import folder_name, thread_folder
 from bot.store.retrying import PatientStore
 from bot.texts.en import EN
@@ -55,7 +55,7 @@ async def forgotten(c: Core, person: str = BOB) -> str:
 async def done(c: Core) -> None:
     await c.answered()
     for _ in range(100):
-        if not await c.store.read(deletions.unfinished):
+        if not await c.store.read(forgetting.unfinished_deletions):
             break
         await c.clock.advance(1)
     await c.answered()
@@ -251,7 +251,7 @@ async def test_cancel_keeps_everything_and_only_they_may_confirm(tmp_path: Path)
         await confirm(c, option=1)
         await c.answered()
         assert c.texts(BOB)[-1] == SAY["kept"]
-        assert await c.store.read(deletions.unfinished) == []
+        assert await c.store.read(forgetting.unfinished_deletions) == []
         await confirm_fails(c)
 
 
@@ -260,7 +260,7 @@ async def confirm_fails(c: Core) -> None:
     bubble = c.channel.chats[BOB][-1]
     await c.press(bubble.message_id, bubble.part.buttons[0][0].data, ANN, BOB)
     await c.answered()
-    assert await c.store.read(deletions.unfinished) == []
+    assert await c.store.read(forgetting.unfinished_deletions) == []
 
 
 @pytest.mark.parametrize("mode", [FULL, NO_EDIT])
@@ -428,7 +428,7 @@ async def test_a_group_is_nobody_who_could_be_forgotten(tmp_path: Path) -> None:
         )
         answer = await c.clock.until(operation.do({"person": f"memory:{GROUP}"}))
         assert (answer["done"], "is a group" in answer["text"]) == (False, True)
-        assert await c.store.read(deletions.unfinished) == []
+        assert await c.store.read(forgetting.unfinished_deletions) == []
         await c.crash()
         settings = offline(tmp_path)
         assert await asyncio.to_thread(tool.run, settings, f"memory:{GROUP}") == 1

@@ -10,8 +10,8 @@ import pytest
 from bot.files.sandboxes import Sandboxes
 from bot.process.agent import Agent
 from bot.store import Store
-from bot.store.effects import StoreEffectLog, StoreRunLedger
 from bot.store.retrying import PatientStore
+from bot.store.run_events import StoreEffectLog, StoreRunLedger
 from harness.agents.parts import Parts
 from harness.errors import ModelSetupError
 from harness.mcp.pool import McpPool

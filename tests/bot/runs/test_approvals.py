@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from bot.runs.approval_cards import OPTIONS
-from bot.store import approvals, runs
-from bot.store.approvals import Decided
+from bot.store import prompts, runs
+from bot.store.prompts import Decided
 from bot.store.rows import RunState
 from bot.texts import LANGUAGES
 from bot.texts.en import EN
@@ -41,7 +41,7 @@ def asks(
 
     async def script(tell: Teller) -> AsyncGenerator[AnyRunEvent, None]:
         run_id = tell.ctx.run_id
-        decided = await c.store.read(lambda tx: approvals.decisions(tx, run_id))
+        decided = await c.store.read(lambda tx: prompts.decisions(tx, run_id))
         if decided:
             (approval,) = decided.values()
             yield tell.answer(f"allowed: {approval.allowed} {approval.reason}".strip())
@@ -296,7 +296,7 @@ async def test_what_is_asked_for_anew_each_time_is_not_allowed_for_the_chat(tmp_
         await c.press(shown.message_id, f"{prompt}:{OPTIONS.index('chat')}", ANN)
         await c.answered()
         assert "allowed: True" in c.texts()
-        assert await c.store.read(lambda tx: approvals.grants(tx, f"memory:{ANN}")) == []
+        assert await c.store.read(lambda tx: prompts.grants(tx, f"memory:{ANN}")) == []
 
 
 async def test_what_is_for_everybody_only_an_administrator_allows(tmp_path: Path) -> None:

@@ -10,8 +10,8 @@ import pytest
 
 from bot.runs.approval_cards import prompt_of
 from bot.runs.approval_store import MOST_OF_A_CHAT, MOST_OF_A_RUN, WINDOW, StoreApprovals
-from bot.store import Store, accounts, approvals, conversations, prompts, runs
-from bot.store.approvals import EVERYBODY, MOST_GRANTS, ApprovalRow, Decided
+from bot.store import Store, accounts, conversations, prompts, runs
+from bot.store.prompts import EVERYBODY, MOST_GRANTS, ApprovalRow, Decided
 from bot.store.retrying import PatientStore
 from bot.store.rows import RunState
 from harness.guardrails.approvals import Approval
@@ -43,14 +43,14 @@ def approval(number: int = 1, **changes: Any) -> ApprovalRow:
 
 
 def ask(tx: Connection, *rows: ApprovalRow) -> list[ApprovalRow]:
-    return approvals.ask(tx, [(row, prompt_of(row)) for row in rows])
+    return prompts.ask_approvals(tx, [(row, prompt_of(row)) for row in rows])
 
 
 async def test_the_same_is_asked_once(store: Store) -> None:
     first, second = approval(1), approval(2)
     assert await store.write(lambda tx: ask(tx, first)) == [first]
     assert await store.write(lambda tx: ask(tx, first, second)) == [second]
-    assert await store.read(lambda tx: approvals.open_of(tx, "r")) == [first, second]
+    assert await store.read(lambda tx: prompts.open_approvals(tx, "r")) == [first, second]
     prompt = await store.read(lambda tx: prompts.load(tx, "a1"))
     assert prompt is not None
     assert (prompt.run_id, prompt.args_hash, prompt.expires_at) == ("r", "hash1", LATER)
@@ -59,17 +59,17 @@ async def test_the_same_is_asked_once(store: Store) -> None:
 @pytest.mark.parametrize("decision", [Decided.ONCE, Decided.DENY])
 async def test_it_is_decided_once(store: Store, decision: Decided) -> None:
     await store.write(lambda tx: ask(tx, approval()))
-    made = await store.write(lambda tx: approvals.decide(tx, "a1", decision, OWNER, NOW, reason="because"))
+    made = await store.write(lambda tx: prompts.decide(tx, "a1", decision, OWNER, NOW, reason="because"))
     assert made is not None
     assert (made.decision, made.decided_by, made.reason) == (decision, OWNER, "because")
 
     def again(tx: Connection) -> list[ApprovalRow | None]:
-        return [approvals.decide(tx, "a1", other, ADMIN, NOW) for other in Decided]
+        return [prompts.decide(tx, "a1", other, ADMIN, NOW) for other in Decided]
 
     assert await store.write(again) == [None] * len(Decided)
-    assert await store.write(lambda tx: approvals.expire(tx, "r", LATER)) == []
-    assert await store.write(lambda tx: approvals.stop(tx, "r", NOW)) == []
-    found = await store.read(lambda tx: approvals.decisions(tx, "r"))
+    assert await store.write(lambda tx: prompts.expire_approvals(tx, "r", LATER)) == []
+    assert await store.write(lambda tx: prompts.stop_approvals(tx, "r", NOW)) == []
+    found = await store.read(lambda tx: prompts.decisions(tx, "r"))
     assert found == {("r-1/call-1", "hash1"): Approval(decision is Decided.ONCE, "because")}
     prompt = await store.read(lambda tx: prompts.load(tx, "a1"))
     assert prompt is not None
@@ -78,27 +78,27 @@ async def test_it_is_decided_once(store: Store, decision: Decided) -> None:
 
 async def test_nobody_decides_in_time(store: Store) -> None:
     await store.write(lambda tx: ask(tx, approval(1), approval(2, expires_at=LATER + timedelta(minutes=1))))
-    assert await store.write(lambda tx: approvals.expire(tx, "r", LATER - timedelta(seconds=1))) == []
-    assert await store.write(lambda tx: approvals.decide(tx, "a1", Decided.ONCE, OWNER, LATER)) is None
-    assert await store.write(lambda tx: approvals.await_reason(tx, "a1", OWNER, LATER)) is None
-    (late,) = await store.write(lambda tx: approvals.expire(tx, "r", LATER))
+    assert await store.write(lambda tx: prompts.expire_approvals(tx, "r", LATER - timedelta(seconds=1))) == []
+    assert await store.write(lambda tx: prompts.decide(tx, "a1", Decided.ONCE, OWNER, LATER)) is None
+    assert await store.write(lambda tx: prompts.await_reason(tx, "a1", OWNER, LATER)) is None
+    (late,) = await store.write(lambda tx: prompts.expire_approvals(tx, "r", LATER))
     assert (late.prompt_id, late.decision, late.decided_by) == ("a1", Decided.EXPIRED, None)
-    assert [row.prompt_id for row in await store.read(lambda tx: approvals.open_of(tx, "r"))] == ["a2"]
-    decided = await store.read(lambda tx: approvals.decisions(tx, "r"))
+    assert [row.prompt_id for row in await store.read(lambda tx: prompts.open_approvals(tx, "r"))] == ["a2"]
+    decided = await store.read(lambda tx: prompts.decisions(tx, "r"))
     assert decided == {("r-1/call-1", "hash1"): Approval(False)}
 
 
 async def test_a_run_that_ends_denies_what_it_waits_for(store: Store) -> None:
     await store.write(lambda tx: ask(tx, approval(1), approval(2), approval(3, run_id="other")))
-    await store.write(lambda tx: approvals.decide(tx, "a1", Decided.ONCE, OWNER, NOW))
-    stopped = await store.write(lambda tx: approvals.stop(tx, "r", NOW))
+    await store.write(lambda tx: prompts.decide(tx, "a1", Decided.ONCE, OWNER, NOW))
+    stopped = await store.write(lambda tx: prompts.stop_approvals(tx, "r", NOW))
     assert [(row.prompt_id, row.decision) for row in stopped] == [("a2", Decided.STOPPED)]
-    assert [row.prompt_id for row in await store.read(lambda tx: approvals.open_of(tx, "other"))] == ["a3"]
+    assert [row.prompt_id for row in await store.read(lambda tx: prompts.open_approvals(tx, "other"))] == ["a3"]
 
 
 async def test_a_reason_is_awaited_from_one_person(store: Store) -> None:
     await store.write(lambda tx: ask(tx, approval()))
-    awaited = await store.write(lambda tx: approvals.await_reason(tx, "a1", ADMIN, NOW))
+    awaited = await store.write(lambda tx: prompts.await_reason(tx, "a1", ADMIN, NOW))
     assert awaited is not None
     assert awaited.reason_from == ADMIN
 
@@ -106,20 +106,20 @@ async def test_a_reason_is_awaited_from_one_person(store: Store) -> None:
 @pytest.mark.parametrize(("for_all", "person"), [(False, OWNER), (True, EVERYBODY)])
 async def test_what_is_allowed_for_a_chat(store: Store, for_all: bool, person: str) -> None:
     await store.write(lambda tx: ask(tx, approval()))
-    await store.write(lambda tx: approvals.decide(tx, "a1", Decided.CHAT, ADMIN, NOW, for_all=for_all))
-    (grant,) = await store.read(lambda tx: approvals.grants(tx, OWNER))
+    await store.write(lambda tx: prompts.decide(tx, "a1", Decided.CHAT, ADMIN, NOW, for_all=for_all))
+    (grant,) = await store.read(lambda tx: prompts.grants(tx, OWNER))
     assert (grant.person, grant.tool, grant.granted_by) == (person, "send", ADMIN)
 
     async def may(who: str, conversation: str = OWNER, tool: str = "send", coverage: str = "tool:") -> bool:
-        return await store.read(lambda tx: approvals.granted(tx, conversation, who, tool, coverage))
+        return await store.read(lambda tx: prompts.granted(tx, conversation, who, tool, coverage))
 
     assert await may(OWNER)
     assert await may("telegram:8") is for_all
     assert not await may(OWNER, conversation="telegram:8")
     assert not await may(OWNER, tool="sendmail")
     assert not await may(OWNER, coverage="tool:changed")
-    assert await store.write(lambda tx: approvals.revoke(tx, "telegram:8", [grant.id])) == 0
-    assert await store.write(lambda tx: approvals.revoke(tx, OWNER, [grant.id])) == 1
+    assert await store.write(lambda tx: prompts.revoke_grants(tx, "telegram:8", [grant.id])) == 0
+    assert await store.write(lambda tx: prompts.revoke_grants(tx, OWNER, [grant.id])) == 1
     assert not await may(OWNER)
 
 
@@ -129,10 +129,10 @@ async def test_a_chat_keeps_only_so_many(store: Store) -> None:
     def unit(tx: Connection) -> None:
         for number in range(count):
             ask(tx, approval(number, tool=f"tool{number}"))
-            approvals.decide(tx, f"a{number}", Decided.CHAT, OWNER, NOW)
+            prompts.decide(tx, f"a{number}", Decided.CHAT, OWNER, NOW)
 
     await store.write(unit)
-    kept = [grant.tool for grant in await store.read(lambda tx: approvals.grants(tx, OWNER))]
+    kept = [grant.tool for grant in await store.read(lambda tx: prompts.grants(tx, OWNER))]
     assert kept == [f"tool{number}" for number in range(5, count)]
 
 
@@ -176,16 +176,16 @@ async def test_they_go_with_their_run_and_follow_a_chat_and_an_account(store: St
     await store.write(lambda tx: accounts.bind(tx, "telegram", "telegram", "1", NOW))
     one = approval(run_id=row.run_id, conversation=group)
     await store.write(lambda tx: ask(tx, one, approval(2, run_id=row.run_id, conversation="telegram:-7")))
-    await store.write(lambda tx: [approvals.decide(tx, p, Decided.CHAT, OWNER, NOW) for p in ("a1", "a2")])
+    await store.write(lambda tx: [prompts.decide(tx, p, Decided.CHAT, OWNER, NOW) for p in ("a1", "a2")])
     await store.write(lambda tx: conversations.ensure(tx, group, "telegram", group, NOW))
     await store.write(lambda tx: conversations.migrate_chat(tx, "telegram", "-5", "-7"))
-    (grant,) = await store.read(lambda tx: approvals.grants(tx, "telegram:-7"))
+    (grant,) = await store.read(lambda tx: prompts.grants(tx, "telegram:-7"))
     assert grant.person == OWNER
     await store.write(lambda tx: accounts.rename(tx, "telegram", "tg"))
-    assert await store.read(lambda tx: approvals.granted(tx, "tg:-7", "tg:7", "send", "tool:"))
-    moved = await store.read(lambda tx: approvals.load(tx, "a1"))
+    assert await store.read(lambda tx: prompts.granted(tx, "tg:-7", "tg:7", "send", "tool:"))
+    moved = await store.read(lambda tx: prompts.load_approval(tx, "a1"))
     assert moved is not None
     assert (moved.conversation, moved.requester, moved.decided_by) == ("tg:-7", "tg:7", "tg:7")
     await store.write(lambda tx: runs.end(tx, row.run_id, RunState.SUCCESS, NOW))
     await store.write(lambda tx: runs.prune(tx, LATER))
-    assert await store.read(lambda tx: approvals.load(tx, "a1")) is None
+    assert await store.read(lambda tx: prompts.load_approval(tx, "a1")) is None

@@ -10,9 +10,8 @@ from uuid import uuid4
 
 from sqlalchemy import Text, literal, select, update
 
-from bot.store import Store, accounts, conversations, deletions, effects, forgetting, inbox, outbox, personal, runs
-from bot.store.deletions import DeletionKind, DeletionRow
-from bot.store.forgetting import Whose
+from bot.store import Store, accounts, conversations, forgetting, inbox, outbox, personal, run_events, runs
+from bot.store.forgetting import DeletionKind, DeletionRow, Whose
 from bot.store.inbox import ADD_EVENTS
 from bot.store.rows import InboxState, RunState
 from bot.store.tables import inbox as inbox_table
@@ -69,7 +68,7 @@ async def turn(store: Store, thread_id: str, text: str = CANARY, **changes: Any)
         outbox.delivered(tx, run.reply_key, NOW)
 
     await store.write(unit)
-    log = effects.StoreEffectLog(store)  # type: ignore[arg-type]
+    log = run_events.StoreEffectLog(store)  # type: ignore[arg-type]
     key = EffectKey(thread_id=thread_id, run_id=run.run_id, call_id="c1")
     await log.begin(key, "bash")
     await log.done(key, text)
@@ -215,20 +214,20 @@ async def test_a_deletion_is_asked_for_once_and_goes_with_its_account_and_chat(s
     await store.write(lambda tx: accounts.bind(tx, "telegram", "telegram", "1001", NOW))
     row = asked(address=GROUP, reply_key="event:1", language="en")
     for _ in range(2):
-        await store.write(lambda tx: deletions.ask(tx, row))
-    assert await store.read(deletions.unfinished) == [row]
+        await store.write(lambda tx: forgetting.ask_deletion(tx, row))
+    assert await store.read(forgetting.unfinished_deletions) == [row]
     await store.write(lambda tx: conversations.migrate_chat(tx, "telegram", "-5", "-100"))
     await store.write(lambda tx: accounts.rename(tx, "telegram", "support"))
-    (moved,) = await store.read(deletions.unfinished)
+    (moved,) = await store.read(forgetting.unfinished_deletions)
     assert (moved.subject, moved.asked_by, moved.account) == ("support:7", "support:7", "support")
     assert moved.address == replace(GROUP, account="support", chat="-100")
     for _ in range(2):
-        await store.write(lambda tx: deletions.add_counts(tx, "d1", threads=1, facts=2))
-    assert await store.read(lambda tx: deletions.counts(tx, "d1")) == {"threads": 2, "facts": 4}
-    await store.write(lambda tx: deletions.finish(tx, "d1", LATER))
-    assert await store.read(deletions.unfinished) == []
-    assert await store.write(lambda tx: deletions.prune(tx, LATER)) == 0
-    assert await store.write(lambda tx: deletions.prune(tx, MUCH_LATER)) == 1
+        await store.write(lambda tx: forgetting.count_deleted(tx, "d1", threads=1, facts=2))
+    assert await store.read(lambda tx: forgetting.deleted_so_far(tx, "d1")) == {"threads": 2, "facts": 4}
+    await store.write(lambda tx: forgetting.finish_deletion(tx, "d1", LATER))
+    assert await store.read(forgetting.unfinished_deletions) == []
+    assert await store.write(lambda tx: forgetting.prune_deletions(tx, LATER)) == 0
+    assert await store.write(lambda tx: forgetting.prune_deletions(tx, MUCH_LATER)) == 1
 
 
 async def test_a_thread_is_as_old_as_its_last_turn(store: Store) -> None:

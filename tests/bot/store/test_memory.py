@@ -10,8 +10,8 @@ from sqlalchemy import select, update
 
 from bot.clock import SystemClock
 from bot.store import accounts, conversations, memories, run_events, runs, tables
-from bot.store.effects import StoreEffectLog
 from bot.store.memories import MOST_QUIET_TIMES, MOST_TOGETHER, OwnerState, QueuedTurn, StoreMemories
+from bot.store.run_events import StoreEffectLog
 from harness.memory.model import Memory
 from harness.ports import EffectKey
 from tests.bot.store.samples import NOW, OWNER, run_row

@@ -6,8 +6,8 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from bot.store import runs
-from bot.store.effects import StoreEffectLog, StoreRunLedger
 from bot.store.retrying import PatientStore
+from bot.store.run_events import StoreEffectLog, StoreRunLedger
 from harness.ports import EffectKey
 from tests.bot.core import FlakyStore
 from tests.bot.store.samples import run_row

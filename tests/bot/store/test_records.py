@@ -12,8 +12,8 @@ from uuid import uuid4
 import pytest
 
 from bot.store import Store, prompts, runs, usage
-from bot.store.effects import StoreEffectLog, StoreRunLedger
 from bot.store.retrying import PatientStore
+from bot.store.run_events import StoreEffectLog, StoreRunLedger
 from bot.store.usage import Totals, UsageRow
 from harness.ports import Effect, EffectKey
 from tests.bot.store.samples import LATER, NOW, OWNER, prompt_row, run_row

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from bot.store import usage
-from bot.store.effects import StoreRunLedger
 from bot.store.retrying import PatientStore
+from bot.store.run_events import StoreRunLedger
 from bot.texts.en import EN
 from bot.texts.zh import ZH
 from bot.usage.charts import HEIGHT, WIDTH, Bar, bars_picture
