@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 
 from bot.access import pairing
 from bot.access.admission import Budget, FloodGate, OncePer, Verdict
-from bot.access.changes import clean_name, code_reply
+from bot.access.desk import clean_name, code_reply
 from bot.access.pairing import Tries
 from bot.store.identity import chat_id, person_id
 from bot.store.retrying import every
@@ -22,8 +22,7 @@ if TYPE_CHECKING:
 
     from bot.access.admins import Admins
     from bot.access.admission import Decision
-    from bot.access.changes import Change
-    from bot.access.desk import AccessDesk
+    from bot.access.desk import AccessDesk, Change
     from bot.access.pairing import Claims
     from bot.commands import CommandLine
     from bot.delivery.respond import Responder

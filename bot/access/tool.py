@@ -1,39 +1,116 @@
-"""`antler pair` and `antler access`: asked over the control socket while antler runs, else done on the store itself."""
+"""`antler pair` and `antler access`: asked over the control socket while antler runs, else done on the store itself.
+
+The list of everything that is known about who may use the bot is that of /access in a chat, too.
+"""
 
 from __future__ import annotations
 
+import unicodedata
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from bot.access import pairing
-from bot.access.book import AccessBook, policy_of
-from bot.access.changes import AccessRefused, problem
-from bot.access.desk import AccessDesk
-from bot.access.listing import entries, table
+from bot.access.book import AccessBook, is_over, policy_of
+from bot.access.desk import AccessDesk, AccessRefused, problem
 from bot.clock import SystemClock
 from bot.control.wherever import do_wherever
 from bot.delivery import Delivery
 from bot.redaction import Redactor
 from bot.store import Store, access
+from bot.store.access import AccessState
 from bot.texts import DEFAULT, texts_for
 from bot.texts.commands import unmarked
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from datetime import datetime
 
-    from bot.access.changes import Change
+    from bot.access.desk import Change
     from bot.access.pairing import Claims
     from bot.settings import Settings
-    from bot.store.access import SubjectKind
+    from bot.store.access import AccessRow, SubjectKind
     from bot.store.retrying import PatientStore
     from channels.base import Clock
+
 
 BY = "antler on the machine"
 STOPPED = (
     "antler does not run, and only a running one takes a claim code: start it, or `antler access allow ID --admin`"
 )
-
 Answer = tuple[str, bool]
 """What to print, and whether it is what was asked for."""
+
+COLUMNS = ("KIND", "ID", "NAME", "STATE", "SINCE", "BY")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """key: of the config, for what is listed there. left: seconds that a pairing code is still good."""
+
+    kind: SubjectKind
+    subject: str
+    state: AccessState
+    name: str = ""
+    key: str = ""
+    since: datetime | None = None
+    by: str = ""
+    left: float | None = None
+
+
+def entries(book: AccessBook, now: datetime, account: str | None = None) -> list[Entry]:
+    """Entries of one account or all: the config first, then what was granted, requested and revoked, oldest first."""
+    found: list[Entry] = []
+    for name in (account,) if account is not None else book.accounts:
+        listed = [
+            Entry(kind=kind, subject=subject, state=state, key=key) for kind, subject, state, key in book.listed(name)
+        ]
+        found += [entry for entry in listed if entry not in found]
+        found += [_entry(row, now) for row in book.rows(name) if not _is_nothing(book, row, now)]
+    return found
+
+
+def table(known: list[Entry]) -> str:
+    """The entries in columns, as a terminal shows them."""
+    if not known:
+        return "nobody: no person and no group is let in, and nobody waits"
+    rows = [COLUMNS, *(_cells(entry) for entry in known)]
+    widths = [max(_width(row[column]) for row in rows) for column in range(len(COLUMNS))]
+    padded = ([cell + " " * (width - _width(cell)) for cell, width in zip(row, widths, strict=True)] for row in rows)
+    return "\n".join("  ".join(cells).rstrip() for cells in padded)
+
+
+def _width(text: str) -> int:
+    """Width in columns of a terminal, where Chinese characters take two."""
+    return sum(2 if unicodedata.east_asian_width(character) in "WF" else 1 for character in text)
+
+
+def _entry(row: AccessRow, now: datetime) -> Entry:
+    waits = row.state is AccessState.PENDING and row.expires_at is not None
+    return Entry(
+        kind=row.kind,
+        subject=row.subject,
+        state=row.state,
+        name=row.name,
+        since=row.decided_at or row.created_at,
+        by=row.decided_by or "",
+        left=(row.expires_at - now).total_seconds() if waits and row.expires_at is not None else None,
+    )
+
+
+def _is_nothing(book: AccessBook, row: AccessRow, now: datetime) -> bool:
+    """A code that ran out, or what the config decides anyway."""
+    over = row.state is AccessState.PENDING and (row.code_hash is None or is_over(row, now))
+    return over or (row.state is AccessState.BLOCKED and book.config_key(row.kind, row.subject) is not None)
+
+
+def _cells(entry: Entry) -> tuple[str, ...]:
+    state = str(entry.state)
+    if entry.left is not None:
+        state += f", {max(1, round(entry.left / 60))} min left"
+    since = entry.since.strftime("%Y-%m-%d %H:%M UTC") if entry.since is not None else ""
+    by = f"config ({entry.key})" if entry.key else entry.by
+    subject = "everybody" if entry.subject == "*" else entry.subject
+    return entry.kind, subject, entry.name, state, since, by
 
 
 class AccessTool:

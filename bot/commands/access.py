@@ -8,9 +8,9 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from bot.access import pairing
-from bot.access.changes import AccessRefused, clean_name, problem
-from bot.access.listing import entries
+from bot.access.desk import AccessRefused, clean_name, problem
 from bot.access.pairing import Tries
+from bot.access.tool import entries
 from bot.commands.group import ButtonKind
 from bot.delivery.buttons import question, row_of
 from bot.store import prompts
@@ -23,9 +23,8 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection
 
-    from bot.access.changes import Change
-    from bot.access.desk import AccessDesk
-    from bot.access.listing import Entry
+    from bot.access.desk import AccessDesk, Change
+    from bot.access.tool import Entry
     from bot.commands.group import Answers, CommandHandler
     from bot.conversations.actor import Conversation
     from bot.store.access import SubjectKind

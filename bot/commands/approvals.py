@@ -1,21 +1,25 @@
 """/approvals, and the buttons of requests for approval: who may decide on a tool call, and what is allowed for a chat.
 
 Only the one for whom the agent works, or an administrator, decides; nothing that the agent or a page says comes here.
+The other buttons here are those below a question that the agent asked: a pressed option is what its presser says next.
 """
 
 from __future__ import annotations
 
+import json
 import secrets
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from bot.commands.group import ButtonKind
-from bot.delivery.buttons import chosen, question
+from bot.delivery.buttons import CLARIFY, chosen, question
 from bot.runs.approval_cards import APPROVAL, CHAT, DENY, ONCE, OPTIONS, STOP, WHY
+from bot.runs.turns import Spoken
 from bot.store import prompts
 from bot.store.prompts import EVERYBODY, Decided
 from bot.store.rows import StopReason
 from bot.texts.markdown import inline
-from channels.message import Button, OutboundMessage
+from channels.message import Button, Message, OutboundMessage
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -28,10 +32,57 @@ if TYPE_CHECKING:
     from bot.texts.command_line import Call, Press
     from channels.base import Clock
 
+
 GRANTS = "grants"
 SHOWN = 8
 """Grants that /approvals lists, each with its button."""
 DECISIONS = {ONCE: Decided.ONCE, CHAT: Decided.CHAT, DENY: Decided.DENY}
+
+
+class QuestionCommands:
+    """No commands, only buttons."""
+
+    def __init__(self, answers: Answers, clock: Clock) -> None:
+        self._answers = answers
+        self._clock = clock
+        self.commands: Mapping[str, CommandHandler] = {}
+        self.buttons: Mapping[str, ButtonKind] = {CLARIFY: ButtonKind(self._pressed, self._is_open)}
+
+    async def _is_open(self, conversation: Conversation, prompt: PromptRow, press: Press) -> bool:
+        """Nothing was said since: later an answer would be one to something else."""
+        last = None if conversation.busy else await conversation.last_run()
+        in_range = press.option < len(json.loads(prompt.options))
+        return press.may_speak and in_range and last is not None and last.run_id == prompt.run_id
+
+    async def _pressed(self, conversation: Conversation, prompt: PromptRow, press: Press) -> str:
+        if not press.may_speak:
+            await self._answers.nothing(press.event_id, "button refused")
+            return press.texts.not_allowed
+        if not await self._is_open(conversation, prompt, press):
+            await self._answers.without_buttons(press, "button too late")
+            return press.texts.pressed["over"]
+        option = json.loads(prompt.options)[press.option]
+        await conversation.hear(self._said(press, option))
+        return "" if press.typed else press.texts.working
+
+    def _said(self, press: Press, option: str) -> Spoken:
+        """The event of the press is the message; that it answers the question is recorded when its run is opened, as
+        for a typed answer."""
+        now = self._clock.now()
+        message = Message(
+            account=press.address.account,
+            dedupe_keys=(),
+            sent_at=now,
+            received_at=now,
+            address=press.address,
+            platform_message_id=press.message_id,
+            sender=press.sender,
+            text=option,
+            mention=True,
+        )
+
+        rules = replace(press.turns, debounce=0.0)
+        return Spoken(press.event_id, message, press.language, press.is_admin, rules)
 
 
 class ApprovalCommands:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from bot.commands.group import ButtonKind
 from bot.delivery.buttons import question, row_of
-from bot.forgetting import told
+from bot.forgetting.service import report
 from bot.store import forgetting, prompts
 from bot.store.forgetting import DeletionKind, DeletionRow
 from channels.message import OutboundMessage
@@ -115,7 +115,7 @@ class DeletingCommands:
             prompts.answer(tx, prompt.id, press.person, "delete", now)
             forgetting.ask_deletion(tx, row)
 
-        message = OutboundMessage(text=told.report(kind, "under_way", {}, texts), final=True)
+        message = OutboundMessage(text=report(kind, "under_way", {}, texts), final=True)
         await self._answers.change(press, message, f"delete {kind}", also)
         await self._service().begin(row)
         return ""

@@ -6,12 +6,11 @@ import difflib
 from typing import TYPE_CHECKING
 
 from bot.commands.access import AccessCommands
-from bot.commands.approvals import ApprovalCommands
+from bot.commands.approvals import ApprovalCommands, QuestionCommands
 from bot.commands.choosing import TimezoneCommands, agent_commands, model_commands
 from bot.commands.deleting import DeletingCommands
 from bot.commands.group import Answers
 from bot.commands.memory import MemoryCommands
-from bot.commands.questions import QuestionCommands
 from bot.commands.reminders import ReminderCommands
 from bot.commands.skills import SkillCommands
 from bot.commands.talk import TalkCommands, UndoCommands
@@ -38,7 +37,7 @@ if TYPE_CHECKING:
     from bot.store.retrying import PatientStore
     from bot.store.rows import PromptRow
     from bot.texts.command_line import Call, Press
-    from bot.usage.spending import Spending
+    from bot.usage.report import Spending
     from channels.base import Clock
 
 

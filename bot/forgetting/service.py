@@ -1,19 +1,18 @@
 """Forgetting: carries out deletions, one after the other. Each is a row before anything is deleted, so that it goes on
-after a crash; what cannot be deleted now (a sandbox server that is away) is tried again.
+after a crash; what cannot be deleted now (a sandbox server that is away) is tried again. What
+is told of it is numbers, never a word of what was deleted.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from bot.forgetting import told
-from bot.forgetting.persons import PersonEraser, removed, whose
-from bot.forgetting.retention import Retention
-from bot.forgetting.threads import ThreadEraser
+from bot.forgetting.erasing import PersonEraser, ThreadEraser, removed, whose
 from bot.store import forgetting
-from bot.store.forgetting import DeletionKind
+from bot.store.forgetting import DeletionKind, DeletionRow
 from bot.store.identity import users_folder
 from bot.store.rows import StopReason
 from bot.texts import DEFAULT, texts_for
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
     from bot.conversations.actor import Conversation
     from bot.delivery.respond import Responder
     from bot.runs.turns import Turn
-    from bot.store.forgetting import DeletionRow
     from bot.store.retrying import PatientStore
     from bot.store.rows import RunRow
     from bot.tasks import Tasks
@@ -35,10 +33,12 @@ if TYPE_CHECKING:
     from channels.base import Clock
 
     InOrder = Callable[[str, Callable[[Conversation], Awaitable[None]]], None]
+    from collections.abc import Mapping
+    from datetime import datetime
     from pathlib import Path
 
     from bot.delivery.presented import Presented
-    from bot.forgetting.persons import Memories
+    from bot.forgetting.erasing import Memories
     from harness.ports import Harness
 
 
@@ -48,6 +48,7 @@ QUIET_SECONDS = 120.0
 LOOK_SECONDS = 0.2
 AGAIN_SECONDS = 600.0
 SCRUBS = 20
+KINDS = ("threads", "messages", "reminders", "facts")
 
 
 def make_forgetting(
@@ -263,7 +264,7 @@ class Forgetting:
                 await self._store.write(also)
             return
         counts = await self._store.read(lambda tx: forgetting.deleted_so_far(tx, row.id))
-        text = told.report(row.kind, how, counts, texts_for(row.language or DEFAULT))
+        text = report(row.kind, how, counts, texts_for(row.language or DEFAULT))
         message = OutboundMessage(text=text, final=True)
         await self._responder.tell(row.reply_key, row.address, None, message, also=also)
 
@@ -290,3 +291,83 @@ def _concerned(tx: Connection, row: DeletionRow) -> set[str]:
     person = whose(row) if row.kind is DeletionKind.PERSON else None
     thread_ids = [] if person is not None else [row.subject]
     return _own(tx, row) | set(forgetting.working(tx, thread_ids, person, row.asked_at).values())
+
+
+def summary(counts: Mapping[str, int]) -> dict[str, int]:
+    """The counts in the order in which they are told; 0 where nothing was deleted."""
+    return {kind: counts.get(kind, 0) for kind in KINDS}
+
+
+def report(kind: DeletionKind, how: str, counts: Mapping[str, int], texts: Texts) -> str:
+    """how: under_way, again or done."""
+    say = texts.forgetting
+    if how != "done":
+        return say[how]
+    if kind is DeletionKind.THREAD:
+        return say["thread_done"]
+    lines = [say[f"count_{name}"].format(count=count) for name, count in summary(counts).items() if count]
+    return "\n".join([say["done"] if lines else say["nothing"], *lines, "", say["stays"]])
+
+
+class Retention:
+    """days: None: threads are kept."""
+
+    def __init__(
+        self, store: PatientStore, service: Forgetting, in_order: InOrder, clock: Clock, days: int | None
+    ) -> None:
+        self._store = store
+        self._service = service
+        self._in_order = in_order
+        self._clock = clock
+        self._days = days
+
+    async def look(self) -> int:
+        """Have the threads deleted that are too old now, a portion of them; returns how many. Who is at work in one, or
+        came back to it, keeps it."""
+        if self._days is None:
+            return 0
+        before = self._clock.now() - timedelta(days=self._days)
+        found = await self._store.read(lambda tx: forgetting.untouched(tx, before))
+        rows = await asyncio.gather(*(self._let_go(thread_id, key, before) for thread_id, key in found))
+        for row in rows:
+            if row is not None:
+                await self._service.begin(row)
+        return sum(row is not None for row in rows)
+
+    def _let_go(self, thread_id: str, key: str, before: datetime) -> asyncio.Future[DeletionRow | None]:
+        done: asyncio.Future[DeletionRow | None] = asyncio.get_running_loop().create_future()
+
+        async def do(actor: Conversation) -> None:
+            row = None
+            try:
+                if not actor.busy:
+                    row = await self._ask(actor, thread_id, before)
+            finally:
+                if not done.done():
+                    done.set_result(row)
+
+        self._in_order(key, do)
+        return done
+
+    async def _ask(self, actor: Conversation, thread_id: str, before: datetime) -> DeletionRow | None:
+        now = self._clock.now()
+        row = DeletionRow(
+            id=f"age:{thread_id}",
+            kind=DeletionKind.THREAD,
+            subject=thread_id,
+            account=actor.key.partition(":")[0],
+            asked_by=forgetting.BY_AGE,
+            asked_at=now,
+        )
+
+        def unit(tx: Connection) -> bool:
+            if not forgetting.is_untouched(tx, thread_id, before):
+                return False
+            if not forgetting.let_go(tx, actor.key, now, now, thread_id):
+                return False
+            forgetting.ask_deletion(tx, row)
+            return True
+
+        asked = await self._store.write(unit)
+        actor.forget_row()
+        return row if asked else None

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from bot.clock import SystemClock
 from bot.control.server import ANSWER_SECONDS
 from bot.control.wherever import do_wherever
-from bot.forgetting.persons import whose
-from bot.forgetting.told import summary
+from bot.forgetting.erasing import whose
+from bot.forgetting.service import summary
 from bot.settings.sections import check_identity
 from bot.store import Store, forgetting
 from bot.store.forgetting import DeletionKind, DeletionRow

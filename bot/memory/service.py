@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from bot.tasks import Tasks
     from bot.usage.budgets import Budgets
     from bot.usage.meter import Meter
-    from bot.usage.spending import Spending
+    from bot.usage.report import Spending
     from channels.base import Clock
     from harness.memory.changes import Updated
     from harness.memory.exchange import Exchange

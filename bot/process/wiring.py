@@ -42,7 +42,7 @@ from bot.skills.service import SkillService
 from bot.store.retrying import PatientStore
 from bot.store.run_events import StoreEffectLog, StoreRunLedger
 from bot.texts import language_of, texts_for
-from bot.usage.spending import make_spending
+from bot.usage.report import make_spending
 from bot.voice.listener import make_hearing
 from harness.agents.parts import ExtraSettings, Parts
 from harness.files.spool import Spool, SpoolSettings

@@ -37,10 +37,10 @@ from bot.settings.sections import (
     ProxyUrl,
     ScheduleSettings,
     TitleSettings,
+    TranscriptionSettings,
     UploadSettings,
     with_account,
 )
-from bot.settings.transcription import TranscriptionSettings
 from channels.registry import PLATFORMS, config_class, names_group
 from harness.config import (
     LlmSettings,

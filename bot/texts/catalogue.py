@@ -58,7 +58,7 @@ class Texts:
     fell_back: str  # {model} {instead_of}
     file_problem: Mapping[str, str]  # {name} {limit}; keys: bot.files.uploads.Problem
     listening: str  # a status line
-    voice_problem: Mapping[str, str]  # {limit}; keys: bot.voice.errors.Unheard
+    voice_problem: Mapping[str, str]  # {limit}; keys: bot.voice.audio.Unheard
 
     file_not_sent: Mapping[str, str]  # {name} {size} {limit}; keys: too_large, too_small, no_files, refused
 
@@ -169,7 +169,7 @@ class Texts:
     undo: Mapping[str, str]  # {text}; keys: done, nothing, busy, not_yours, lost
     compact: Mapping[str, str]  # {count}; keys: done, nothing, failed
     threads: Mapping[str, str]  # {number} {title} {date} {messages} {count}
-    forgetting: Mapping[str, str]  # {title} {count}; count_*: by bot.forgetting.told.KINDS
+    forgetting: Mapping[str, str]  # {title} {count}; count_*: by bot.forgetting.service.KINDS
     usage: Mapping[str, str]  # {percent} {budget} {spent} {limit} {key}
     queue_nothing: str
     queue_running: str  # {text} {name} {age}

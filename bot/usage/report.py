@@ -1,4 +1,7 @@
-"""What /usage tells: tokens and money of an answer, a thread, a chat and, for administrators, all; and of the days."""
+"""What /usage tells: tokens and money of an answer, a thread, a chat and, for administrators, all; and of the days.
+
+Spending is what counts, limits and tells them, put together.
+"""
 
 from __future__ import annotations
 
@@ -8,20 +11,25 @@ from typing import TYPE_CHECKING
 
 from bot.store import usage
 from bot.store.usage import NANO, Spent
-from bot.usage.budgets import Payer, Scope
+from bot.usage.budgets import Budgets, Payer, Scope
+from bot.usage.days import Days
+from bot.usage.meter import Meter
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from datetime import date
+    from zoneinfo import ZoneInfo
 
     from sqlalchemy import Connection
 
+    from bot.settings.sections import BudgetsSettings
     from bot.store.retrying import PatientStore
     from bot.store.rows import ConversationRow
     from bot.texts.catalogue import Texts
-    from bot.usage.budgets import Budgets, Purse
-    from bot.usage.days import Days
-    from bot.usage.meter import Meter
+    from bot.usage.budgets import Purse
+    from channels.base import Clock
+    from harness.config import PriceSettings
+
 
 DAYS = 7
 """That the chart shows, today the last."""
@@ -161,3 +169,35 @@ def _cells(spent: Spent, currencies: Sequence[str]) -> list[str]:
     elif currencies:
         cells.append(" + ".join(money(nano, currency) for currency, nano in sorted(spent.costs.items())) or "–")
     return cells
+
+
+@dataclass(frozen=True, slots=True)
+class Spending:
+    """days: as people there count them. meter: of what runs use. budgets: on that. page: what /usage tells. prices: of
+    the models that have one, by name, as they are now."""
+
+    days: Days
+    meter: Meter
+    budgets: Budgets
+    page: UsagePage
+    prices: dict[str, PriceSettings]
+
+    def adopt(self, limits: BudgetsSettings, prices: Mapping[str, PriceSettings]) -> None:
+        """Replace limits and prices; what was spent keeps the price that it had."""
+        self.prices.clear()
+        self.prices.update(prices)
+        self.budgets.adopt(limits, _currency(prices))
+
+
+def make_spending(
+    store: PatientStore, clock: Clock, limits: BudgetsSettings, prices: Mapping[str, PriceSettings], zone: ZoneInfo
+) -> Spending:
+    """prices: of the models that have one, by name; budgets of money count the first one's currency."""
+    days, current = Days(zone, clock), dict(prices)
+    meter = Meter(store, clock, current)
+    budgets = Budgets(limits, store, meter, days, _currency(prices))
+    return Spending(days, meter, budgets, UsagePage(store, meter, budgets, days), current)
+
+
+def _currency(prices: Mapping[str, PriceSettings]) -> str | None:
+    return next((price.currency for price in prices.values()), None)

@@ -1,4 +1,4 @@
-"""Kind and length of a recording, read from its content. Pure.
+"""Kind and length of a recording, read from its content, and why a voice message has no transcript. Pure.
 
 Platforms name voice messages by no suffix, or by a wrong one, and services go by the suffix alone.
 """
@@ -7,8 +7,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from io import BytesIO
+from typing import TYPE_CHECKING, Literal
 
 from tinytag import TinyTag, TinyTagException
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
 
 ACCEPTED = frozenset({"flac", "m4a", "mp3", "ogg", "wav", "webm"})
 """What OpenAI's service takes ("Speech to text", supported formats), and with it every server that imitates it."""
@@ -47,6 +52,40 @@ _AMR_BYTES = {
     b"#!AMR-WB\n": (17, 23, 32, 36, 40, 46, 50, 58, 60, 5, 0, 0, 0, 0, 0, 0),
 }
 """Bytes of a frame of each type, without its header byte (RFC 4867, 3GPP TS 26.101 and 26.201)."""
+
+Unheard = Literal[
+    "off", "too_long", "too_large", "gone", "format", "key", "model", "quota", "busy", "timeout", "unavailable",
+    "garbage", "silent", "failed",
+]  # fmt: skip
+"""Reasons; each has a sentence for people (bot/texts) and a clause for the model."""
+CLAUSES: Mapping[Unheard, str] = {
+    "off": "nobody could listen to it: no transcription service is configured",
+    "too_long": "nobody listened to it: it is longer than is allowed",
+    "too_large": "nobody listened to it: it is larger than is allowed",
+    "gone": "nobody could listen to it: the file is no longer there",
+    "format": "nobody could listen to it: the transcription service did not accept the recording",
+    "key": "nobody could listen to it: the transcription service refused the API key",
+    "model": "nobody could listen to it: the transcription service does not know the configured model",
+    "quota": "nobody could listen to it: the account at the transcription service has no credit left",
+    "busy": "nobody could listen to it: the transcription service takes no more requests at the moment",
+    "timeout": "nobody could listen to it: the transcription service did not answer in time",
+    "unavailable": "nobody could listen to it: the transcription service cannot be reached",
+    "garbage": "nobody could listen to it: the transcription service answered something unreadable",
+    "silent": "no words were heard in it",
+    "failed": "nobody could listen to it: something went wrong, which the log tells",
+}
+"""The reasons as the model is told."""
+
+
+class NotHeardError(Exception):
+    """A voice message was not transcribed, for a reason that people and the model are told.
+
+    The text is for the log: no secret, nothing of what was said.
+    """
+
+    def __init__(self, reason: Unheard, detail: str = "") -> None:
+        super().__init__(detail or reason)
+        self.reason: Unheard = reason
 
 
 @dataclass(frozen=True, slots=True)

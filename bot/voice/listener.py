@@ -13,8 +13,7 @@ import shlex
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
-from bot.voice.audio import kind_of
-from bot.voice.errors import CLAUSES, NotHeardError
+from bot.voice.audio import CLAUSES, NotHeardError, kind_of
 from channels.base import Route
 from channels.errors import Rejected
 from channels.files import open_regular
@@ -28,9 +27,8 @@ if TYPE_CHECKING:
 
     from bot.files.sandboxes import Sandboxes
     from bot.settings import Settings
-    from bot.settings.transcription import TranscriptionSettings
-    from bot.voice.audio import Kind
-    from bot.voice.errors import Unheard
+    from bot.settings.sections import TranscriptionSettings
+    from bot.voice.audio import Kind, Unheard
     from bot.voice.service import Transcript
     from channels.base import Clock
     from harness.context import InputFile

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import aiohttp
 
-from bot.voice.errors import NotHeardError
+from bot.voice.audio import NotHeardError
 from channels.errors import Fatal
 from channels.network import http_session, tls_context, usable_proxy
 
@@ -24,9 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
 
-    from bot.settings.transcription import TranscriptionSettings
-    from bot.voice.audio import Kind
-    from bot.voice.errors import Unheard
+    from bot.settings.sections import TranscriptionSettings
+    from bot.voice.audio import Kind, Unheard
     from channels.base import Clock, Route
 
 log = logging.getLogger(__name__)

@@ -19,7 +19,7 @@ from bot.clock import SystemClock
 from bot.files.conversion import Converter
 from bot.files.sandboxes import Sandboxes
 from bot.files.uploads import UploadLimits, Uploads
-from bot.settings.transcription import TranscriptionSettings
+from bot.settings.sections import TranscriptionSettings
 from bot.store.identity import thread_folder
 from bot.voice.listener import Listener, Recoder
 from bot.voice.service import Transcript

@@ -51,7 +51,7 @@ from bot.store.retrying import PatientStore
 from bot.store.rows import InboxState
 from bot.store.tables import inbox
 from bot.tasks import Tasks
-from bot.usage.spending import make_spending
+from bot.usage.report import make_spending
 from bot.voice.listener import Deaf
 from channels.base import ChannelPorts, Route
 from channels.capabilities import Rate

@@ -13,10 +13,9 @@ from hypothesis import strategies as st
 from bot.access import pairing
 from bot.access.admission import AccessRules, AccountPolicy, ConfigKeys
 from bot.access.book import AccessBook
-from bot.access.changes import AccessRefused, Change, clean_name
-from bot.access.desk import AccessDesk
-from bot.access.listing import entries, table
+from bot.access.desk import AccessDesk, AccessRefused, Change, clean_name
 from bot.access.pairing import Claims, Tries
+from bot.access.tool import entries, table
 from bot.delivery import Delivery
 from bot.redaction import Redactor
 from bot.store import Store, access, outbox

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from bot.clock import SystemClock
-from bot.operations.reload import Outcome, Reloader
+from bot.operations.reload import Change, Outcome, Reloader, change
 from bot.process.wiring import Wiring
 from bot.redaction import Redactor
 from bot.settings import Settings
-from bot.settings.live import Change, change
 from bot.settings.load import SettingsSource
 from bot.store import Store
 from bot.tasks import Tasks

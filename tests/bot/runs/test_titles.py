@@ -15,7 +15,7 @@ from bot.store import Store, conversations, usage
 from bot.store.retrying import PatientStore
 from bot.store.rows import RunRow
 from bot.tasks import Tasks
-from bot.usage.spending import make_spending
+from bot.usage.report import make_spending
 from channels.message import Address
 from harness.config import PriceSettings
 from harness.context import UNREADABLE_CONTEXT, RunInput, Titled

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from bot.operations.reload import LIVE, change
 from bot.settings import Settings
-from bot.settings.live import LIVE, change
 
 BASE: dict[str, Any] = {
     "models": [{"name": "main", "use": "demo"}],

@@ -22,7 +22,7 @@ from tests.delivery_world import Tripwire
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from bot.voice.errors import Unheard
+    from bot.voice.audio import Unheard
     from harness.context import InputFile, RunInput
 
 VOICE = Attachment(ref="v", kind="voice", mime_type="audio/ogg")

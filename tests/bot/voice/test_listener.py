@@ -13,10 +13,10 @@ import pytest
 
 from bot.clock import SystemClock
 from bot.files.sandboxes import Sandboxes
-from bot.settings.transcription import TranscriptionSettings
+from bot.settings.sections import TranscriptionSettings
 from bot.store.identity import thread_folder
 from bot.texts import LANGUAGES
-from bot.voice.errors import CLAUSES, NotHeardError, Unheard
+from bot.voice.audio import CLAUSES, NotHeardError, Unheard
 from bot.voice.listener import AT_ONCE, Deaf, Listener, Recoder
 from bot.voice.service import Transcript
 from harness.context import InputFile, Voice

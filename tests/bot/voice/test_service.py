@@ -11,9 +11,8 @@ import pytest
 from pydantic import SecretStr
 
 from bot.clock import SystemClock
-from bot.settings.transcription import TranscriptionSettings
-from bot.voice.audio import kind_of
-from bot.voice.errors import NotHeardError
+from bot.settings.sections import TranscriptionSettings
+from bot.voice.audio import NotHeardError, kind_of
 from bot.voice.service import Transcript, TranscriptionService
 from channels.base import Route
 from tests.simulators.process import SimulatorProcess

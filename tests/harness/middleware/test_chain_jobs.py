@@ -75,7 +75,7 @@ ELSEWHERE = [
     Elsewhere("the sandbox, from the first call to the end of the run", "harness.run.runner", "RunSandbox"),
     Elsewhere("the plan's tool", "harness.agents.maker", "planning_tool"),
     Elsewhere("tokens and their cost, from the run's events", "bot.usage.meter", "EventRecord"),
-    Elsewhere("what may still be spent", "bot.usage.spending", "Budgets"),
+    Elsewhere("what may still be spent", "bot.usage.report", "Budgets"),
     Elsewhere("the thread's title, after its first answer", "bot.process.wiring", "Titles"),
 ]
 
