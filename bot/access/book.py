@@ -27,7 +27,7 @@ LET_IN = frozenset({AccessState.PAIRED, AccessState.ALLOWED, AccessState.ADMIN})
 
 
 class AccessBook:
-    """configured: each account's policy by the config alone; read anew at each question."""
+    """configured: each account's policy by the config alone; read again at each question."""
 
     def __init__(self, configured: Mapping[str, AccountPolicy]) -> None:
         self._configured = configured
@@ -103,7 +103,7 @@ class AccessBook:
     def adopt(self, row: AccessRow) -> None:
         """A row was written."""
         if self._rows is not None:
-            # Anew at the end: what is known of a subject is as old as its newest row.
+            # Put at the end: what is known of a subject is as old as its newest row.
             subject = row.kind, row.subject
             self._rows.pop(subject, None)
             self._waiting.pop(subject, None)

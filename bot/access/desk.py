@@ -1,7 +1,7 @@
 """AccessDesk: lets people and groups in and shuts them out. Used by the commands in a chat, the control socket and,
 while antler is stopped, `antler pair` and `antler access` themselves.
 
-Whatever it decides is a Change: SQL for the caller's own unit, and what follows once that is committed.
+What it decides is a Change: SQL for the caller's own unit, and what follows once that is committed.
 """
 
 from __future__ import annotations

@@ -99,7 +99,7 @@ class Doorkeeper:
     # Codes.
 
     def has_code(self, message: Message) -> bool:
-        """Whether a message holds a code that is good right now: it must be handled, whoever wrote it."""
+        """Whether a message holds a code that is good right now: it must be handled, no matter who wrote it."""
         if message.address.kind != "dm":
             return bool(self._claims_shown_in(message) or self._shown_in(message))
         return self._claims.matches(message.account, pairing.offered(message.text))

@@ -95,7 +95,7 @@ def shows_one(text: str) -> bool:
 
 
 def all_in(text: str) -> Iterator[str]:
-    """Whatever in a text could be a code."""
+    """Everything in a text that could be a code."""
     for found in _GROUPED.finditer(text[:_LONGEST]):
         code = read(found[0])
         if code is not None:
@@ -103,7 +103,7 @@ def all_in(text: str) -> Iterator[str]:
 
 
 def offered(text: str) -> list[str]:
-    """Whatever a line to the bot may mean as a code: all of it, what follows its first word, or what is in it."""
+    """All that a line to the bot may mean as a code: all of it, what follows its first word, or what is in it."""
     _, *rest = text[:_LONGEST].split(maxsplit=1) or [""]
     whole = [code for code in map(read, (text, *rest)) if code is not None]
     return [*whole, *all_in(text)]

@@ -149,7 +149,7 @@ class ApprovalCommands:
         return grant is not None and _is_theirs(grant, press.person, is_admin=press.is_admin)
 
     async def _pressed_in_list(self, conversation: Conversation, prompt: PromptRow, press: Press) -> str:
-        """The list is shown anew."""
+        """The list is shown again."""
         grant, done = await self._chosen(conversation, prompt, press), "over"
         if grant is not None:
             done = "taken_back" if _is_theirs(grant, press.person, is_admin=press.is_admin) else "not_yours"

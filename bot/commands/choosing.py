@@ -139,7 +139,7 @@ class ChoiceCommands:
         return press.may_control
 
     async def _pressed(self, conversation: Conversation, prompt: PromptRow, press: Press) -> str:
-        """Switch, and show the list anew in the same message."""
+        """Switch, and show the list again in the same message."""
         if not press.may_control:
             await self._answers.nothing(press.event_id, "not allowed")
             return press.texts.not_allowed

@@ -1,6 +1,6 @@
 """/memory: what is remembered of a person, in their own chat, or of a group, in the group; never the one in the other.
 
-What a person says here counts at once and against whatever is being learnt meanwhile (MemoryBook). In a group everybody
+What a person says here counts at once and against what is being learnt meanwhile (MemoryBook). In a group everybody
 may look, and who may control the conversation changes.
 """
 

@@ -52,7 +52,7 @@ class ReminderCommands:
         return row is not None and _may_cancel(row, press)
 
     async def _pressed(self, conversation: Conversation, prompt: PromptRow, press: Press) -> str:
-        """The list is shown anew, without what is over."""
+        """The list is shown again, without what is over."""
         texts, row = press.texts, await self._chosen(prompt, press)
         if row is not None and not _may_cancel(row, press):
             await self._answers.nothing(press.event_id, "button refused")

@@ -81,7 +81,7 @@ class ThreadCommands:
         return press.may_control
 
     async def _pressed(self, conversation: Conversation, prompt: PromptRow, press: Press) -> str:
-        """Go back to it, and show the list anew in the same message."""
+        """Go back to it, and show the list again in the same message."""
         texts, row = press.texts, await conversation.stored()
         refusal = self._refusal(conversation, press.may_control, texts)
         if refusal is not None or row is None:

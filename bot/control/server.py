@@ -38,7 +38,7 @@ TakeOver = Callable[[str, asyncio.StreamReader, asyncio.StreamWriter], Awaitable
 
 
 Operation = Callable[[Mapping[str, Any]], Awaitable[Any]]
-"""Given a request, returns its answer's data as JSON types. Must take whatever stands in the request."""
+"""Given a request, returns its answer's data as JSON types. Must take anything that stands in the request."""
 
 
 class NotRunning(Exception):

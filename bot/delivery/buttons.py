@@ -202,7 +202,7 @@ def _has_spoken(run: RunRow) -> bool:
 
 
 def _data(body: str, run: RunRow | None) -> tuple[str, ...]:
-    """Of the buttons that a reply shows. Only of what is final the body is known; what waits has its own two."""
+    """Data of the buttons that a reply shows. Only of what is final the body is known; what waits has its own two."""
     if body:
         shown = OUTBOUND_MESSAGE.validate_json(body).buttons
         return tuple(button.data for row in shown for button in row)

@@ -73,7 +73,7 @@ class Converter:
             log.warning("a file was not handed to the sandbox, or not converted: %s %s", error, error.hint)
             reason = str(error)
         except Exception:
-            # Whatever it is, in a provider of somebody's own too: the message has to be answered.
+            # Any error, in a provider of somebody's own too: the message has to be answered.
             log.exception("a file was not handed to the sandbox, or not converted")
             reason = "an unexpected error, which the log tells"
         else:

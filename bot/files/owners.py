@@ -11,7 +11,7 @@ KEPT = 10_000
 
 
 class ThreadOwners:
-    """A thread belongs to one owner for ever; the owner gets another name only where a chat gets another id."""
+    """A thread always belongs to one owner; the owner gets another name only where a chat gets another id."""
 
     def __init__(self) -> None:
         self._owners: OrderedDict[str, str] = OrderedDict()

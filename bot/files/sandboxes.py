@@ -168,7 +168,7 @@ class Sandboxes:
 
     @asynccontextmanager
     async def borrow(self, thread_id: str) -> AsyncIterator[Sandbox]:
-        """A thread's sandbox, beside whatever else happens in it. Waits for the start.
+        """A thread's sandbox, next to anything else that happens in it. Waits for the start.
 
         Raises SandboxError where there is none.
         """

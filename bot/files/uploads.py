@@ -42,7 +42,7 @@ T = TypeVar("T")
 HOUR = 3600.0
 HOURS = 24
 PERSONS = 10_000
-"""Persons whose files are counted; beyond it the one who was silent the longest is counted anew."""
+"""Persons whose files are counted; beyond it the one who was silent the longest is counted from zero."""
 Exceeded = Literal["too_large", "message_quota", "quota", "person_quota"]
 
 
@@ -285,7 +285,7 @@ class _FileSink:
 
 
 async def _in_thread(work: Callable[..., T], *args: object) -> T:
-    """asyncio.to_thread, except that a cancelled caller waits for the thread, which uses descriptors of ours."""
+    """asyncio.to_thread, except that a cancelled caller waits for the thread, which uses our descriptors."""
     working = asyncio.ensure_future(asyncio.to_thread(work, *args))
     try:
         return await asyncio.shield(working)

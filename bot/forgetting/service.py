@@ -133,14 +133,14 @@ class Forgetting:
         return await self._store.read(lambda tx: forgetting.deleted_so_far(tx, deletion_id))
 
     async def serve(self) -> None:
-        """Carry them out, for ever."""
+        """Carry them out until cancelled."""
         while True:
             row, letting_go = await self._waiting.get()
             try:
                 await asyncio.gather(*letting_go)
                 await self._carry_out(row)
             except Exception as error:
-                # Whatever it is, in a sandbox of somebody's own too: the others go on, this one is tried again.
+                # Any error, in a sandbox of somebody's own too: the others go on, this one is tried again.
                 expected = isinstance(error, NotYet)
                 log.warning("deletion %s is not complete: %s", row.id, error, exc_info=None if expected else error)
                 self._tasks.spawn(f"deletion {row.id}", self._again(row))
@@ -166,7 +166,7 @@ class Forgetting:
             try:
                 await self._stop(actor, row)
             except Exception as error:
-                # It belongs to whoever waits for it; the conversation goes on either way.
+                # It belongs to the one who waits for it; the conversation goes on either way.
                 if not done.done():
                     done.set_exception(error)
             else:

@@ -175,10 +175,6 @@ class Forgotten:
     turns: int = 0
     summaries: bool = False
 
-    @property
-    def anything(self) -> bool:
-        return self.summaries or self.facts + self.turns > 0
-
 
 class MemoryBook:
     """kept: where the memories are. All methods raise MemoryUnavailable when that cannot be read or written."""
@@ -255,7 +251,7 @@ class MemoryBook:
     async def forget_person(self, group_owner: str, person: str) -> Forgotten:
         """Forget what a group's memory has of one person (`account:native id`): facts that rest on their words, turns
         of theirs that are not learnt yet, and the summaries, in which nobody can tell whose words they are; these are
-        written anew of what the others say."""
+        written again from what the others say."""
         async with self._lock(person):
             await self._states.decide(person, forgets=True)
         async with self._lock(group_owner):

@@ -1,4 +1,4 @@
-"""Where memories are kept, as the settings choose; for make.py and the command line."""
+"""Where memories are kept, as the settings choose."""
 
 from __future__ import annotations
 

@@ -113,7 +113,7 @@ class MemoryParts:
         return self._feeding.after(row, ending, text) if self._settings.enabled else NO_AFTERMATH
 
     async def tidy(self) -> None:
-        """Once an hour, for ever: forget what nothing needs any more."""
+        """Once an hour until cancelled: forget what nothing needs any more."""
         await every(TIDY_SECONDS, self._clock, "removing old memories", self._prune)
 
     async def _prune(self) -> None:
@@ -224,7 +224,7 @@ class MemoryService:
         except MemoryUnavailable as error:
             await self._failed(turns, str(error))
         except Exception as error:
-            # Whatever it is, one owner's turns must neither end the others' updates nor be tried without a pause.
+            # Any error: one owner's turns must neither end the others' updates nor be tried without a pause.
             log.exception("the memory %s could not be updated", folder_name(owner))
             await self._failed(turns, type(error).__name__)
         self._working.discard(owner)

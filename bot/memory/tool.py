@@ -80,7 +80,7 @@ def line(number: int, item: Item, texts: Texts) -> str:
 
 
 def found(items: Sequence[Item], words: str) -> list[Item]:
-    """Those in which every one of the words stands, whatever their case."""
+    """Those in which every one of the words stands, in upper or lower case."""
     wanted = words.casefold().split()
     return [item for item in items if all(word in f"{item.text} {item.group}".casefold() for word in wanted)]
 

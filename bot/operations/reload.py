@@ -42,7 +42,7 @@ log = logging.getLogger(__name__)
 LOOK_SECONDS = 2.0
 """Between two looks at the files. An edit counts when two looks see the same: editors write in steps."""
 NOT_THE_AGENT = frozenset({"access", "conversations", "title"})
-"""Keys that are not the agent's; whatever else changes, another one is made."""
+"""Keys that are not the agent's; when anything else changes, another one is made."""
 GONE = "memory.model is {model} until antler is restarted, and `models` has no such model any more"
 
 LIVE = frozenset(
@@ -248,7 +248,7 @@ class Reloader:
         except ConfigError as error:
             return Outcome(problems=tuple(str(problem) for problem in error.problems))
         except Exception as error:
-            # Whatever it is (a bad model class, a provider of guardrails), the next edit has to be heard.
+            # Any error (a bad model class, a provider of guardrails), the next edit has to be heard.
             log.exception("the config could not be taken over")
             return Outcome(problems=(f"unexpected: {type(error).__name__}; the log has more",))
 

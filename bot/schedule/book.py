@@ -33,7 +33,7 @@ class ScheduleBook:
         self._changed = changed
 
     async def create(self, ctx: RunContext, call: str, text: str, when: When) -> Schedule:
-        """See the port."""
+        """Put a reminder or a task off for the person of a run; one call makes it once, even if a crash repeats it."""
         now = self._store.clock.now()
         first = when.next(now) or now  # it came while this was being made: it is due at once
 
