@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 from bot.commands.group import ButtonKind
 from bot.delivery.buttons import question, row_of
-from bot.memory.tool import as_markdown, asked, found, items_of, listed
 from bot.store import memories, prompts
+from bot.texts import memory_page
 from bot.texts.markdown import plain
 from channels.message import OutboundMessage
 from harness.memory.hygiene import has_secret
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
     from bot.conversations.actor import Conversation
     from bot.delivery.presented import Presented
     from bot.memory.book import MemoryBook
-    from bot.memory.tool import Item
     from bot.store.retrying import PatientStore
     from bot.store.rows import PromptRow
     from bot.texts.command_line import Call, Press
+    from bot.texts.memory_page import Item
     from channels.base import Clock
     from harness.memory.model import Memory
 
@@ -88,31 +88,31 @@ class MemoryCommands:
 
     async def _show(self, conversation: Conversation, call: Call, owner: str, rest: str) -> None:
         say, memory = call.texts.memory, await self._book.show(owner)
-        items = items_of(memory, call.texts)
+        items = memory_page.items_of(memory, call.texts)
         off = [say["is_off"]] if (await self._book.state(owner)).off else []
         if not items:
             return await self._say(call, "\n\n".join([say[_kind("empty", call)], *off]))
-        text = "\n\n".join([say[_kind("head", call)], listed(items, _numbered(items), call.texts), *off])
+        text = "\n\n".join([say[_kind("head", call)], memory_page.listed(items, _numbered(items), call.texts), *off])
         keys = [item.key for item in items]
         await self._with_numbers(conversation, call, owner, keys, f"{text}\n\n{say['hint']}")
 
     async def _search(self, conversation: Conversation, call: Call, owner: str, words: str) -> None:
         say, memory = call.texts.memory, await self._book.show(owner)
-        items = items_of(memory, call.texts)
-        hits = found(items, words)
+        items = memory_page.items_of(memory, call.texts)
+        found = memory_page.found(items, words)
         if not words:
             return await self._say(call, say["usage"])
-        if not hits:
-            return await self._say(call, say["found_none"].format(words=asked(words)))
-        head = say["found"].format(words=asked(words))
-        text = f"{head}\n\n{listed(hits, _numbered(items), call.texts)}"
+        if not found:
+            return await self._say(call, say["found_none"].format(words=memory_page.asked(words)))
+        head = say["found"].format(words=memory_page.asked(words))
+        text = f"{head}\n\n{memory_page.listed(found, _numbered(items), call.texts)}"
         await self._with_numbers(conversation, call, owner, [item.key for item in items], text)
 
     async def _export(self, conversation: Conversation, call: Call, owner: str, rest: str) -> None:
         say, memory = call.texts.memory, await self._book.show(owner)
         if memory.is_empty:
             return await self._say(call, say[_kind("empty", call)])
-        readable = as_markdown(memory, say[_kind("head", call)], call.texts)
+        readable = memory_page.as_markdown(memory, say[_kind("head", call)], call.texts)
         contents = {"memory.md": readable, "memory.json": memory.to_json()}
         async with self._files.written(f"event:{call.event_id}", contents, TYPES, instead=readable) as files:
             message = OutboundMessage(text=say["exported"], files=files, final=True)
@@ -131,7 +131,7 @@ class MemoryCommands:
         wrong = next((number for number in numbers if not 1 <= number <= len(keys)), None)
         if wrong is not None:
             return await self._say(call, call.texts.memory["unknown_number"].format(number=wrong))
-        there = {item.key for item in items_of(memory, call.texts)}
+        there = {item.key for item in memory_page.items_of(memory, call.texts)}
         chosen = {number: keys[number - 1] for number in numbers if keys[number - 1] in there}
         if not chosen:
             return await self._say(call, call.texts.memory["gone"])
@@ -220,7 +220,7 @@ class MemoryCommands:
     async def _keys(self, conversation: Conversation, call: Call, owner: str, memory: Memory) -> list[str]:
         """What the numbers stand for: the list that was shown last, else the one that would be shown now."""
         shown = await self._store.read(lambda tx: memories.listed_facts(tx, conversation.key, owner))
-        return [item.key for item in items_of(memory, call.texts)] if shown is None else shown
+        return [item.key for item in memory_page.items_of(memory, call.texts)] if shown is None else shown
 
     async def _with_numbers(
         self, conversation: Conversation, call: Call, owner: str, keys: Sequence[str], text: str

@@ -1,12 +1,10 @@
-"""What people read of a memory (the numbered list in a chat, the export), and `antler memory`: asked over the control
-socket while antler runs, else done on the store itself.
+"""`antler memory`: asked over the control socket while antler runs, else done on the store itself.
 
 What is in a memory is shown only by `show` and `export`, which name one; the list has hashed keys, sizes and dates.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from bot.clock import SystemClock
@@ -16,8 +14,7 @@ from bot.store import Store
 from bot.store.identity import folder_name
 from bot.texts import DEFAULT, texts_for
 from bot.texts.commands import unmarked
-from bot.texts.markdown import inline, plain
-from harness.memory.model import CATEGORIES, summaries
+from bot.texts.memory_page import as_markdown
 from harness.memory.port import MemoryUnavailable
 
 if TYPE_CHECKING:
@@ -29,87 +26,9 @@ if TYPE_CHECKING:
 
     Answer = tuple[str, bool]
     """What to print, and whether it is what was asked for."""
-    from collections.abc import Sequence
-
-    from bot.texts.catalogue import Texts
-    from harness.memory.model import Fact, Memory
-
 
 KEY = 12
 """Signs of a hashed key that the list shows, and from which on one is understood."""
-
-SHOWN = 100
-"""Facts and summaries of one list."""
-
-
-@dataclass(frozen=True, slots=True)
-class Item:
-    """A fact or a summary. key: the fact's id, the summary's name. group: the heading that it stands below."""
-
-    key: str
-    group: str
-    text: str
-    until: str = ""
-
-
-def items_of(memory: Memory, texts: Texts) -> list[Item]:
-    """All of it in the order of the list: facts by their categories, then the summaries."""
-    by_category = sorted(memory.facts, key=lambda fact: CATEGORIES.index(fact.category))
-    items = [_fact(fact, texts) for fact in by_category]
-    told = [(name, known.summary) for name, known in summaries(memory).items() if known.summary]
-    return items + [Item(name, texts.memory_summary[name], text) for name, text in told]
-
-
-def listed(items: Sequence[Item], numbers: Mapping[str, int], texts: Texts) -> str:
-    """The list as Markdown, each item with its number, below its headings."""
-    lines, group = [], ""
-    for item in items[:SHOWN]:
-        if item.group != group:
-            group = item.group
-            lines += ["", f"*{group}*", ""]  # a list with another number than 1 needs the empty line
-        lines.append(line(numbers[item.key], item, texts))
-    if len(items) > SHOWN:
-        lines += ["", texts.memory["more"].format(count=len(items) - SHOWN)]
-    return "\n".join(lines).strip()
-
-
-def line(number: int, item: Item, texts: Texts) -> str:
-    """One line of the list."""
-    until = texts.memory["until"].format(date=item.until) if item.until else ""
-    return texts.memory["line"].format(number=number, text=_shown(item.text)) + until
-
-
-def found(items: Sequence[Item], words: str) -> list[Item]:
-    """Those in which every one of the words stands, in upper or lower case."""
-    wanted = words.casefold().split()
-    return [item for item in items if all(word in f"{item.text} {item.group}".casefold() for word in wanted)]
-
-
-def asked(words: str) -> str:
-    """What was searched for, as it is said again."""
-    return f"`{inline(words)}`"
-
-
-def as_markdown(memory: Memory, title: str, texts: Texts) -> str:
-    """The export that people read."""
-    lines, group = [f"# {title.strip('*')}"], ""
-    for item in items_of(memory, texts):
-        if item.group != group:
-            group = item.group
-            lines += ["", f"## {group}", ""]
-        until = texts.memory["until"].format(date=item.until) if item.until else ""
-        lines.append(f"- {_shown(item.text)}{until}")
-    return "\n".join(lines) + "\n"
-
-
-def _fact(fact: Fact, texts: Texts) -> Item:
-    until = fact.valid_until.isoformat() if fact.valid_until is not None else ""
-    return Item(fact.id, texts.memory_category[fact.category], fact.content, until)
-
-
-def _shown(text: str) -> str:
-    """The text on one line, without Markdown's meaning or control characters."""
-    return plain("".join(sign for sign in " ".join(text.split()) if sign.isprintable()))
 
 
 class MemoryTool:
