@@ -1,17 +1,32 @@
-"""What every platform's channel.py begins with: its account, its health, and who it is."""
+"""What the adapters share: account and health, committing what was received, events that cannot be read, files."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
+import hashlib
+import json
+import os
+import stat
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
+
+from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 from channels.base import Health, Part
-from channels.errors import Rejected
+from channels.errors import AttachmentFailed, NotCommitted, Rejected
+from channels.message import Unparsed
 
 if TYPE_CHECKING:
-    from channels.base import BotIdentity, ChannelPorts, LiveReply
-    from channels.message import Address
+    from collections.abc import Sequence
+    from datetime import datetime
+    from pathlib import Path
+
+    from channels.base import BotIdentity, ChannelPorts, LiveReply, Sink
+    from channels.message import Address, InboundEvent
+
 
 P = TypeVar("P", bound=Part)
+TOO_DEEP = "nested too deeply to be kept"
+LONGEST_KEY = 80
+_LONGEST_REASON = 500
 
 
 class Adapter:
@@ -49,3 +64,104 @@ def own(part: Part, kind: type[P]) -> P:
     if not isinstance(part, kind):
         raise Rejected(f"a part of another platform: {type(part).__name__}")
     return part
+
+
+async def commit(events: Sequence[InboundEvent], ports: ChannelPorts, health: Health) -> None:
+    """Hand events to the gateway; once this returns they may be acknowledged.
+
+    Raises NotCommitted for anything that went wrong: then none may be, and they have to be handed over again.
+    """
+    try:
+        await ports.publish(events)
+    except Exception as error:
+        # What lies behind the port is not known here (a full disk, a lost database, a mistake in it), and need not
+        # be: none of it may end the receiving, and after none of it an event counts as taken.
+        raise NotCommitted(f"events could not be stored ({type(error).__name__})") from error
+    health.last_inbound = ports.clock.monotonic()
+
+
+class Raw(BaseModel):
+    """Base of what adapters read of a platform's JSON. null is absent: platforms send it where there is nothing."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True, hide_input_in_errors=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_nulls(cls, value: object) -> object:
+        if isinstance(value, dict) and None in value.values():
+            return {name: part for name, part in value.items() if part is not None}
+        return value
+
+
+def unparsed(account: str, payload: object, error: Exception, now: datetime, *, key: object = None) -> Unparsed:
+    """payload: the event as JSON text, or as what was read of it. key: what the platform knows the event by."""
+    if isinstance(payload, bytes):
+        text, digest = payload.decode("utf-8", "replace").replace("\0", ""), hashlib.sha256(payload)
+    else:
+        try:
+            text = json.dumps(payload, sort_keys=True)
+        except (RecursionError, ValueError, TypeError):
+            text = json.dumps({"key": _key(key), "note": TOO_DEEP})
+        digest = hashlib.sha256(text.encode())
+    return Unparsed(
+        account=account,
+        dedupe_keys=(f"x:{_key(key)}:{digest.hexdigest()[:32]}",),
+        sent_at=now,
+        received_at=now,
+        raw=text,
+        error=why(error),
+    )
+
+
+def _key(key: object) -> str:
+    text: Any = key if isinstance(key, str) else str(key) if type(key) is int and abs(key) < 2**70 else ""
+    return str(text).encode("utf-8", "replace").decode()[:LONGEST_KEY]
+
+
+def why(error: Exception) -> str:
+    """What could not be read and where, without the value."""
+    if isinstance(error, ValidationError):
+        places = [f"{'.'.join(str(step) for step in line['loc'])}: {line['msg']}" for line in error.errors()]
+        return "; ".join(places)[:_LONGEST_REASON]
+    if not isinstance(error, ValueError):
+        return type(error).__name__  # of others it is not known whether they repeat what they were given
+    return f"{type(error).__name__}: {error}".encode("utf-8", "replace").decode()[:_LONGEST_REASON]
+
+
+def open_regular(path: Path) -> BinaryIO:
+    """Open what the agent made without following a link or waiting on a pipe that it may have put there instead.
+
+    Raises Rejected.
+    """
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        raise Rejected(f"the file cannot be opened ({error.strerror})") from None
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise Rejected("this is not a regular file")
+    return os.fdopen(handle, "rb")
+
+
+def capped(sink: Sink, most: int, declared: int | None = None) -> Sink:
+    """`sink`, which takes at most so many bytes: what is declared is only a claim, and may be nothing at all.
+
+    Raises AttachmentFailed("too_large"), at once where more is declared.
+    """
+    if declared is not None and declared > most:
+        raise AttachmentFailed(f"declared {declared} bytes, at most {most} are taken", "too_large")
+    return _Capped(sink, most)
+
+
+class _Capped:
+    def __init__(self, sink: Sink, most: int) -> None:
+        self._sink = sink
+        self._most = self._left = most
+
+    async def write(self, chunk: bytes) -> None:
+        self._left -= len(chunk)
+        if self._left < 0:
+            raise AttachmentFailed(
+                f"the file has more than the {self._most} bytes that are taken (max_download_mb)", "too_large"
+            )
+        await self._sink.write(chunk)

@@ -35,7 +35,7 @@ PLATFORMS = {
     "slack": Platform(
         "channels.slack.config:SlackConfig",
         "channels.slack.channel:SlackChannel",
-        manifest="channels.slack.manifest:manifest",
+        manifest="channels.slack.config:manifest",
     ),
     "feishu": Platform("channels.feishu.config:FeishuConfig", "channels.feishu.channel:FeishuChannel"),
     "wecom": Platform("channels.wecom.config:WecomConfig", "channels.wecom.channel:WecomChannel"),

@@ -24,10 +24,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from bot.redaction import Redactor
-from channels.console import outbound as console
+from channels.console import channel as console
 from channels.feishu import outbound as feishu
-from channels.memory.platform import MemoryMode
-from channels.memory.platform import layout as memory_layout
+from channels.memory import MemoryMode
+from channels.memory import layout as memory_layout
 from channels.message import OutboundMessage
 from channels.slack import outbound as slack
 from channels.telegram import outbound as telegram

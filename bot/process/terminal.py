@@ -12,8 +12,7 @@ import uuid
 from typing import TYPE_CHECKING
 
 from bot.control import server
-from channels.console.link import link_pair
-from channels.console.socket_link import SocketConsoleLink, SocketTerminalLink
+from channels.console.link import SocketConsoleLink, SocketTerminalLink, link_pair
 from channels.console.terminal import Terminal
 
 if TYPE_CHECKING:

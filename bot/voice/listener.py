@@ -14,9 +14,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
 from bot.voice.audio import CLAUSES, NotHeardError, kind_of
+from bot.voice.audio import kind_of
+from bot.voice.errors import CLAUSES, NotHeardError
+from channels.adapter import open_regular
 from channels.base import Route
 from channels.errors import Rejected
-from channels.files import open_regular
 from harness.context import Voice
 from harness.files.slots import FairSlots
 from sandbox.base import UPLOADS, Problem, SandboxError

@@ -1,4 +1,4 @@
-"""The terminal as a platform: the channel port over any number of attached terminals."""
+"""The terminal as a platform: the channel port over any number of attached terminals, and what each chat shows."""
 
 from __future__ import annotations
 
@@ -9,30 +9,29 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from channels.base import BotIdentity, ConnectionState, Health
+from channels.base import BotIdentity, ConnectionState, Health, Part
 from channels.capabilities import Capabilities, Rate, TextUnit
-from channels.console import outbound
 from channels.console.frames import Line, Removed, Shown, Typing
-from channels.console.inbound import parse
-from channels.console.outbound import FilePart, TextPart
-from channels.console.screen import Screen
 from channels.errors import AttachmentFailed, ChannelError, MessageGone, Rejected, Temporary
-from channels.message import Address
-from channels.text.sanitize import one_line
+from channels.message import Address, Message, Sender
+from channels.text.sanitize import one_line, sanitize
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+    from datetime import datetime
     from pathlib import Path
 
-    from channels.base import ChannelPorts, Command, Hello, LiveReply, Part, Probe, Sink
+    from channels.base import ChannelPorts, Command, Hello, LiveReply, Probe, Sink
     from channels.console.config import ConsoleConfig
     from channels.console.frames import Frame
     from channels.console.link import ConsoleLink
     from channels.message import Attachment, ButtonPressed, OutboundFile, OutboundMessage
 
+
 OWNER_CHAT = "terminal"
 MAX_SCREENS = 100
-
+MAX_UNIT = 1_000_000
+"""Characters of one message: no limit of terminals, only a bound on what one edit may move."""
 CAPABILITIES = Capabilities(
     edits=True,
     append_only_stream=False,
@@ -41,7 +40,7 @@ CAPABILITIES = Capabilities(
     files=True,
     typing=True,
     text_unit=TextUnit.CHARACTERS,
-    max_unit=outbound.MAX_UNIT,
+    max_unit=MAX_UNIT,
     idempotent_send=True,
     findable_after_crash=False,
     edit_interval_dm=0.1,
@@ -49,6 +48,88 @@ CAPABILITIES = Capabilities(
     operator=True,
 )
 RATE = Rate(per_second=1000.0, per_chat_per_second=100.0, per_group_per_minute=6000.0)
+PERSON = Sender(id="local", display_name="you")
+"""Whoever sits at a terminal of this machine; the control socket lets nobody else in."""
+MAX_MESSAGES = 200
+
+
+class Screen:
+    """The newest MAX_MESSAGES messages in the order in which they were sent."""
+
+    def __init__(self) -> None:
+        self._messages: OrderedDict[str, Shown] = OrderedDict()
+        self._unseen: set[str] = set()
+
+    def __contains__(self, message_id: str) -> bool:
+        return message_id in self._messages
+
+    def put(self, shown: Shown, seen: bool) -> None:
+        """Add a message or give it a new state. seen: a terminal took it."""
+        message_id = shown.message_id
+        self._messages[message_id] = shown
+        if seen:
+            self._unseen.discard(message_id)
+        else:
+            self._unseen.add(message_id)
+        if len(self._messages) > MAX_MESSAGES:
+            oldest, _ = self._messages.popitem(last=False)
+            self._unseen.discard(oldest)
+
+    def remove(self, message_id: str) -> bool:
+        """Forget a message; False when it was not there."""
+        self._unseen.discard(message_id)
+        return self._messages.pop(message_id, None) is not None
+
+    def take_unseen(self) -> list[Shown]:
+        """What no terminal has shown yet, oldest first; from now on it counts as seen."""
+        missed = [shown for message_id, shown in self._messages.items() if message_id in self._unseen]
+        self._unseen.clear()
+        return missed
+
+
+@dataclass(frozen=True, slots=True)
+class TextPart(Part):
+    """Markdown and a status line. final: nothing of it will change."""
+
+    text: str
+    status: str
+    final: bool
+
+
+@dataclass(frozen=True, slots=True)
+class FilePart(Part):
+    """One file."""
+
+    file: OutboundFile
+
+
+def layout(message: OutboundMessage) -> tuple[Part, ...]:
+    """One text part (more only past MAX_UNIT characters), then one part for each file."""
+    text = sanitize(message.text)
+    status = one_line(message.status)
+    parts: list[Part] = []
+    if text or status:
+        slices = [text[start : start + MAX_UNIT] for start in range(0, len(text), MAX_UNIT)] or [""]
+        # A full slice with text behind it is complete, whether or not the reply is.
+        parts = [TextPart(index, piece, "", True) for index, piece in enumerate(slices[:-1])]
+        parts.append(TextPart(len(parts), slices[-1], status, message.final))
+    return (*parts, *(FilePart(len(parts) + index, file) for index, file in enumerate(message.files)))
+
+
+def parse(session: str, line: Line, address: Address, received_at: datetime) -> Message:
+    """A message with the line's text."""
+    key = f"{session}:{line.number}"
+    return Message(
+        account=address.account,
+        dedupe_keys=(f"l:{key}",),
+        sent_at=line.at,
+        received_at=received_at,
+        address=address,
+        platform_message_id=key,
+        sender=PERSON,
+        text=line.text.replace("\r\n", "\n").replace("\r", "\n"),
+        mention=True,
+    )
 
 
 @dataclass(slots=True, eq=False)
@@ -174,7 +255,7 @@ class ConsoleChannel:
         self._health.state = ConnectionState.STOPPED
 
     def layout(self, message: OutboundMessage) -> tuple[Part, ...]:
-        return outbound.layout(message)
+        return layout(message)
 
     async def send(self, address: Address, part: Part, idem_key: str, reply_to: str | None = None) -> str:
         """The id comes from the key, so that a repeated send is the same message, after a restart too."""

@@ -1,16 +1,123 @@
-"""The user interface of the console: picks the form that fits what standard input and output are."""
+"""The terminal's user interface: with a person at it (`interactive`), or plain lines in and out for pipes and files."""
 
 from __future__ import annotations
 
+import asyncio
+import codecs
+import io
+import os
 import sys
 from typing import TYPE_CHECKING, TextIO
 
-from channels.console.plain import PlainTerminal
+from channels.console.frames import End, Shown
+from channels.console.transcript import Entry, Transcript
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import AsyncIterator, Callable
+    from typing import TextIO
 
     from channels.console.link import TerminalLink
+
+
+NAME = "antler"
+MAX_LINE = 1_000_000
+"""Characters; a longer line is cut into several."""
+_CHUNK = 64 * 1024
+
+
+async def read_lines(fd: int) -> AsyncIterator[str]:
+    """The lines without their ends, the last one also when nothing ends it. Bytes that are not UTF-8 become U+FFFD."""
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    rest = ""
+    while chunk := await _read(fd):
+        *lines, rest = (rest + decoder.decode(chunk)).split("\n")
+        if len(rest) > MAX_LINE:
+            lines.append(rest)
+            rest = ""
+        for line in lines:
+            for piece in _pieces(line):
+                yield piece
+    rest += decoder.decode(b"", final=True)
+    if rest:
+        for piece in _pieces(rest):
+            yield piece
+
+
+def _pieces(line: str) -> list[str]:
+    line = line.removesuffix("\r")
+    return [line[start : start + MAX_LINE] for start in range(0, len(line), MAX_LINE)] or [""]
+
+
+async def _read(fd: int) -> bytes:
+    """The next bytes; b"" at the end.
+
+    The descriptor stays in blocking mode, because a terminal shares that mode with everything else that it is open as;
+    reading one that is ready does not block.
+    """
+    loop = asyncio.get_running_loop()
+    ready = asyncio.Event()
+    try:
+        loop.add_reader(fd, ready.set)
+    except PermissionError:
+        return os.read(fd, _CHUNK)  # a regular file is always ready and cannot be watched
+    try:
+        await ready.wait()
+    finally:
+        loop.remove_reader(fd)
+    return os.read(fd, _CHUNK)
+
+
+class PlainTerminal:
+    """Prints each message once, when it is final; what is unfinished at the end is printed as that."""
+
+    def __init__(self, link: TerminalLink, stdin: int, out: TextIO) -> None:
+        self._link = link
+        self._stdin = stdin
+        self._out = out
+        self._transcript = Transcript()
+        if isinstance(out, io.TextIOWrapper):
+            out.reconfigure(errors="backslashreplace")
+
+    async def run(self) -> None:
+        """Until the gateway closed the link, or nobody reads the output any more."""
+        async with asyncio.TaskGroup() as group:
+            reading = group.create_task(self._read(), name="console input")
+            try:
+                await self._show()
+            except BrokenPipeError:
+                self._link.close()
+            reading.cancel()
+
+    async def _read(self) -> None:
+        entry = Entry(self._link)
+        async for line in read_lines(self._stdin):
+            if line.strip():
+                await entry.send(line)
+        await self._link.send(End())
+
+    async def _show(self) -> None:
+        while (frame := await self._link.receive()) is not None:
+            ready = self._transcript.apply(frame)
+            if ready is not None:
+                again = " (corrected)" if self._transcript.was_printed(ready.message_id) else ""
+                self._print(NAME + again, body(ready))
+                self._transcript.remember(ready)
+        for shown in self._transcript.growing.values():
+            self._print(f"{NAME} (unfinished)", body(shown))
+
+    def _print(self, who: str, text: str) -> None:
+        """A text of several lines starts on its own, so that its Markdown stays what it is."""
+        if text:
+            self._out.write(f"{who}:{chr(10) if chr(10) in text else ' '}{text}\n")
+            self._out.flush()
+
+
+def body(shown: Shown) -> str:
+    """The message as lines: its text, its status."""
+    if shown.file is not None:
+        return f"[file] {shown.file}"
+    lines = [shown.text.rstrip(), shown.status]
+    return "\n".join(line for line in lines if line)
 
 
 class Terminal:

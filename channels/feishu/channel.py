@@ -7,7 +7,7 @@ import json
 from collections import OrderedDict
 from typing import TYPE_CHECKING
 
-from channels.adapter import Adapter, own
+from channels.adapter import Adapter, capped, own
 from channels.base import BotIdentity, ConnectionState
 from channels.capabilities import Capabilities, Rate, TextUnit
 from channels.errors import AttachmentFailed, ChannelError, MessageGone, OutcomeUnknown, Rejected
@@ -15,8 +15,7 @@ from channels.feishu import outbound
 from channels.feishu.api import FeishuApi
 from channels.feishu.failures import MissingScope, asked_to_wait
 from channels.feishu.inbound import Me, Reader
-from channels.feishu.lookup import Lookup
-from channels.feishu.places import Anchors, MessageId
+from channels.feishu.lookup import Anchors, Lookup, MessageId
 from channels.feishu.receiving import Receiver, Toasts
 from channels.feishu.sdk import (
     CreateMessageReactionRequest,
@@ -28,7 +27,6 @@ from channels.feishu.sdk import (
 )
 from channels.feishu.sending import MAX_FILE, Messenger
 from channels.feishu.socket import Socket
-from channels.files import capped
 from channels.supervision import Supervisor
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from channels.errors import OutcomeUnknown
-from channels.feishu import cards
+from channels.feishu import outbound
 from channels.feishu.failures import ELEMENT_MISSING, SEQUENCE, STREAMING_CLOSED, TABLES, Refused
 from channels.feishu.outbound import without_tables
 from channels.feishu.sdk import (
@@ -70,7 +70,7 @@ class GrowingCards:
 
     async def create(self, address: Address, part: FeishuPart) -> tuple[str, float]:
         """A new entity that streams: its card_id, and when it was made in the platform's time (unix seconds)."""
-        body = build(CreateCardRequestBody, type="card_json", data=cards.card(part, address, streams=True))
+        body = build(CreateCardRequestBody, type="card_json", data=outbound.card(part, address, streams=True))
         answer, made = await self._api.dated_call(build(CreateCardRequest, request_body=body))
         card_id = (answer.get("data") or {}).get("card_id")
         if not isinstance(card_id, str) or not card_id:
@@ -128,21 +128,21 @@ class GrowingCards:
         """Stream what changed. A call that failed leaves the element unknown: it is sent again next time."""
         if part.text != card.text:
             card.text = None
-            await self._content(card, cards.TEXT, part.text)
+            await self._content(card, outbound.TEXT, part.text)
             card.text = part.text
         if part.status != card.status:
             card.status = None
-            await self._content(card, cards.STATUS, part.status)
+            await self._content(card, outbound.STATUS, part.status)
             card.status = part.status
 
     async def _content(self, card: Growing, element: str, text: str) -> None:
-        body = build(ContentCardElementRequestBody, content=text or cards.NOTHING)
+        body = build(ContentCardElementRequestBody, content=text or outbound.NOTHING)
         request = build(ContentCardElementRequest, card_id=card.card_id, element_id=element, request_body=body)
         await self._operate(card, request)
 
     async def _write(self, card: Growing, address: Address, part: FeishuPart, *, streams: bool) -> None:
         card.text = card.status = None
-        data = cards.card(part, address, streams=streams, card_id=card.card_id)
+        data = outbound.card(part, address, streams=streams, card_id=card.card_id)
         body = build(UpdateCardRequestBody, card=build(Card, type="card_json", data=data))
         await self._operate(card, build(UpdateCardRequest, card_id=card.card_id, request_body=body))
         if streams:
@@ -150,7 +150,7 @@ class GrowingCards:
             card.streaming_since = self._clock.monotonic()
 
     async def _settings(self, card: Growing, part: FeishuPart, *, streams: bool) -> None:
-        body = build(SettingsCardRequestBody, settings=cards.settings(part, streams=streams))
+        body = build(SettingsCardRequestBody, settings=outbound.settings(part, streams=streams))
         await self._operate(card, build(SettingsCardRequest, card_id=card.card_id, request_body=body))
         if streams:
             card.streaming_since = self._clock.monotonic()

@@ -9,19 +9,26 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from channels.feishu.cards import read_value
-from channels.feishu.content import Content, Names, read_content, unread
-from channels.feishu.lookup import Chat, Context
-from channels.feishu.places import MessageId
-from channels.feishu.schema import RawEnvelope, RawMembership, RawPressed, RawReceived
+from channels.adapter import unparsed
+from channels.feishu.content import (
+    Content,
+    Names,
+    RawEnvelope,
+    RawMembership,
+    RawPressed,
+    RawReceived,
+    read_content,
+    unread,
+)
+from channels.feishu.lookup import Chat, Context, MessageId
+from channels.feishu.outbound import read_value
 from channels.message import Address, ButtonPressed, MembershipChanged, Message, Quote, Sender, Unparsed
 from channels.text import one_line, sanitize
-from channels.unreadable import unparsed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from channels.feishu.schema import RawHeader, RawItem, RawMessage
+    from channels.feishu.content import RawHeader, RawItem, RawMessage
 
 MESSAGE = "im.message.receive_v1"
 PRESSED = "card.action.trigger"

@@ -13,12 +13,12 @@ from collections import OrderedDict
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from channels.adapter import commit
 from channels.errors import NotCommitted
+from channels.feishu.content import RawMembership, RawPressed, RawReceived
 from channels.feishu.inbound import Event, Reader, parse
-from channels.feishu.schema import RawMembership, RawPressed, RawReceived
 from channels.feishu.socket import Ack
 from channels.message import ButtonPressed, Message
-from channels.publishing import commit
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -26,8 +26,7 @@ if TYPE_CHECKING:
 
     from channels.base import ChannelPorts, Health
     from channels.feishu.inbound import Found
-    from channels.feishu.lookup import Context, Lookup
-    from channels.feishu.places import Anchors
+    from channels.feishu.lookup import Anchors, Context, Lookup
 
 COMMIT_SECONDS = 2.5
 """Time in which an event must be committed, from when it was received."""

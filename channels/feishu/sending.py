@@ -13,12 +13,13 @@ from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any
 
+from channels.adapter import open_regular
 from channels.errors import Fatal, MessageGone, OutcomeUnknown, Rejected
-from channels.feishu import cards, places
+from channels.feishu import lookup, outbound
 from channels.feishu.failures import TABLES, MissingScope, Refused
 from channels.feishu.growing import GrowingCards
+from channels.feishu.lookup import Anchors, MessageId
 from channels.feishu.outbound import FeishuPart, without_tables
-from channels.feishu.places import Anchors, MessageId
 from channels.feishu.sdk import (
     CreateFileRequest,
     CreateFileRequestBody,
@@ -35,7 +36,6 @@ from channels.feishu.sdk import (
     UpdateMessageRequestBody,
     build,
 )
-from channels.files import open_regular
 
 if TYPE_CHECKING:
     import logging
@@ -161,14 +161,14 @@ class Messenger:
 
     async def edit(self, address: Address, message_id: str, part: FeishuPart) -> None:
         target = MessageId.parse(message_id)
-        if part.file is not None or target.form == places.FILE:
+        if part.file is not None or target.form == lookup.FILE:
             await self._edit_file(target, part)
         elif target.form == "card":
             await self._edit_card(target, address, part)
         elif part.keyboard:
             raise Rejected("a post and a text have no buttons")
         elif not part.growing:  # at most twenty edits of a post or text: they are kept for what counts
-            content = cards.post(part) if target.form == places.POST else cards.text(part)
+            content = outbound.post(part) if target.form == lookup.POST else outbound.text(part)
             body = build(UpdateMessageRequestBody, msg_type=target.form, content=content)
             await self._api.call(build(UpdateMessageRequest, message_id=target.native, request_body=body))
 
@@ -185,19 +185,19 @@ class Messenger:
             case Form.CARD:
                 return MessageId(await self._send_card(address, part, idem_key, reply_to))
             case Form.POST:
-                native, _ = await self._put(address, "post", cards.post(part), idem_key, reply_to)
-                return MessageId(native, form=places.POST)
+                native, _ = await self._put(address, "post", outbound.post(part), idem_key, reply_to)
+                return MessageId(native, form=lookup.POST)
             case Form.TEXT:
-                native, _ = await self._put(address, "text", cards.text(part), idem_key, reply_to)
-                return MessageId(native, form=places.TEXT)
+                native, _ = await self._put(address, "text", outbound.text(part), idem_key, reply_to)
+                return MessageId(native, form=lookup.TEXT)
 
     async def _send_card(self, address: Address, part: FeishuPart, idem_key: str, reply_to: str | None) -> str:
         try:
-            return (await self._put(address, "interactive", cards.card(part, address), idem_key, reply_to))[0]
+            return (await self._put(address, "interactive", outbound.card(part, address), idem_key, reply_to))[0]
         except Refused as error:
             if error.code != TABLES:
                 raise
-        simpler = cards.card(without_tables(part), address)
+        simpler = outbound.card(without_tables(part), address)
         return (await self._put(address, "interactive", simpler, idem_key, reply_to))[0]
 
     async def _send_growing(self, address: Address, part: FeishuPart, idem_key: str, reply_to: str | None) -> MessageId:
@@ -209,7 +209,7 @@ class Messenger:
         card_id, made = await self._entity(address, part, idem_key)
         for attempt in range(_REPEATS):
             uuid = idem_key if attempt == 0 else f"{idem_key}-{attempt}"
-            native, sent_at = await self._put(address, "interactive", cards.entity(card_id), uuid, reply_to)
+            native, sent_at = await self._put(address, "interactive", outbound.entity(card_id), uuid, reply_to)
             if sent_at is None or sent_at >= made:
                 return MessageId(native, card_id=card_id)
             try:
@@ -239,8 +239,8 @@ class Messenger:
         key = (answer.get("data") or {}).get(upload.key)
         if not isinstance(key, str) or not key:
             raise Rejected("the platform gave no key for an uploaded file")
-        native, _ = await self._put(address, upload.msg_type, cards.dumps({upload.key: key}), idem_key, reply_to)
-        return str(MessageId(native, form=places.FILE))
+        native, _ = await self._put(address, upload.msg_type, outbound.dumps({upload.key: key}), idem_key, reply_to)
+        return str(MessageId(native, form=lookup.FILE))
 
     async def _put(
         self, address: Address, msg_type: str, content: str, uuid: str, reply_to: str | None
@@ -307,7 +307,7 @@ class Messenger:
 
     async def _patch(self, target: MessageId, address: Address, part: FeishuPart) -> None:
         async def become(shown: FeishuPart) -> None:
-            body = build(PatchMessageRequestBody, content=cards.card(shown, address))
+            body = build(PatchMessageRequestBody, content=outbound.card(shown, address))
             await self._api.call(build(PatchMessageRequest, message_id=target.native, request_body=body))
 
         try:
@@ -319,7 +319,7 @@ class Messenger:
 
     async def _edit_file(self, target: MessageId, part: FeishuPart) -> None:
         """A file's message never changes; one that has to become another kind is replaced."""
-        if part.file is not None and target.form == places.FILE:
+        if part.file is not None and target.form == lookup.FILE:
             return
         await self.delete(target.native)
         raise MessageGone("a file and a text cannot become each other")

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 from typing import TYPE_CHECKING, Any
 
-from channels.adapter import Adapter, own
+from channels.adapter import Adapter, commit, own
 from channels.base import BotIdentity, ConnectionState
 from channels.capabilities import Capabilities, Rate, TextUnit
 from channels.errors import (
@@ -19,15 +19,14 @@ from channels.errors import (
     Rejected,
 )
 from channels.message import Message, Sender
-from channels.publishing import commit
 from channels.slack import outbound, streams
 from channels.slack.api import SlackApi, TooMuch
+from channels.slack.config import COMMANDS, slash
 from channels.slack.connection import Connection, who_am_i
 from channels.slack.directory import Directory, Sightings
 from channels.slack.failures import BlocksRefused, MissingScope, StillStreaming
 from channels.slack.files import MAX_UPLOAD, Uploads, fetch, is_file
 from channels.slack.inbound import Reader, person_id
-from channels.slack.manifest import COMMANDS, slash
 from channels.slack.receiving import CatchUp, Intake
 from channels.slack.schema import is_timestamp
 from channels.supervision import Supervisor

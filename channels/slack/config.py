@@ -1,12 +1,18 @@
-"""Settings of a Slack account; imports no SDK."""
+"""Settings of a Slack account, and the manifest with which its app is created; imports no SDK."""
 
 from __future__ import annotations
 
 import re
-from typing import Literal
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
 
+import yaml
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 
 _BOT_TOKEN = re.compile(r"xoxb-[A-Za-z0-9-]{10,}")
 _APP_TOKEN = re.compile(r"xapp-[A-Za-z0-9-]{10,}")
@@ -16,6 +22,14 @@ _KINDS = {
     "xoxp-": "a user token",
     "xoxe": "a token that expires (token rotation is on: switch it off in the app's settings)",
 }
+
+COMMAND_PREFIX = "antler-"
+"""Prefix of commands whose names Slack keeps for itself: /status becomes /antler-status."""
+_RESERVED = frozenset(
+    {"feedback", "help", "leave", "me", "open", "remind", "search", "shortcuts", "status", "topic", "who"}
+)
+_NAME_LENGTH = 35
+_DESCRIPTION_LENGTH = 100
 
 
 class SlackRate(BaseModel):
@@ -89,3 +103,104 @@ def _checked(token: SecretStr, form: re.Pattern[str], wanted: str) -> SecretStr:
     kind = next((name for prefix, name in _KINDS.items() if value.startswith(prefix)), None)
     found = f"this is {kind}" if kind is not None and not value.startswith(form.pattern[:5]) else "this is none"
     raise ValueError(f"should be {wanted}; {found}")
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """A permission. purpose: what does not work without it."""
+
+    name: str
+    purpose: str
+
+
+SCOPES = (
+    Scope("app_mentions:read", "mentions in channels are not received"),
+    Scope("channels:history", "threads in public channels are not followed, and nothing is caught up there"),
+    Scope("channels:read", "names of public channels, and invitations into them, are not seen"),
+    Scope("chat:write", "nothing can be answered"),
+    Scope("commands", "slash commands do not exist"),
+    Scope("files:read", "attachments cannot be read"),
+    Scope("files:write", "files cannot be sent"),
+    Scope("groups:history", "threads in private channels are not followed, and nothing is caught up there"),
+    Scope("groups:read", "names of private channels, and invitations into them, are not seen"),
+    Scope("im:history", "direct messages are not received"),
+    Scope("mpim:history", "group direct messages are not received"),
+    Scope("reactions:write", "no receipt (the eyes) can be given"),
+    Scope("users:read", "people have ids instead of names, and no language"),
+)
+"""No more than what is used: a token that leaks should open little."""
+EVENTS = (
+    "app_mention",
+    "app_uninstalled",
+    "member_joined_channel",
+    "member_left_channel",
+    "message.channels",
+    "message.groups",
+    "message.im",
+    "message.mpim",
+    "tokens_revoked",
+)
+COMMANDS = (
+    ("new", "Start a new thread"),
+    ("stop", "Stop the current answer"),
+    ("retry", "Answer the last message again"),
+    ("undo", "Forget the last exchange"),
+    ("threads", "Threads of this conversation"),
+    ("compact", "Make a summary of what is older in this thread"),
+    ("usage", "Tokens and costs of this chat"),
+    ("queue", "What runs and what waits"),
+    ("timezone", "The time zone of this chat"),
+    ("reminders", "What is scheduled here, and cancel it"),
+    ("approvals", "What is allowed here without asking"),
+    ("status", "Connection, model, thread and queue"),
+    ("models", "List the models, or switch"),
+    ("agent", "List the agents, or switch"),
+    ("skills", "Skills, on and off"),
+    ("memory", "What I remember"),
+    ("forget", "/forget me deletes what I keep of you"),
+    ("whoami", "Your id, for the config"),
+    ("help", "What I can do"),
+)
+"""(name, description) of the slash commands, unless others are given."""
+
+
+def manifest(name: str, commands: Sequence[tuple[str, str]] = COMMANDS) -> str:
+    """The manifest as YAML. name: what the app and its bot are called (cut at Slack's 35 characters).
+
+    commands: (name, description) of each slash command.
+    """
+    name = name[:_NAME_LENGTH]
+    content: dict[str, Any] = {
+        "display_information": {"name": name, "description": "An agent in your chat"},
+        "features": {
+            "app_home": {
+                "home_tab_enabled": False,
+                "messages_tab_enabled": True,
+                "messages_tab_read_only_enabled": False,
+            },
+            "bot_user": {"display_name": name, "always_online": True},
+            "slash_commands": [_slash_command(*command) for command in commands],
+        },
+        "oauth_config": {"scopes": {"bot": [scope.name for scope in SCOPES]}},
+        "settings": {
+            "event_subscriptions": {"bot_events": list(EVENTS)},
+            "interactivity": {"is_enabled": True},
+            "org_deploy_enabled": False,
+            "socket_mode_enabled": True,
+            "token_rotation_enabled": False,
+        },
+    }
+    return yaml.safe_dump(content, sort_keys=False, allow_unicode=True)
+
+
+def slash(name: str) -> str:
+    """One of our commands as it is called here."""
+    return f"/{COMMAND_PREFIX if name in _RESERVED else ''}{name}"
+
+
+def _slash_command(name: str, description: str) -> dict[str, Any]:
+    return {
+        "command": slash(name),
+        "description": description[:_DESCRIPTION_LENGTH],
+        "should_escape": False,
+    }

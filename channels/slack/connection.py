@@ -6,8 +6,8 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 from channels.errors import ChannelError, Fatal, Rejected, Temporary
+from channels.slack.config import SCOPES
 from channels.slack.inbound import Me
-from channels.slack.manifest import SCOPES
 from channels.slack.socket import Dispatcher, Socket
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ import os
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Any, BinaryIO
 
+from channels.adapter import capped, open_regular
 from channels.errors import AttachmentFailed, OutcomeUnknown, Rejected, Temporary
-from channels.files import capped, open_regular
 from channels.slack.directory import keep
 from channels.slack.reading import file_of
 

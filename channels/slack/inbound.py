@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal
 
+from channels.adapter import unparsed
 from channels.message import Address, ButtonPressed, MembershipChanged, Message, MessageEdited, Sender, Unparsed
-from channels.slack.manifest import COMMAND_PREFIX
+from channels.slack.config import COMMAND_PREFIX
 from channels.slack.reading import Person, Spoken, one_line, read_attachments, spoken
 from channels.slack.schema import (
     RawCallback,
@@ -21,7 +22,6 @@ from channels.slack.schema import (
     RawMembership,
     RawMessage,
 )
-from channels.unreadable import unparsed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from channels.base import Part
 from channels.capabilities import TextUnit
 from channels.text import is_blank, one_line, parse, safe_cut, sanitize, split_text
-from channels.text.dialect import Dialect, escape_marks
-from channels.text.markdown import pages
+from channels.text.marks import Dialect, escape_marks
+from channels.text.outline import pages
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
+from channels.adapter import commit
 from channels.errors import ChannelError, NotCommitted, RateLimited
-from channels.publishing import commit
 from channels.slack.api import TooMuch
 from channels.slack.inbound import is_dm
 from channels.slack.schema import is_timestamp, order

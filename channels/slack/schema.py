@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, StrictBool, StrictStr
 
-from channels.unreadable import Raw
+from channels.adapter import Raw
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _TIMESTAMP = r"[0-9]{1,12}\.[0-9]{1,9}"

@@ -18,8 +18,8 @@ import aiohttp
 import telegram
 from telegram.error import TelegramError
 
+from channels.adapter import open_regular
 from channels.errors import AttachmentFailed, OutcomeUnknown, Rejected, Temporary
-from channels.files import open_regular
 from channels.telegram.failures import translated
 from channels.telegram.inbound import Me
 from channels.telegram.request import HIDDEN_TOKEN, Network, PollRequest, Request

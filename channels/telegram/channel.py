@@ -8,18 +8,17 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from channels.adapter import Adapter, own
+from channels.adapter import Adapter, capped, own
 from channels.base import BotIdentity, ConnectionState
 from channels.capabilities import Capabilities, Rate, TextUnit
 from channels.errors import ChannelError, MessageGone, OutcomeUnknown, Rejected
-from channels.files import capped
 from channels.message import ButtonPressed, Message
 from channels.telegram import outbound
 from channels.telegram.api import MAX_UPLOAD, TelegramApi
-from channels.telegram.attachments import file_id
 from channels.telegram.failures import NotModified
 from channels.telegram.inbound import Me, Pastes, Reader
 from channels.telegram.poll import GRACE_SECONDS, Poller, PollSupervisor
+from channels.telegram.schema import file_id
 from channels.telegram.sightings import Sightings
 
 if TYPE_CHECKING:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from channels.adapter import unparsed
 from channels.message import (
     Address,
     ButtonPressed,
@@ -22,7 +23,6 @@ from channels.message import (
     Sender,
     Unparsed,
 )
-from channels.telegram.attachments import described, read_attachments, unread
 from channels.telegram.schema import (
     RawCallback,
     RawChat,
@@ -31,9 +31,11 @@ from channels.telegram.schema import (
     RawOrigin,
     RawUpdate,
     RawUser,
+    described,
+    read_attachments,
+    unread,
 )
 from channels.text import utf16_length
-from channels.unreadable import unparsed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -8,9 +8,9 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from channels.adapter import commit
 from channels.base import ConnectionState
 from channels.errors import NotCommitted, RateLimited, Temporary
-from channels.publishing import commit
 from channels.supervision import Backoff, Supervisor
 from channels.telegram.failures import AnotherPoller
 from channels.telegram.inbound import ALLOWED_UPDATES, Reader

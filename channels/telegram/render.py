@@ -38,7 +38,7 @@ from channels.text import (
     Text,
     plain,
 )
-from channels.text.grid import Grid, fit
+from channels.text.tables import Grid, fit
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

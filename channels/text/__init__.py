@@ -25,8 +25,8 @@ from channels.text.blocks import (
     has_link,
     plain,
 )
-from channels.text.dialect import Dialect, escape_marks
-from channels.text.markdown import pages
+from channels.text.marks import Dialect, escape_marks
+from channels.text.outline import pages
 from channels.text.parse import Segment, parse, segments
 from channels.text.sanitize import is_blank, is_safe_link, one_line, sanitize
 from channels.text.split import display_width, length, safe_cut, split_text, utf16_length

@@ -1,13 +1,15 @@
-"""Turns the Markdown tree into lines of a dialect; `page` fills pages with them. Pure; called by `markdown`."""
+"""A reply as pages of a platform's own Markdown: the tree as lines of a dialect; `page` fills pages with them. Pure."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from channels.text.blocks import CodeBlock, Heading, ListBlock, Paragraph, Quote, Rule, Table
 from channels.text.marks import Run, runs_of
-from channels.text.page import TableChoice
+from channels.text.page import Packed, TableChoice, finished, pack
+from channels.text.parse import segments
 from channels.text.pieces import (
     BEFORE_BLOCK,
     BEFORE_HEADING,
@@ -20,13 +22,16 @@ from channels.text.pieces import (
     code_lines,
     text_lines,
 )
+from channels.text.sanitize import is_blank, sanitize
 from channels.text.tables import as_code, as_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from channels.text.blocks import Block, Inlines, ListItem
-    from channels.text.dialect import Dialect
+    from channels.text.marks import Dialect
+    from channels.text.parse import Segment
+
 
 _RULE = "─" * 12
 _QUOTE_MARK = "│ "
@@ -35,6 +40,10 @@ _LARGEST_NUMBER = 999_999_999
 _DONE, _OPEN = "☑ ", "☐ "
 _PLAIN = Run("")
 _BOLD = Run("", frozenset({"bold"}))
+
+_EMPTY = Packed()
+LEAST_LIMIT = 60
+"""The smallest page, in units."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,3 +282,31 @@ def _ends_openly(item: ListItem) -> bool:
 
 def _begins_with_text(item: ListItem) -> bool:
     return not item.blocks or isinstance(item.blocks[0], Paragraph)
+
+
+def pages(text: str, dialect: Dialect, limit: int, *, growing: bool = False) -> tuple[str, ...]:
+    """The Markdown `text` as pages of at most `limit` units each; () for a blank text.
+
+    growing: more text will follow, so marks that are open at its end are taken as closed there. While a text grows,
+    all pages but the last two stay as they are, if a page holds what can still change (about 2500 characters).
+    Raises ValueError for a limit below LEAST_LIMIT.
+    """
+    if limit < LEAST_LIMIT:
+        raise ValueError(f"a page needs at least {LEAST_LIMIT} units")
+    if is_blank(text):
+        return ()
+    *settled, last = segments(text, growing=growing)
+    packed = _EMPTY
+    for segment in settled:
+        packed = _pack_settled(packed, segment, dialect, limit)
+    packed = pack(packed, outline(last.blocks, dialect, limit), dialect, limit)
+    # Only marks, such as a fence that has just been opened: better as they are than nothing.
+    return finished(packed, dialect, limit) or finished(
+        pack(_EMPTY, verbatim(sanitize(text), dialect, limit), dialect, limit), dialect, limit
+    )
+
+
+@lru_cache(maxsize=256)
+def _pack_settled(above: Packed, segment: Segment, dialect: Dialect, limit: int) -> Packed:
+    """Packed up to a segment that cannot change any more: remembered, so that only the end of a reply is written."""
+    return pack(above, outline(segment.blocks, dialect, limit), dialect, limit)

@@ -11,7 +11,7 @@ from channels.text.sanitize import is_blank
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from channels.text.dialect import Dialect
+    from channels.text.marks import Dialect
     from channels.text.pieces import Line
 
 _GOES_ON = "…"

@@ -14,7 +14,7 @@ from channels.text.split import cut
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from channels.text.dialect import Dialect
+    from channels.text.marks import Dialect
 
 BEFORE_HEADING, BEFORE_BLOCK, BEFORE_LINE, BEFORE_WORD, NOWHERE = 4, 3, 2, 1, 0
 """How well a page may end before a line, best first."""

@@ -12,8 +12,8 @@ import mimetypes
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from channels.adapter import open_regular
 from channels.errors import OutcomeUnknown, Rejected, Temporary
-from channels.files import open_regular
 from channels.wecom import frames
 
 if TYPE_CHECKING:

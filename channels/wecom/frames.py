@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
-from channels.unreadable import Raw
+from channels.adapter import Raw
 
 Body = dict[str, Any]
 

@@ -7,9 +7,9 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from channels.adapter import unparsed
 from channels.message import Address, ButtonPressed, Message, Quote, Sender, Unparsed
 from channels.text import one_line
-from channels.unreadable import unparsed
 from channels.wecom import frames
 from channels.wecom.frames import RawContent, RawEventCallback, RawMessage
 from channels.wecom.media import attachment

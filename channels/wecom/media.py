@@ -16,9 +16,9 @@ from urllib.parse import urlsplit
 import aiohttp
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
+from channels.adapter import capped
 from channels.base import NamedSink
 from channels.errors import AttachmentFailed, Temporary
-from channels.files import capped
 from channels.message import Attachment, AttachmentKind
 
 if TYPE_CHECKING:

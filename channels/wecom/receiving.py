@@ -12,8 +12,8 @@ from collections import deque
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from channels.adapter import commit
 from channels.errors import NotCommitted
-from channels.publishing import commit
 from channels.supervision import Backoff
 from channels.wecom.inbound import Reader
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from channels.adapter import capped, open_regular
 from channels.errors import AttachmentFailed, Rejected
-from channels.files import capped, open_regular
 
 if TYPE_CHECKING:
     from pathlib import Path

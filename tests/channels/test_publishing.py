@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from channels.adapter import commit
 from channels.base import ChannelPorts, Health, Route
 from channels.errors import NotCommitted
-from channels.publishing import commit
 from tests.clock import VirtualClock
 
 if TYPE_CHECKING:

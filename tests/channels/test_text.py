@@ -25,9 +25,9 @@ from channels.text import (
     parse,
     plain,
 )
-from channels.text.grid import fit
 from channels.text.inline import WINDOW_UNITS, parse_inlines, windows
 from channels.text.parse import read_blocks
+from channels.text.tables import fit
 from tests.tables import table
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from channels.feishu.channel import FeishuChannel
 from channels.feishu.config import FeishuConfig
-from channels.feishu.places import MessageId
+from channels.feishu.lookup import MessageId
 from channels.message import Address
 from tests.contracts.bench import Bench, Listener, Refusal, Seen, Stage
 from tests.simulators.feishu import faults

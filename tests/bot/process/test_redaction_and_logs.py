@@ -19,7 +19,7 @@ from bot.delivery.redaction import may_hide, redact_message, without_hidden
 from bot.process.logs import OURS, JsonFormatter, TextFormatter, configure
 from bot.redaction import MARK, MOST_LEARNT, SHORTEST, RedactingFormatter, Redactor
 from bot.store import sql
-from channels.console import outbound as console
+from channels.console import channel as console
 from channels.feishu import outbound as feishu
 from channels.message import OutboundMessage
 from channels.slack import outbound as slack

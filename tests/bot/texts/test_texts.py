@@ -18,7 +18,7 @@ from bot.texts.en import EN
 from bot.texts.zh import ZH
 from channels.base import ConnectionState
 from channels.message import UNREAD, OutboundMessage
-from channels.slack.manifest import COMMANDS
+from channels.slack.config import COMMANDS
 from harness.events import FailureKind
 from tests.tables import table
 

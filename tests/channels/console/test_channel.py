@@ -11,10 +11,9 @@ import pytest
 
 from channels.base import ConnectionState
 from channels.capabilities import TextUnit
+from channels.console.channel import MAX_UNIT
 from channels.console.frames import End, Frame, Line, Removed, Shown, Typing
-from channels.console.link import MAX_FRAMES, TerminalLink, link_pair
-from channels.console.outbound import MAX_UNIT
-from channels.console.socket_link import MAX_LINE, SocketConsoleLink, SocketTerminalLink
+from channels.console.link import MAX_FRAMES, MAX_LINE, SocketConsoleLink, SocketTerminalLink, TerminalLink, link_pair
 from channels.errors import MessageGone, Rejected
 from channels.message import Address, Message, OutboundFile, OutboundMessage
 from tests.channels.console.support import HOME, SmallGateway, hello, make_channel

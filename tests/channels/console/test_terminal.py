@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from channels.console.frames import Shown
-from channels.console.rendering import render
-from channels.console.stdin import MAX_LINE, read_lines
+from channels.console.interactive import render
+from channels.console.terminal import MAX_LINE, read_lines
 from tests.pseudo_terminal import VARIABLES, PseudoTerminal, at_a_terminal
 
 if TYPE_CHECKING:

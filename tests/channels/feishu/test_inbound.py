@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from channels.feishu.content import RawItem
 from channels.feishu.inbound import Me, Reader, parse
 from channels.feishu.lookup import Chat, Context
-from channels.feishu.schema import RawItem
 from channels.message import INBOUND_EVENT, Message
 from tests.tables import table
 

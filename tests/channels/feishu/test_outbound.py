@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from channels.feishu import cards
+from channels.feishu import outbound
+from channels.feishu.lookup import MessageId
 from channels.feishu.outbound import PAGE_UNITS, FeishuPart, escape, layout, measure, tables_as_code
-from channels.feishu.places import MessageId
 from channels.message import Address, Button, OutboundFile, OutboundMessage
 from tests.properties import examples
 from tests.tables import table
@@ -74,15 +74,21 @@ def test_what_shows_literally_reads_as_written() -> None:
 
 def test_the_measure_is_the_length_in_a_card() -> None:
     for text in ("abc", 'a"b', "a\nb", "字\\"):
-        card = cards.dumps({"data": cards.dumps({"content": text})})
-        assert measure(text) == len(card.encode()) - len(cards.dumps({"data": cards.dumps({"content": ""})}).encode())
+        card = outbound.dumps({"data": outbound.dumps({"content": text})})
+        assert measure(text) == len(card.encode()) - len(
+            outbound.dumps({"data": outbound.dumps({"content": ""})}).encode()
+        )
 
 
 @given(MARKDOWN, st.integers(1, 400), st.booleans())
 @settings(max_examples=examples(60))
 def test_every_card_is_within_the_limits_in_every_form(text: str, times: int, final: bool) -> None:
     for part in layout(OutboundMessage(text=text * times, status="s" * 300, buttons=BUTTONS, final=final)):
-        for shown in (cards.card(part, DM), cards.card(part, TOPIC, streams=True, card_id="7" * 19), cards.post(part)):
+        for shown in (
+            outbound.card(part, DM),
+            outbound.card(part, TOPIC, streams=True, card_id="7" * 19),
+            outbound.post(part),
+        ):
             assert len(json.dumps(shown, ensure_ascii=False).encode()) <= CARD_BYTES
             assert measure(part.text) <= PAGE_UNITS
         assert "<at" not in part.text or "`" in part.text
@@ -92,13 +98,13 @@ def test_every_card_is_within_the_limits_in_every_form(text: str, times: int, fi
 @settings(max_examples=examples(60))
 def test_text_messages_mention_nobody(text: str) -> None:
     for part in layout(OutboundMessage(text=text, final=True)):
-        assert "<at" not in json.loads(cards.text(part))["text"]
+        assert "<at" not in json.loads(outbound.text(part))["text"]
 
 
 def test_a_draft_grows_and_tells_what_happens() -> None:
     part = only("Hel", final=False, status="Reading\na file")
     assert (part.text, part.status, part.growing) == ("Hel", "Reading a file", True)
-    card = json.loads(cards.card(part, DM, streams=True))
+    card = json.loads(outbound.card(part, DM, streams=True))
     assert [(e["element_id"], e["content"]) for e in card["body"]["elements"]] == [
         ("text", "Hel"),
         ("status", "Reading a file"),
@@ -117,14 +123,14 @@ def test_only_the_last_page_grows() -> None:
 def test_a_question_is_no_stream() -> None:
     part = only("May I?", final=False, buttons=((Button(label="Yes", data="p:0"),),))
     assert not part.growing
-    row = json.loads(cards.card(part, TOPIC, card_id="735"))["body"]["elements"][1]
+    row = json.loads(outbound.card(part, TOPIC, card_id="735"))["body"]["elements"][1]
     button = row["columns"][0]["elements"][0]
     value = {"data": "p:0", "chat": "oc_2", "kind": "group", "topic": "omt_1", "card": "735"}
     assert button["behaviors"] == [{"type": "callback", "value": value}]
-    told = cards.Pressed(data="p:0", card_id="735", direct=False, topic="omt_1")
-    assert cards.read_value(value, "oc_2") == told
-    assert cards.read_value(value, "oc_3") == cards.Pressed(data="p:0", card_id="735")  # forwarded there
-    assert json.loads(cards.post(part))["zh_cn"]["content"][0][0]["text"] == "May I?"
+    told = outbound.Pressed(data="p:0", card_id="735", direct=False, topic="omt_1")
+    assert outbound.read_value(value, "oc_2") == told
+    assert outbound.read_value(value, "oc_3") == outbound.Pressed(data="p:0", card_id="735")  # forwarded there
+    assert json.loads(outbound.post(part))["zh_cn"]["content"][0][0]["text"] == "May I?"
 
 
 def test_buttons_without_words_have_something_above_them() -> None:
@@ -132,8 +138,8 @@ def test_buttons_without_words_have_something_above_them() -> None:
 
 
 def test_the_list_of_chats_shows_the_beginning() -> None:
-    assert cards.summary(only("# Title\n\n5 < 6")) == "Title 5 < 6"
-    assert len(cards.summary(only("word " * 100))) <= 80
+    assert outbound.summary(only("# Title\n\n5 < 6")) == "Title 5 < 6"
+    assert len(outbound.summary(only("word " * 100))) <= 80
 
 
 def test_files_come_after_the_text() -> None:

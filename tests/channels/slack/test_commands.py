@@ -9,8 +9,8 @@ import yaml
 
 from bot.texts.en import EN
 from channels.message import Address, Message
+from channels.slack.config import manifest
 from channels.slack.inbound import Known, Me, Reader
-from channels.slack.manifest import manifest
 from tests.contracts.features import ROWS, channel_of
 from tests.tables import table
 

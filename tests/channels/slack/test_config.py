@@ -9,8 +9,7 @@ import yaml
 from pydantic import ValidationError
 
 from channels import registry
-from channels.slack.config import SlackConfig
-from channels.slack.manifest import COMMANDS, EVENTS, SCOPES, manifest
+from channels.slack.config import COMMANDS, EVENTS, SCOPES, SlackConfig, manifest
 from tests.simulators.process import REPO_ROOT
 from tests.simulators.slack.scopes import EVENT_SCOPES
 from tests.tables import table

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from slack_sdk.socket_mode.request import SocketModeRequest
 from slack_sdk.web.async_client import AsyncWebClient
 
+from channels.slack.config import EVENTS
 from channels.slack.inbound import Me
-from channels.slack.manifest import EVENTS
 from channels.slack.socket import Dispatcher
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import pytest
 from channels.base import ConnectionState, Newest
 from channels.errors import Fatal
 from channels.message import Button, ButtonPressed, MembershipChanged, MessageEdited, OutboundMessage
-from channels.slack.manifest import EVENTS
+from channels.slack.config import EVENTS
 from tests.simulators.slack import faults
 from tests.simulators.slack.seen import ALICE, BOB, TEAM, Room
 
