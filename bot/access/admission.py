@@ -5,10 +5,12 @@ Closed by default, for persons and groups. Only immutable ids decide; names neve
 
 from __future__ import annotations
 
-from collections import OrderedDict, deque
+from collections import deque
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Literal
+
+from cachetools import LRUCache
 
 from bot.settings.busy_policies import QUEUED, TurnRules
 from bot.store.identity import chat_id, person_id
@@ -189,16 +191,13 @@ class Background:
     CONVERSATIONS = 2_000
 
     def __init__(self) -> None:
-        self._rings: OrderedDict[str, deque[_Line]] = OrderedDict()
+        self._rings: LRUCache[str, deque[_Line]] = LRUCache(self.CONVERSATIONS)
 
     def add(self, conversation: str, message: Message) -> None:
         ring = self._rings.setdefault(conversation, deque(maxlen=self.MESSAGES))
-        self._rings.move_to_end(conversation)
         if message.text and all(line.message_id != message.platform_message_id for line in ring):
             ring.append(_line(message, self.CHARACTERS))
         self._shorten(ring)
-        if len(self._rings) > self.CONVERSATIONS:
-            self._rings.popitem(last=False)
 
     def edit(self, conversation: str, message: Message) -> bool:
         """Put a message's new words in the place of its old ones; whether it is known here."""
@@ -243,7 +242,7 @@ class FloodGate:
     def __init__(self, clock: Clock, per_minute: float = PER_MINUTE, burst: int = BURST) -> None:
         self.allow(per_minute, burst)
         self._clock = clock
-        self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
+        self._buckets: LRUCache[str, tuple[float, float]] = LRUCache(self.PERSONS)
 
     def allow(self, per_minute: float, burst: int) -> None:
         """Replace the limits; what was used so far counts."""
@@ -256,9 +255,6 @@ class FloodGate:
         tokens = min(self._burst, tokens + (now - then) * self.per_minute / 60)
         passes = tokens >= 1
         self._buckets[person] = (tokens - 1 if passes else tokens, now)
-        self._buckets.move_to_end(person)
-        if len(self._buckets) > self.PERSONS:
-            self._buckets.popitem(last=False)
         return passes
 
 
@@ -268,8 +264,7 @@ class OncePer:
     def __init__(self, clock: Clock, seconds: float, keys: int = 10_000) -> None:
         self._clock = clock
         self._seconds = seconds
-        self._keys = keys
-        self._seen: OrderedDict[str, float] = OrderedDict()
+        self._seen: LRUCache[str, float] = LRUCache(keys)
 
     def waits(self, key: str) -> bool:
         """Whether the key was let through and its time is not over."""
@@ -281,9 +276,6 @@ class OncePer:
         if self.waits(key):
             return False
         self._seen[key] = now
-        self._seen.move_to_end(key)
-        if len(self._seen) > self._keys:
-            self._seen.popitem(last=False)
         return True
 
 

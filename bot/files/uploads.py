@@ -7,12 +7,14 @@ import contextlib
 import logging
 import os
 import secrets
-from collections import OrderedDict, defaultdict
+from collections import defaultdict
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeVar
+
+from cachetools import LRUCache
 
 from bot.store import runs
 from bot.store.identity import harmless_name
@@ -61,7 +63,7 @@ class PersonBook:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._hours: OrderedDict[str, dict[int, int]] = OrderedDict()
+        self._hours: LRUCache[str, dict[int, int]] = LRUCache(PERSONS)
 
     def used(self, person: str) -> int:
         oldest = self._hour() - HOURS
@@ -70,14 +72,11 @@ class PersonBook:
     def add(self, person: str, size: int, at: datetime | None = None) -> None:
         """size: negative for what was not kept in the end. at: when, now unless it is given."""
         hours = self._hours.setdefault(person, {})
-        self._hours.move_to_end(person)
         oldest = self._hour() - HOURS
         for hour in [hour for hour in hours if hour <= oldest]:
             del hours[hour]
         then = self._hour(at)
         hours[then] = hours.get(then, 0) + size
-        if len(self._hours) > PERSONS:
-            self._hours.popitem(last=False)
 
     @property
     def since(self) -> datetime:

@@ -4,9 +4,10 @@ command. Waits for nothing but the store, and that only before an event is commi
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from dataclasses import replace
 from typing import TYPE_CHECKING
+
+from cachetools import LRUCache
 
 from bot.access.admission import Decision, Verdict, decide
 from bot.commands import meant_for_us
@@ -42,15 +43,13 @@ class Threads:
     def __init__(self, store: Store, key_of: Callable[[Message], str]) -> None:
         self._store = store
         self._key_of = key_of
-        self._begun: OrderedDict[str, bool] = OrderedDict()
+        self._begun: LRUCache[str, bool] = LRUCache(self.KEPT)
 
     def goes_on(self, message: Message) -> bool | None:
         """Whether a message belongs to a conversation that has begun in its thread; None: only the store can tell."""
         if not _follows(message):
             return False
         key = self._key_of(message)
-        if key in self._begun:
-            self._begun.move_to_end(key)
         return self._begun.get(key)
 
     def begin(self, message: Message) -> None:
@@ -72,9 +71,6 @@ class Threads:
 
     def _note(self, key: str, begun: bool) -> None:
         self._begun[key] = begun
-        self._begun.move_to_end(key)
-        if len(self._begun) > self.KEPT:
-            self._begun.popitem(last=False)
 
 
 def _follows(message: Message) -> bool:
@@ -88,12 +84,10 @@ class _Addressed:
     KEPT = 5_000
 
     def __init__(self) -> None:
-        self._known: OrderedDict[tuple[str, str, str], None] = OrderedDict()
+        self._known: LRUCache[tuple[str, str, str], None] = LRUCache(self.KEPT)
 
     def add(self, message: Message) -> None:
         self._known[_place(message)] = None
-        if len(self._known) > self.KEPT:
-            self._known.popitem(last=False)
 
     def __contains__(self, message: Message) -> bool:
         return _place(message) in self._known

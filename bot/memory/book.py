@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from collections import OrderedDict
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
@@ -16,6 +15,8 @@ from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
 from bot.store import memories, runs
+from cachetools import LRUCache
+from bot.store import memory_owners, memory_queue, runs
 from bot.store.identity import folder_name, moved_key
 from harness.memory.changes import Proposed
 from harness.memory.hygiene import has_secret
@@ -127,7 +128,7 @@ class OwnerStates:
 
     def __init__(self, store: PatientStore | Store) -> None:
         self._store = store
-        self._known: OrderedDict[str, OwnerState] = OrderedDict()
+        self._known: LRUCache[str, OwnerState] = LRUCache(REMEMBERED)
 
     async def of(self, owner: str) -> OwnerState:
         known = self._known.get(owner)
@@ -162,9 +163,6 @@ class OwnerStates:
 
     def _note(self, owner: str, state: OwnerState) -> None:
         self._known[owner] = state
-        self._known.move_to_end(owner)
-        if len(self._known) > REMEMBERED:
-            self._known.popitem(last=False)
 
 
 @dataclass(frozen=True, slots=True)

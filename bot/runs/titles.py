@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections import OrderedDict
 from typing import TYPE_CHECKING
+
+from cachetools import LRUCache
 
 from bot.store import conversations, usage
 from bot.store.usage import UsageRow
@@ -64,14 +65,12 @@ class Titles:
         self._tasks = tasks
         self._prices = prices
         self._budgets = budgets
-        self._known: OrderedDict[str, None] = OrderedDict()
+        self._known: LRUCache[str, None] = LRUCache(REMEMBERED)
 
     def answered(self, row: RunRow, answer: str) -> None:
         """A run has ended with an answer. Returns at once."""
         if self.settings.enabled and row.thread_id not in self._known:
             self._known[row.thread_id] = None  # before it has one, so that the next answer does not ask for it too
-            if len(self._known) > REMEMBERED:
-                self._known.popitem(last=False)
             self._tasks.spawn(f"title:{row.thread_id}", self._name(row, answer))
 
     async def _name(self, row: RunRow, answer: str) -> None:

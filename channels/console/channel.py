@@ -9,6 +9,8 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from cachetools import LRUCache
+
 from channels.base import BotIdentity, ConnectionState, Health, Part
 from channels.capabilities import Capabilities, Rate, TextUnit
 from channels.console.frames import Line, Removed, Shown, Typing
@@ -157,7 +159,7 @@ class ConsoleChannel:
         self._health = Health()
         self._identity = BotIdentity(platform="console", bot_id=f"console:{account}", username="antler")
         self._sessions: dict[str, Session] = {}
-        self._screens: OrderedDict[str, Screen] = OrderedDict()
+        self._screens: LRUCache[str, Screen] = LRUCache(MAX_SCREENS)
         self._changed = asyncio.Event()
 
     @property
@@ -324,11 +326,7 @@ class ConsoleChannel:
         return session is not None and session.link.show(frame)
 
     def _screen(self, chat: str) -> Screen:
-        screen = self._screens.setdefault(chat, Screen())
-        self._screens.move_to_end(chat)
-        if len(self._screens) > MAX_SCREENS:
-            self._screens.popitem(last=False)
-        return screen
+        return self._screens.setdefault(chat, Screen())
 
     def _free_chat(self) -> str:
         number = 1

@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from cachetools import LRUCache
+
 from channels.console.frames import Line, Removed, Shown, Typing
 
 if TYPE_CHECKING:
@@ -19,7 +21,7 @@ class Transcript:
 
     def __init__(self) -> None:
         self.growing: dict[str, Shown] = {}
-        self._printed: dict[str, tuple[str, str]] = {}
+        self._printed: LRUCache[str, tuple[str, str]] = LRUCache(MAX_PRINTED)
         self._awaiting = False
 
     @property
@@ -50,10 +52,7 @@ class Transcript:
 
     def remember(self, shown: Shown) -> None:
         """The message was printed."""
-        self._printed.pop(shown.message_id, None)
         self._printed[shown.message_id] = (shown.text, shown.status)
-        if len(self._printed) > MAX_PRINTED:
-            del self._printed[next(iter(self._printed))]
 
     def _final(self, shown: Shown) -> Shown | None:
         self.growing.pop(shown.message_id, None)

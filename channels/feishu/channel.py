@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections import OrderedDict
 from typing import TYPE_CHECKING
+
+from cachetools import LRUCache
 
 from channels.adapter import Adapter, capped, own
 from channels.base import BotIdentity, ConnectionState
@@ -56,7 +57,7 @@ class Receipts:
         self._account = account
         self._refused = False
         """The right to react is missing: that is said once, and not tried again by this process."""
-        self._shown: OrderedDict[Address, tuple[str, str]] = OrderedDict()
+        self._shown: LRUCache[Address, tuple[str, str]] = LRUCache(_REMEMBERED)
 
     async def show(self, address: Address, message_id: str | None = None) -> None:
         """React to a message, once; None: to the newest one there."""
@@ -65,8 +66,6 @@ class Receipts:
             return
         await self.clear(address)
         self._shown[address] = message_id, ""
-        if len(self._shown) > _REMEMBERED:
-            self._shown.popitem(last=False)
         body = build(CreateMessageReactionRequestBody, reaction_type=build(Emoji, emoji_type=self._emoji))
         try:
             answer = await self._api.call(build(CreateMessageReactionRequest, message_id=message_id, request_body=body))

@@ -7,10 +7,11 @@ goes on above an earlier one's without knowing them: fifths of a second since 20
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
+
+from cachetools import LRUCache
 
 from channels.errors import OutcomeUnknown
 from channels.feishu import outbound
@@ -66,7 +67,7 @@ class GrowingCards:
     def __init__(self, api: FeishuApi, clock: Clock) -> None:
         self._api = api
         self._clock = clock
-        self._known: OrderedDict[str, Growing] = OrderedDict()
+        self._known: LRUCache[str, Growing] = LRUCache(_REMEMBERED)
 
     async def create(self, address: Address, part: FeishuPart) -> tuple[str, float]:
         """A new entity that streams: its card_id, and when it was made in the platform's time (unix seconds)."""
@@ -171,8 +172,4 @@ class GrowingCards:
         return int((self._clock.now() - _EPOCH).total_seconds() * TICKS_PER_SECOND)
 
     def _card(self, card_id: str) -> Growing:
-        known = self._known.setdefault(card_id, Growing(card_id))
-        self._known.move_to_end(card_id)
-        while len(self._known) > _REMEMBERED:
-            self._known.popitem(last=False)
-        return known
+        return self._known.setdefault(card_id, Growing(card_id))

@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from cachetools import LRUCache
 from pydantic import ValidationError
 
 from channels.errors import ChannelError
@@ -75,13 +75,10 @@ class Anchors:
     """The newest message known of each chat and thread: a thread can only be written to by answering in it. Bounded."""
 
     def __init__(self) -> None:
-        self._newest: OrderedDict[tuple[str, str | None], str] = OrderedDict()
+        self._newest: LRUCache[tuple[str, str | None], str] = LRUCache(REMEMBERED)
 
     def see(self, chat: str, topic: str | None, message_id: str) -> None:
         self._newest[chat, topic] = message_id
-        self._newest.move_to_end((chat, topic))
-        if len(self._newest) > REMEMBERED:
-            self._newest.popitem(last=False)
 
     def newest(self, address: Address) -> str | None:
         return self._newest.get((address.chat, address.topic))
@@ -128,10 +125,10 @@ class Lookup:
         self._clock = clock
         self._log = log
         self._account = account
-        self._names: OrderedDict[str, _Known] = OrderedDict()
-        self._chats: OrderedDict[str, _Known] = OrderedDict()
-        self._topics: OrderedDict[str, _Known] = OrderedDict()
-        self._threads: OrderedDict[str, None] = OrderedDict()
+        self._names: LRUCache[str, _Known] = LRUCache(_REMEMBERED)
+        self._chats: LRUCache[str, _Known] = LRUCache(_REMEMBERED)
+        self._topics: LRUCache[str, _Known] = LRUCache(_REMEMBERED)
+        self._threads: LRUCache[str, None] = LRUCache(_REMEMBERED)
         self._denied: dict[str, float] = {}
 
     async def for_message(self, message: RawMessage, sender: str) -> Context:
@@ -206,8 +203,6 @@ class Lookup:
             return bool(message.parent_id)
         known = message.thread_id in self._threads
         self._threads[message.thread_id] = None
-        if len(self._threads) > _REMEMBERED:
-            self._threads.popitem(last=False)
         return not known and bool(message.parent_id)
 
     async def _quoted(self, message: RawMessage) -> RawItem | None:
@@ -230,7 +225,7 @@ class Lookup:
         return items
 
     async def _known(
-        self, memory: OrderedDict[str, _Known], key: str, ask: Callable[[], Awaitable[T]], what: str
+        self, memory: LRUCache[str, _Known], key: str, ask: Callable[[], Awaitable[T]], what: str
     ) -> T | None:
         known = memory.get(key)
         if known is not None and self._clock.monotonic() < known.until:
@@ -258,11 +253,8 @@ class Lookup:
             self._log.info("%s: %s are not known: %s", self._account, what, str(error) or "no answer in time")
         return None
 
-    def _remember(self, memory: OrderedDict[str, _Known], key: str, value: Any, seconds: float) -> None:
+    def _remember(self, memory: LRUCache[str, _Known], key: str, value: Any, seconds: float) -> None:
         memory[key] = _Known(value, self._clock.monotonic() + seconds)
-        memory.move_to_end(key)
-        if len(memory) > _REMEMBERED:
-            memory.popitem(last=False)
 
 
 async def _nothing() -> None:

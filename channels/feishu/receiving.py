@@ -9,9 +9,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-from collections import OrderedDict
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
+
+from cachetools import LRUCache
 
 from channels.adapter import commit
 from channels.errors import NotCommitted
@@ -43,13 +44,11 @@ class Toasts:
     _MOST = 1_000
 
     def __init__(self) -> None:
-        self._texts: OrderedDict[str, asyncio.Future[str]] = OrderedDict()
+        self._texts: LRUCache[str, asyncio.Future[str]] = LRUCache(self._MOST)
 
     def of(self, callback_id: str) -> asyncio.Future[str]:
         if callback_id not in self._texts:
             self._texts[callback_id] = asyncio.get_running_loop().create_future()
-            if len(self._texts) > self._MOST:
-                self._texts.popitem(last=False)
         return self._texts[callback_id]
 
     def show(self, callback_id: str, text: str) -> None:
@@ -85,12 +84,10 @@ class Lanes:
 class Bundles:
     """Finds the messages that belong together: files sent at once, and the words that come right after them.
 
-    A Feishu client sends each file as a message of its own, and what was typed with them as another. Bounded: the least
-    recently used entry leaves when `size` is passed.
+    A Feishu client sends each file as a message of its own, and what was typed with them as another. Bounded.
     """
 
-    size: int = 1_000
-    _last: OrderedDict[tuple[str, str | None, str], tuple[datetime, str]] = field(default_factory=OrderedDict)
+    _last: LRUCache[tuple[str, str | None, str], tuple[datetime, str]] = field(default_factory=lambda: LRUCache(1_000))
 
     def keyed(self, message: Message) -> Message:
         """The message with its bundle key, if it is a part of a bundle."""
@@ -101,8 +98,6 @@ class Bundles:
             return replace(message, bundle_key=last[1]) if last is not None and joins else message
         key = last[1] if last is not None and joins else f"files:{message.platform_message_id}"
         self._last[who] = message.sent_at, key
-        if len(self._last) > self.size:
-            self._last.popitem(last=False)
         return replace(message, bundle_key=key)
 
 

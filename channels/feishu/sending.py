@@ -8,10 +8,11 @@ from __future__ import annotations
 import contextlib
 import math
 import os
-from collections import OrderedDict
 from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any
+
+from cachetools import LRUCache
 
 from channels.adapter import open_regular
 from channels.errors import Fatal, MessageGone, OutcomeUnknown, Rejected
@@ -96,7 +97,7 @@ class Forms:
         self._clock = clock
         self._log = log
         self._account = account
-        self._lesser: OrderedDict[str, tuple[Form, float]] = OrderedDict()
+        self._lesser: LRUCache[str, tuple[Form, float]] = LRUCache(_REMEMBERED)
         """Form by chat ("" is all of them), and until when (monotonic) it is used."""
 
     def of(self, chat: str, part: FeishuPart) -> list[Form]:
@@ -122,9 +123,6 @@ class Forms:
 
     def _remember(self, chat: str, form: Form) -> None:
         self._lesser[chat] = form, self._clock.monotonic() + _TRIED_AGAIN_SECONDS
-        self._lesser.move_to_end(chat)
-        if len(self._lesser) > _REMEMBERED:
-            self._lesser.popitem(last=False)
 
 
 class Messenger:
@@ -137,7 +135,7 @@ class Messenger:
         self._account = account
         self._growing = GrowingCards(api, clock)
         self._forms = Forms(clock, log, account)
-        self._begun: OrderedDict[str, tuple[str, float, FeishuPart]] = OrderedDict()
+        self._begun: LRUCache[str, tuple[str, float, FeishuPart]] = LRUCache(_REMEMBERED)
         """The entities of the latest sends, by idempotency key: a repeated send must name the same one."""
 
     async def send(self, address: Address, part: FeishuPart, idem_key: str, reply_to: str | None) -> str:
@@ -224,8 +222,6 @@ class Messenger:
             begun = replace(part, keyboard=(), growing=True)  # buttons name the entity, which has to be there before
             card_id, made = await self._growing.create(address, begun)
             self._begun[idem_key] = card_id, made, begun
-            if len(self._begun) > _REMEMBERED:
-                self._begun.popitem(last=False)
         card_id, made, shown = self._begun[idem_key]
         if shown != part:
             await self._growing.show(card_id, address, part)

@@ -7,8 +7,9 @@ for long.
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
+
+from cachetools import LRUCache
 
 from channels.errors import ChannelError, Permanent
 from channels.slack.inbound import Known, is_dm
@@ -29,17 +30,6 @@ _MESSAGES = 10_000
 _LOOKUPS = 20
 """How many names are asked for at once."""
 
-K = TypeVar("K")
-V = TypeVar("V")
-
-
-def keep(memory: OrderedDict[K, V], key: K, value: V, most: int) -> None:
-    """Put an entry into a memory of at most so many, where the oldest gives way."""
-    memory[key] = value
-    memory.move_to_end(key)
-    if len(memory) > most:
-        memory.popitem(last=False)
-
 
 class Directory:
     """Names and titles of one account. me: the bot's user id.
@@ -51,8 +41,8 @@ class Directory:
         self._api = api
         self._me = me
         self._log = log
-        self._people: OrderedDict[str, Person] = OrderedDict()
-        self._titles: OrderedDict[str, str] = OrderedDict()
+        self._people: LRUCache[str, Person] = LRUCache(_NAMES)
+        self._titles: LRUCache[str, str] = LRUCache(_NAMES)
 
     @property
     def known(self) -> Known:
@@ -79,14 +69,14 @@ class Directory:
     async def _person(self, user: str) -> None:
         answer = await self._ask("users.info", {"user": user, "include_locale": "true"})
         if answer is not None:
-            keep(self._people, user, _read_person(answer, user), _NAMES)
+            self._people[user] = _read_person(answer, user)
 
     async def _title(self, channel: str) -> None:
         match await self._ask("conversations.info", {"channel": channel}):
             case {"channel": {"name": str(name)}}:
-                keep(self._titles, channel, name, _NAMES)
+                self._titles[channel] = name
             case {}:
-                keep(self._titles, channel, "", _NAMES)
+                self._titles[channel] = ""
 
     async def _ask(self, method: str, params: Mapping[str, str]) -> Mapping[str, Any] | None:
         """Call the method; {} when Slack refuses for good, None when it may be asked again."""
@@ -104,24 +94,24 @@ class Sightings:
     """Messages of one account seen lately. What is forgotten costs a longer search, or a reaction."""
 
     def __init__(self) -> None:
-        self._newest: OrderedDict[str, str] = OrderedDict()
-        self._writers: OrderedDict[tuple[str, str], str] = OrderedDict()
-        self._last: OrderedDict[tuple[str, str | None], str] = OrderedDict()
-        self._fresh: OrderedDict[tuple[str, str | None], str] = OrderedDict()
+        self._newest: LRUCache[str, str] = LRUCache(_MESSAGES)
+        self._writers: LRUCache[tuple[str, str], str] = LRUCache(_MESSAGES)
+        self._last: LRUCache[tuple[str, str | None], str] = LRUCache(_MESSAGES)
+        self._fresh: LRUCache[tuple[str, str | None], str] = LRUCache(_MESSAGES)
 
     def see(self, chat: str, message_id: str) -> None:
         """Note a message's id, a person's or the bot's."""
         if is_timestamp(message_id):
-            keep(self._newest, chat, max(message_id, self._newest.get(chat, message_id), key=order), _MESSAGES)
+            self._newest[chat] = max(message_id, self._newest.get(chat, message_id), key=order)
 
     def note(self, message: Message) -> None:
         """Note a person's message."""
         address = message.address
         self.see(address.chat, message.platform_message_id)
-        keep(self._writers, (address.chat, message.platform_message_id), message.sender.id, _MESSAGES)
-        keep(self._last, (address.chat, address.topic), message.sender.id, _MESSAGES)
+        self._writers[address.chat, message.platform_message_id] = message.sender.id
+        self._last[address.chat, address.topic] = message.sender.id
         if is_timestamp(message.platform_message_id):
-            keep(self._fresh, (address.chat, address.topic), message.platform_message_id, _MESSAGES)
+            self._fresh[address.chat, address.topic] = message.platform_message_id
 
     def newest(self, chat: str) -> str | None:
         """The newest id seen in a chat: what is sent from now on has a higher one."""

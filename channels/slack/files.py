@@ -9,12 +9,12 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from collections import OrderedDict
 from typing import TYPE_CHECKING, Any, BinaryIO
+
+from cachetools import LRUCache
 
 from channels.adapter import capped, open_regular
 from channels.errors import AttachmentFailed, OutcomeUnknown, Rejected, Temporary
-from channels.slack.directory import keep
 from channels.slack.reading import file_of
 
 if TYPE_CHECKING:
@@ -58,12 +58,12 @@ class Uploads:
 
     def __init__(self, api: SlackApi) -> None:
         self._api = api
-        self._lost: OrderedDict[str, str] = OrderedDict()
-        self._known: OrderedDict[str, None] = OrderedDict()
+        self._lost: LRUCache[str, str] = LRUCache(_REMEMBERED)
+        self._known: LRUCache[str, None] = LRUCache(_REMEMBERED)
 
     def see(self, file_id: str) -> None:
         """Note a file that is recorded as sent, so that it is not taken for a lost one."""
-        keep(self._known, file_id, None, _REMEMBERED)
+        self._known[file_id] = None
 
     async def send(self, address: Address, file: OutboundFile, idem_key: str) -> str:
         """Upload and share; returns the file's id. Raises Rejected, Temporary, OutcomeUnknown."""
@@ -77,7 +77,7 @@ class Uploads:
         try:
             await self._api.call("files.completeUploadExternal", _share(address, file, file_id), repeatable=False)
         except OutcomeUnknown:
-            keep(self._lost, idem_key, file_id, _REMEMBERED)
+            self._lost[idem_key] = file_id
             raise
         self._lost.pop(idem_key, None)
         self.see(file_id)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-from collections import OrderedDict
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
+
+from cachetools import LRUCache
 
 from channels.adapter import Adapter, capped, own
 from channels.base import BotIdentity, ConnectionState
@@ -38,7 +39,7 @@ class TelegramChannel(Adapter):
         super().__init__(account, ports)
         self._config = config
         self._api = TelegramApi(account, config, ports.route)
-        self._no_previews: OrderedDict[str, None] = OrderedDict()
+        self._no_previews: LRUCache[str, None] = LRUCache(_REMEMBERED_REFUSALS)
         self._sightings = Sightings()
 
     @property
@@ -150,8 +151,6 @@ class TelegramChannel(Adapter):
             return
         except Rejected:
             self._no_previews[address.chat] = None
-            if len(self._no_previews) > _REMEMBERED_REFUSALS:
-                self._no_previews.popitem(last=False)
             raise
         self._health.last_outbound = self._ports.clock.monotonic()
 

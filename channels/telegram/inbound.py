@@ -6,10 +6,11 @@ them.
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
+
+from cachetools import LRUCache
 
 from channels.adapter import unparsed
 from channels.message import (
@@ -71,15 +72,14 @@ class Me:
     username: str
 
 
-@dataclass(slots=True)
 class Pastes:
     """Remembers who just sent a text of full length, so that what follows at once can be told to belong to it.
 
     Keyed by chat, topic and sender; the least recently used entry leaves when `size` is passed.
     """
 
-    size: int = 1000
-    _last: OrderedDict[tuple[str, str | None, str], tuple[int, str]] = field(default_factory=OrderedDict)
+    def __init__(self, size: int = 1000) -> None:
+        self._last: LRUCache[tuple[str, str | None, str], tuple[int, str]] = LRUCache(size)
 
     def key_of(self, raw: RawMessage, address: Address, sender: str) -> str | None:
         """The bundle key of a text message, None when it stands alone."""
@@ -89,9 +89,6 @@ class Pastes:
         key = before[1] if before is not None and joins else f"paste:{address.chat}:{sender}:{raw.message_id}"
         if utf16_length(raw.text or "") >= PASTE_UNITS:
             self._last[who] = (raw.date, key)
-            self._last.move_to_end(who)
-            if len(self._last) > self.size:
-                self._last.popitem(last=False)
             return key
         return key if joins else None
 

@@ -6,9 +6,10 @@ bot together. So what is sent now gets an id above all those that were seen ther
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
+
+from cachetools import LRUCache
 
 from channels.errors import OutcomeUnknown
 
@@ -21,9 +22,6 @@ MAX_PROBES = 8
 """How many ids are asked about at once."""
 _REMEMBERED = 10_000
 _SHARED = "private chats and basic groups"
-
-K = TypeVar("K")
-V = TypeVar("V")
 
 
 @dataclass(slots=True)
@@ -43,15 +41,15 @@ class Sightings:
     """The message ids of one account. Bounded: what is forgotten costs needless questions."""
 
     def __init__(self) -> None:
-        self._seen: OrderedDict[tuple[str, int], None] = OrderedDict()
-        self._newest: OrderedDict[str, int] = OrderedDict()
-        self._searches: OrderedDict[str, Search] = OrderedDict()
+        self._seen: LRUCache[tuple[str, int], None] = LRUCache(_REMEMBERED)
+        self._newest: LRUCache[str, int] = LRUCache(_REMEMBERED)
+        self._searches: LRUCache[str, Search] = LRUCache(_REMEMBERED)
 
     def see(self, chat: str, message_id: int) -> None:
         """A message has this id: somebody else's, or one of the bot's that is not lost."""
         sequence = _sequence(chat)
-        _keep(self._seen, (sequence, message_id), None)
-        _keep(self._newest, sequence, max(message_id, self._newest.get(sequence, message_id)))
+        self._seen[sequence, message_id] = None
+        self._newest[sequence] = max(message_id, self._newest.get(sequence, message_id))
 
     def newest(self, chat: str) -> int | None:
         """What is sent to the chat from now on has a higher id."""
@@ -117,7 +115,7 @@ class Sightings:
 
     def _begin(self, key: str, chat: str, above: int) -> Search:
         search = Search(_sequence(chat), above, above + 1)
-        _keep(self._searches, key, search)
+        self._searches[key] = search
         return search
 
     def _top(self, search: Search) -> int:
@@ -127,10 +125,3 @@ class Sightings:
 def _sequence(chat: str) -> str:
     """What counts the chat's messages: a supergroup or channel (ids from -100..., public names) does so itself."""
     return chat if chat.startswith(("-100", "@")) else _SHARED
-
-
-def _keep(memory: OrderedDict[K, V], key: K, value: V) -> None:
-    memory[key] = value
-    memory.move_to_end(key)
-    if len(memory) > _REMEMBERED:
-        memory.popitem(last=False)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from dataclasses import replace
 from typing import TYPE_CHECKING
+
+from cachetools import LRUCache
 
 from channels.errors import ButtonsRefused, OutcomeUnknown, Rejected
 from channels.wecom.failures import Conflict, StreamOver
@@ -25,8 +26,8 @@ KEPT = 10_000
 
 class Answers:
     def __init__(self) -> None:
-        self._streams: OrderedDict[str, str] = OrderedDict()
-        self._lost: OrderedDict[str, str] = OrderedDict()
+        self._streams: LRUCache[str, str] = LRUCache(KEPT)
+        self._lost: LRUCache[str, str] = LRUCache(KEPT)
 
     def takes(self, req_id: str | None, stream_id: str) -> bool:
         """Whether this stream may be sent under that req_id: nothing else was, as far as is known here."""
@@ -35,8 +36,6 @@ class Answers:
     def sent(self, req_id: str, stream_id: str) -> None:
         """The stream was begun under that req_id, or may have been."""
         self._streams[req_id] = stream_id
-        if len(self._streams) > KEPT:
-            self._streams.popitem(last=False)
 
     def spent(self, req_id: str) -> None:
         """The platform takes no stream under that req_id (any more)."""
@@ -45,8 +44,6 @@ class Answers:
     def lost(self, stream_id: str, req_id: str) -> None:
         """A whole answer was sent as one frame, and no ack came."""
         self._lost[stream_id] = req_id
-        if len(self._lost) > KEPT:
-            self._lost.popitem(last=False)
 
     def found(self, stream_id: str) -> None:
         """It is known now what became of it."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections import OrderedDict
 from typing import TYPE_CHECKING
+
+from cachetools import LRUCache
 
 from harness.agents.maker import AgentMaker
 from harness.agents.profiles import DEFAULT, AgentDefinition
@@ -50,7 +51,7 @@ class Agents:
         self._parts = parts
         self._saver = saver
         self._slots = FairSlots(parts.subagents.max_concurrent if parts.subagents is not None else 1)
-        self._kept: OrderedDict[Key, Agent] = OrderedDict()
+        self._kept: LRUCache[Key, Agent] = LRUCache(MAX_AGENTS)
         self._updaters: dict[str, Updater] = {}
 
     def default(self) -> Agent:
@@ -65,7 +66,6 @@ class Agents:
         definition = self._definition(agent)
         known = self._kept.get((definition.name, model))
         if known is not None and known.revision == self._revision:
-            self._kept.move_to_end((definition.name, model))
             return known
         try:
             return self._keep(definition, self._models.settings(model))
@@ -135,6 +135,4 @@ class Agents:
         """Runs that use an older one, of another revision, go on with it."""
         maker = AgentMaker(definition, parts_of(definition, self._parts), self._models, self._slots, self._saver)
         agent = self._kept[definition.name, settings.name] = maker.make(settings, self._revision)
-        if len(self._kept) > MAX_AGENTS:
-            self._kept.popitem(last=False)
         return agent

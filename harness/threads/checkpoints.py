@@ -5,12 +5,12 @@ from __future__ import annotations
 import logging
 import os
 import uuid
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cachetools import LRUCache
 from langgraph.checkpoint.base import id as checkpoint_ids
 from langgraph.checkpoint.serde import _msgpack
 
@@ -181,7 +181,7 @@ class FinishedTurns:
 
     def __init__(self, checkpoints: Checkpoints) -> None:
         self._checkpoints = checkpoints
-        self._known: OrderedDict[str, Known] = OrderedDict()
+        self._known: LRUCache[str, Known] = LRUCache(MAX_KNOWN_THREADS)
 
     def ended(self, thread_id: str, saved: CheckpointTuple) -> bool:
         """Whether the newest checkpoint is the end of a turn that this process saw; saves reading the whole state."""
@@ -197,9 +197,6 @@ class FinishedTurns:
         rollback."""
         known = self._known.setdefault(ctx.thread_id, Known())
         known.finished = ctx.run_id
-        self._known.move_to_end(ctx.thread_id)
-        if len(self._known) > MAX_KNOWN_THREADS:
-            self._known.popitem(last=False)
         if base is not None and (era := int(base.metadata.get("step", 0)) // PRUNE_EVERY) != known.era:
             try:
                 await self._checkpoints.prune(ctx.thread_id, keep=(base.checkpoint["id"],))
