@@ -328,7 +328,7 @@ class MemoryChannel:
         return self._ports.clock.monotonic()
 
     async def grow(self, address: Address, bubble: Bubble, message: OutboundMessage, method: str) -> None:
-        """For MemoryStream: the stream shows the first part of `message`, which must extend what it shows."""
+        """Show the first part of `message` in an open stream, which must extend what it shows. Called by the stream."""
         fault = await self._begin(method, address)
         ends_early = method == "finish" and not (message.final or self.mode.edits)
         parts = self.layout(message if ends_early else replace(message, status=""))

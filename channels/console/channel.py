@@ -51,7 +51,7 @@ CAPABILITIES = Capabilities(
 )
 RATE = Rate(per_second=1000.0, per_chat_per_second=100.0, per_group_per_minute=6000.0)
 PERSON = Sender(id="local", display_name="you")
-"""Whoever sits at a terminal of this machine; the control socket lets nobody else in."""
+"""The person at a terminal of this machine; the control socket lets nobody else in."""
 MAX_MESSAGES = 200
 
 
@@ -187,7 +187,7 @@ class ConsoleChannel:
 
     def attach(self, link: ConsoleLink, owner: bool = False) -> Session:
         """Add a terminal. owner: the one whose end ends `run`; it has the chat "terminal", others "terminal-1" and so
-        on, the lowest free number first, so that whoever comes back finds the conversation again.
+        on, the lowest free number first, so that a person who comes back finds the conversation again.
 
         Raises ValueError when there is an owner already.
         """

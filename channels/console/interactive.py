@@ -43,7 +43,7 @@ _ROWS_BELOW = 4
 MAX_DRAFT = 20_000
 """Characters of a growing text that are rendered again at each change; of a longer one only its end."""
 _PADDING = re.compile(r"(?<! ) ++$", re.MULTILINE)
-"""Rich fills lines up to the width; whoever copies a text from the terminal does not want that."""
+"""Rich fills lines up to the width; copied text should not end in blanks."""
 
 
 def render(shown: Shown, width: int) -> str:
@@ -59,7 +59,7 @@ def render(shown: Shown, width: int) -> str:
 
 
 def rendered(content: RenderableType, width: int) -> str:
-    """Whatever rich can show, as text."""
+    """Anything that rich can show, as text."""
     # legacy_windows off and soft hyperlinks off: no sequence but colours may come out.
     console = Console(file=io.StringIO(), force_terminal=True, legacy_windows=False, width=width)
     with console.capture() as capture:

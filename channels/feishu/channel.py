@@ -214,7 +214,7 @@ class FeishuChannel(Adapter):
         """Not needed: nothing is looked for."""
 
     async def fetch(self, attachment: Attachment, sink: Sink) -> None:
-        """Stream the file; at most `max_download_mb`, whatever size was declared."""
+        """Stream the file; at most `max_download_mb`, no matter what size was declared."""
         message_id, key, kind = _reference(attachment)
         request = build(GetMessageResourceRequest, message_id=message_id, file_key=key, type=kind)
         await self._api.download(request, capped(sink, int(self._config.max_download_mb * 1024 * 1024)))

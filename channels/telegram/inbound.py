@@ -75,7 +75,7 @@ class Me:
 class Pastes:
     """Remembers who just sent a text of full length, so that what follows at once can be told to belong to it.
 
-    Keyed by chat, topic and sender; the least recently used entry leaves when `size` is passed.
+    Keyed by chat, topic and sender; the least recently used of `size` entries leaves.
     """
 
     def __init__(self, size: int = 1000) -> None:
