@@ -14,9 +14,9 @@ from functools import partial
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
-from bot.store import memories, runs
 from cachetools import LRUCache
-from bot.store import memory_owners, memory_queue, runs
+
+from bot.store import memories, runs
 from bot.store.identity import folder_name, moved_key
 from harness.memory.changes import Proposed
 from harness.memory.hygiene import has_secret

@@ -14,8 +14,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
 from bot.voice.audio import CLAUSES, NotHeardError, kind_of
-from bot.voice.audio import kind_of
-from bot.voice.errors import CLAUSES, NotHeardError
 from channels.adapter import open_regular
 from channels.base import Route
 from channels.errors import Rejected
