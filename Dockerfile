@@ -11,7 +11,7 @@ RUN pip install -c constraints.txt --upgrade pip
 # Packages for the agent's own code, 400 MB; --build-arg RUNTIME=no leaves them out.
 ARG RUNTIME=yes
 COPY constraints-sandbox.txt ./
-COPY sandbox/__init__.py sandbox/base.py sandbox/policy.py sandbox/runtime.py sandbox/build_runtime.py ./sandbox/
+COPY sandbox/__init__.py sandbox/base.py sandbox/policy.py sandbox/build_runtime.py ./sandbox/
 RUN [ "$RUNTIME" = no ] || python -m sandbox.build_runtime --folder /opt/antler
 
 # .dockerignore lets only the sources in.

@@ -21,7 +21,7 @@ OUTPUTS = "/mnt/user-data/outputs"
 SKILLS = "/mnt/skills"
 """The folders as every sandbox and the model see them, whatever they are on the host."""
 RESULTS = f"{OUTPUTS}/.tool-results"
-"""For results of tools that are too long for the model, as .txt files; old ones go (see files/results.py)."""
+"""Results of tools that are too long for the model, as .txt files; old ones are deleted when its folders are opened."""
 
 
 class SandboxError(Exception):

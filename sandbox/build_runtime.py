@@ -20,8 +20,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
-from sandbox.policy import RUNTIME
-from sandbox.runtime import CHECKOUT, DEFAULT_FOLDER, STAMP, built_from
+from sandbox.policy import CHECKOUT, DEFAULT_FOLDER, RUNTIME, STAMP, built_from
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -146,11 +146,10 @@ class DockerSettings(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _without_the_port(cls, value: Any) -> Any:
-        # Settings of the time when commands went through the image's HTTP API; they are accepted and mean nothing.
-        if not isinstance(value, dict):
-            return value
-        return {name: each for name, each in value.items() if name not in ("api_port", "api_seconds")}
+    def _commands_need_no_http_api(cls, value: Any) -> Any:
+        if isinstance(value, dict) and value.keys() & {"api_port", "api_seconds"}:
+            raise ValueError("api_port and api_seconds are no settings any more: commands run in the container itself")
+        return value
 
     @field_validator("host_paths")
     @classmethod

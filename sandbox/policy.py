@@ -1,9 +1,15 @@
-"""What commands may use and see, whichever provider runs them: limits, environment, the shell's own command line."""
+"""What commands may use and see, whichever provider runs them: limits, environment, the shell's own command line,
+and the Python packages for the agent's code.
+
+`make sandbox-runtime` builds these (build_runtime.py) into a folder that every provider shows read-only at RUNTIME,
+with its bin/ first in PATH. The gateway imports nothing of it.
+"""
 
 from __future__ import annotations
 
 import resource
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sandbox.base import WORKSPACE
@@ -11,17 +17,16 @@ from sandbox.base import WORKSPACE
 if TYPE_CHECKING:
     from sandbox.config import SandboxLimits
 
+
 MIB = 1024 * 1024
 LONGEST_COMMAND = 120_000
 """In bytes; the kernel takes 128 KiB in one argument."""
 TOO_LONG = f"bash: the command is longer than {LONGEST_COMMAND} bytes; write it to a file and run that\n"
 CANNOT_RUN = 126
 """What a shell exits with when a command cannot be run."""
-
 RUNTIME = "/opt/antler"
 TEMPORARY = "/tmp"
 _SEARCH_PATH = "/usr/local/bin:/usr/bin:/bin"
-
 ETC = (
     "/etc/ld.so.cache",
     "/etc/alternatives",
@@ -33,6 +38,27 @@ ETC = (
     "/etc/perl",
 )
 """What programs need of /etc and what says nothing about the host or its users."""
+
+CHECKOUT = Path(__file__).resolve().parents[1]
+DEFAULT_FOLDER = CHECKOUT / ".sandbox-venv"
+STAMP = "antler-runtime"
+"""A file in the folder: the digest of what it was built from, written last."""
+RUNTIME_MISSING = "commands find no pandas, matplotlib and the like: `make sandbox-runtime` builds them"
+"""What to say at the start, in doctor and in /status while there is no complete one."""
+
+
+def complete(folder: Path | None) -> Path | None:
+    """The folder, if the runtime in it is whole. One look at the disk, so that each command can ask again: one that was
+    built meanwhile is used."""
+    return folder if folder is not None and (folder / STAMP).is_file() else None
+
+
+def built_from(folder: Path) -> str:
+    """The digest of what the runtime was built from; "" while there is no complete one."""
+    try:
+        return (folder / STAMP).read_text().strip()
+    except FileNotFoundError:
+        return ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

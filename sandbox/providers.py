@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 OFF = "off"
 REMOTE = "remote"
 _CLASSES = {
-    "bubblewrap": "sandbox.bubblewrap.provider:BubblewrapProvider",
+    "bubblewrap": "sandbox.local.bubblewrap:BubblewrapProvider",
     "landlock": "sandbox.local.landlock:LandlockProvider",
     "docker": "sandbox.docker.provider:DockerProvider",
     "host": "sandbox.local.host:host_provider",

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Literal
 
 from bot.store.identity import thread_folder
 from harness.graph.sandbox import SandboxSetup
-from sandbox import providers, runtime
+from sandbox import policy, providers
 from sandbox.base import SandboxError
-from sandbox.files.rights import Owner, owner_of
+from sandbox.files.beneath import Owner, owner_of
 from sandbox.files.skills import no_skills
 from sandbox.files.workspace import Workspaces
 from sandbox.providers import OFF, REMOTE, Site, Started
@@ -81,7 +81,7 @@ class Sandboxes:
         skills: SkillsOf = no_skills,
     ) -> None:
         self._settings = settings
-        self._packages = settings.runtime or runtime.DEFAULT_FOLDER
+        self._packages = settings.runtime or policy.DEFAULT_FOLDER
         proxy, ca_file = route(settings.remote.url)
         self._site = Site(
             folder_of=partial(thread_folder, folder),
@@ -142,7 +142,7 @@ class Sandboxes:
             return SandboxFacts(provider=use, state="starting")
         report = self._started.report
         state: State = report.isolation.value if report.bash else "files"
-        without = [runtime.MISSING] if report.bash and not self.has_runtime else []
+        without = [policy.RUNTIME_MISSING] if report.bash and not self.has_runtime else []
         return SandboxFacts(provider=use, state=state, shortfalls=(*report.shortfalls, *without))
 
     @property
@@ -158,7 +158,7 @@ class Sandboxes:
     @property
     def has_runtime(self) -> bool:
         """Commands find the packages for the agent's code, as far as is known here."""
-        return self._settings.use == REMOTE or runtime.complete(self._packages) is not None
+        return self._settings.use == REMOTE or policy.complete(self._packages) is not None
 
     @property
     def elsewhere(self) -> bool:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from bot.store import Store
     from channels.base import Channel, Clock
     from channels.message import Attachment
-    from sandbox.files.rights import Owner
+    from sandbox.files.beneath import Owner
 
 
 log = logging.getLogger(__name__)

@@ -15,12 +15,12 @@ import aiodocker
 import aiohttp
 
 from sandbox.base import SandboxError, SandboxUnavailable
-from sandbox.docker import hints
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from aiodocker.stream import Stream
+
 
 _CALL = aiohttp.ClientTimeout(total=120, sock_connect=10)
 _UNIX = "unix://"
@@ -28,6 +28,32 @@ _NO_CONNECTION = 900
 """aiodocker's status for a daemon that cannot be reached."""
 _ENDED = " is not running: "
 """What the daemon says, as an error of its own (500), of a container that ends just before a program starts in it."""
+
+START = "start the daemon (systemctl start docker), or set sandbox.docker.host"
+PERMISSION = (
+    "add the user that Antler runs as to the group docker (usermod -aG docker USER) and restart Antler; note that "
+    "this group is as good as root on this machine"
+)
+HOST_PATHS = (
+    "where Antler itself runs in a container, or the daemon on another machine, sandbox.docker.host_paths tells where "
+    "the daemon finds Antler's folders"
+)
+USER_NAMESPACES = (
+    "this daemon maps users (rootless or userns-remap), so that commands could not write the thread's files: use an "
+    "ordinary daemon, or `sandbox.use: bubblewrap`"
+)
+IMAGE = "sandbox.docker.image should name an image with /bin/sh and /bin/sleep"
+REPLICAS = "raise sandbox.docker.replicas, or let fewer agents run at a time"
+_HINTS = (
+    ("docker-init", "the daemon has no init process: install tini (Debian: apt-get install tini)"),
+    ("/bin/sh", IMAGE),
+    ("/bin/sleep", IMAGE),
+)
+
+
+def hint(output: str) -> str:
+    """Find the advice that fits what the daemon, or a program of it, printed; "" for an unknown message."""
+    return next((text for fragment, text in _HINTS if fragment in output), "")
 
 
 class NotFound(SandboxError):
@@ -179,7 +205,7 @@ class DockerApi:
         except aiodocker.DockerError as error:
             raise self._ours(error) from error
         except TimeoutError as error:
-            raise SandboxError("the Docker daemon does not answer", hints.START) from error
+            raise SandboxError("the Docker daemon does not answer", START) from error
         except aiohttp.ClientError as error:
             raise SandboxError("the connection to the Docker daemon broke") from error
 
@@ -188,12 +214,12 @@ class DockerApi:
         if error.status == _NO_CONNECTION:
             return _unreachable(error)
         if error.status == 400 and "bind source path does not exist" in error.message:
-            return SandboxUnavailable("the Docker daemon does not find the sandbox's folders", hints.HOST_PATHS)
+            return SandboxUnavailable("the Docker daemon does not find the sandbox's folders", HOST_PATHS)
         if error.status == 404:
             return NotFound(text)
         if error.status == 409 or _ENDED in error.message:
             return Conflict(text)
-        return SandboxError(text, hints.hint(error.message))
+        return SandboxError(text, hint(error.message))
 
 
 def _unreachable(error: aiodocker.DockerError) -> SandboxUnavailable:
@@ -201,8 +227,8 @@ def _unreachable(error: aiodocker.DockerError) -> SandboxUnavailable:
     reason = error.__context__
     number = reason.os_error.errno if isinstance(reason, aiohttp.ClientConnectorError) else None
     if number in (errno.EACCES, errno.EPERM):
-        return SandboxUnavailable("Antler may not use the Docker daemon", hints.PERMISSION)
-    return SandboxUnavailable("the Docker daemon cannot be reached", hints.START)
+        return SandboxUnavailable("Antler may not use the Docker daemon", PERMISSION)
+    return SandboxUnavailable("the Docker daemon cannot be reached", START)
 
 
 def _short(error: aiodocker.DockerError) -> str:

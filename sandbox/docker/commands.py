@@ -1,4 +1,4 @@
-"""Runs one thread's commands in its container and says how they ended. Used by the provider."""
+"""Runs one thread's commands in its container and says how they ended."""
 
 from __future__ import annotations
 
@@ -9,15 +9,14 @@ from typing import TYPE_CHECKING
 
 from sandbox.base import CommandResult, Ending, SandboxError
 from sandbox.docker import scripts
-from sandbox.docker.shell import Ended
+from sandbox.docker.shells import Ended
 from sandbox.local.process import Stop
 from sandbox.policy import CANNOT_RUN, refusal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
-    from sandbox.docker.shell import Shell
-    from sandbox.docker.shells import Shells
+    from sandbox.docker.shells import Shell, Shells
     from sandbox.local.disk import DiskShare
 
 _BEGIN_SECONDS = 60.0

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from sandbox.local.cage import Bind
+    from sandbox.files.paths import Bind
     from sandbox.policy import Limits
 
 INSTANCE, SANDBOX, CONFIG, FOLDER = "antler.instance", "antler.sandbox", "antler.config", "antler.folder"

@@ -11,20 +11,17 @@ from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
 from sandbox.base import WORKSPACE, Isolation, Report, SandboxError, SandboxUnavailable, sandbox_id
-from sandbox.docker import checks, hints
-from sandbox.docker.api import DockerApi
+from sandbox.docker import checks
+from sandbox.docker.api import DockerApi, hint
 from sandbox.docker.commands import ContainerCommands
-from sandbox.docker.containers import Containers
+from sandbox.docker.containers import Containers, Pool
 from sandbox.docker.plan import KEY_VARIABLE, AllInOnePlan, Plan
-from sandbox.docker.pool import Pool
 from sandbox.docker.shells import Access, Shells
 from sandbox.files.skills import identity
-from sandbox.local.cage import Bind
 from sandbox.local.disk import DiskShare
 from sandbox.local.probe import THREAD, probe
 from sandbox.local.sandbox import LocalSandbox
-from sandbox.policy import RUNTIME, Limits, environment
-from sandbox.runtime import complete
+from sandbox.policy import RUNTIME, Limits, complete, environment
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -34,7 +31,7 @@ if TYPE_CHECKING:
     from sandbox.config import DockerSettings, SandboxSettings
     from sandbox.docker.containers import Ready
     from sandbox.files.local import LocalFiles
-    from sandbox.files.paths import Layout, Root
+    from sandbox.files.paths import Layout
     from sandbox.files.workspace import Workspaces
 
 _LOOK_SECONDS = 15.0
@@ -140,7 +137,7 @@ class DockerProvider:
             network=network,
             runtime=self._runtime,
             host_paths=self._docker.host_paths,
-            shared=_binds(root for root in roots if not root.of_thread),
+            shared=tuple(root.bind for root in roots if not root.of_thread),
             system_calls=checks.system_calls(info),
         )
         self._parts = _Parts(api, plan, Containers(api, plan), image.path)
@@ -156,7 +153,7 @@ class DockerProvider:
         try:
             held = await self._open(THREAD)
             try:
-                await probe(held.sandbox.execute_command, workspace, hints.hint)
+                await probe(held.sandbox.execute_command, workspace, hint)
                 return await self._try_runtime(held.sandbox)
             finally:
                 await held.commands.close(sweep=False)
@@ -227,7 +224,7 @@ class DockerProvider:
         own = [root for root in layout.roots.values() if root.of_thread]
         folder = layout.roots[WORKSPACE].host.parent
         skills = " ".join(f"{root.virtual}={identity(root.host)}" for root in own if not root.own)
-        return await self._started().containers.ready(thread_id, folder, _binds(own), skills)
+        return await self._started().containers.ready(thread_id, folder, tuple(root.bind for root in own), skills)
 
     def get(self, thread_id: str) -> DockerSandbox | None:
         held = self._held.get(thread_id)
@@ -297,7 +294,3 @@ class DockerProvider:
 
     def _lock(self, thread_id: str) -> asyncio.Lock:
         return self._locks.setdefault(thread_id, asyncio.Lock())
-
-
-def _binds(roots: Iterable[Root]) -> tuple[Bind, ...]:
-    return tuple(Bind(source=root.host, target=root.virtual, read_only=root.read_only) for root in roots)

@@ -1,7 +1,7 @@
 """The two shell programs that run inside a container: one around each command, one that ends what is left.
 
 They need /bin/sh and the init process, nothing else of the image, and start no process where a fork bomb might be:
-what they do is built into every POSIX shell. commands.py starts them, shell.py reads what they report on their standard
+what they do is built into every POSIX shell. shells.py starts them and reads what they report on their standard
 error, a line each: `begun`; `ended CODE KILLED_BEFORE KILLED_AFTER LEFT`; `clean KILLED`. KILLED counts the container's
 processes that the kernel killed because memory was used up; LEFT is 0 when nothing of the command is left.
 """

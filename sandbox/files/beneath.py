@@ -1,38 +1,168 @@
 """The one door to files below a sandbox's folders: links are never followed, nothing outside is ever reached.
 
 Everything goes through openat2(2) from an open folder, so that the kernel decides while it walks the path; there is no
-check of a path that could be true when it is made and false when it is used.
+check of a path that could be true when it is made and false when it is used. A gateway that runs as root takes the
+sandbox's rights for that.
 """
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import os
+import platform
 import secrets
 import stat
-from contextlib import suppress
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
-from sandbox.base import ProblemCode, SandboxUnavailable
-from sandbox.files import syscalls
-from sandbox.files.problems import Refused
+from sandbox.base import ProblemCode, SandboxError, SandboxUnavailable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from types import TracebackType
+
+    from sandbox.config import SandboxSettings
+
 
 TEMPORARY = ".~antler-"
 """How the names of files that are still being written begin; listings leave them out."""
-
-_RESOLVE = syscalls.RESOLVE_BENEATH | syscalls.RESOLVE_NO_MAGICLINKS | syscalls.RESOLVE_NO_SYMLINKS
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
 _FILE = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_NOFOLLOW
 _LOOK = os.O_PATH | os.O_NOFOLLOW
 _RETRIES = 64
 """openat2 says EAGAIN when something was renamed on the way; who renames all the time is refused."""
+_RESOLVE = 0x02 | 0x04 | 0x08
+"""RESOLVE_NO_MAGICLINKS, RESOLVE_NO_SYMLINKS, RESOLVE_BENEATH."""
+_RENAME_NOREPLACE = 1
+_OPENAT2 = 437
+"""The same number on every architecture (include/uapi/asm-generic/unistd.h)."""
+_NUMBERS = {
+    "x86_64": {"renameat2": 316, "setgroups": 116, "setfsuid": 122, "setfsgid": 123},
+    "aarch64": {"renameat2": 276, "setgroups": 159, "setfsuid": 151, "setfsgid": 152},
+}
+_libc = ctypes.CDLL(None, use_errno=True)
+_syscall = _libc.syscall
+_syscall.restype = ctypes.c_long
+
+_CODES = {
+    errno.ENOENT: ProblemCode.NOT_FOUND,
+    errno.ENOTDIR: ProblemCode.NOT_DIRECTORY,
+    errno.EISDIR: ProblemCode.IS_DIRECTORY,
+    errno.ELOOP: ProblemCode.LINK,
+    errno.EXDEV: ProblemCode.OUTSIDE,
+    errno.ENXIO: ProblemCode.NOT_A_FILE,
+    errno.ENODEV: ProblemCode.NOT_A_FILE,
+    errno.EACCES: ProblemCode.DENIED,
+    errno.EPERM: ProblemCode.DENIED,
+    errno.EROFS: ProblemCode.READ_ONLY,
+    errno.ENOSPC: ProblemCode.FULL,
+    errno.EDQUOT: ProblemCode.FULL,
+    errno.EFBIG: ProblemCode.TOO_LARGE,
+    errno.ENAMETOOLONG: ProblemCode.BAD_PATH,
+    errno.EINVAL: ProblemCode.BAD_PATH,
+    errno.EILSEQ: ProblemCode.BAD_PATH,
+}
 
 
-def probe(openat2: Callable[[int, str, int, int], int] = syscalls.openat2) -> None:
+class Refused(Exception):
+    """Carries a problem from where it is found to the method that hands it out. The detail has no host path."""
+
+    def __init__(self, code: ProblemCode, detail: str = "") -> None:
+        super().__init__(f"{code}: {detail}")
+        self.code = code
+        self.detail = detail
+
+
+def translated(error: OSError) -> Refused | SandboxError:
+    """What an operating system error means; its file name, a host path, is left out."""
+    reason = os.strerror(error.errno).lower() if error.errno else "unknown error"
+    code = _CODES.get(error.errno or 0)
+    return SandboxError(f"the sandbox's files cannot be used: {reason}") if code is None else Refused(code, reason)
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """The unprivileged user that commands run as and that owns the thread's files."""
+
+    uid: int
+    gid: int
+
+
+def owner_of(settings: SandboxSettings) -> Owner | None:
+    """Who commands run as and the files belong to, where that is not the gateway's own user."""
+    return Owner(settings.uid, settings.gid or settings.uid) if os.geteuid() == 0 else None
+
+
+@contextmanager
+def acting_as(owner: Owner | None) -> Iterator[None]:
+    """This thread opens and creates files as `owner`, without root's privileges; None: as the gateway's own user.
+
+    Only in a worker thread: nothing else of the thread may run meanwhile. What it creates belongs to the owner from the
+    first moment, and what the owner may not read stays unread.
+    """
+    if owner is None:
+        yield
+        return
+    uid, gid, groups = os.geteuid(), os.getegid(), os.getgroups()
+    set_groups([])
+    try:
+        set_file_user(owner.uid, owner.gid)
+        yield
+    finally:
+        set_file_user(uid, gid)
+        set_groups(groups)
+
+
+class _OpenHow(ctypes.Structure):
+    """struct open_how of openat2(2)."""
+
+    _fields_ = (("flags", ctypes.c_uint64), ("mode", ctypes.c_uint64), ("resolve", ctypes.c_uint64))
+
+
+def openat2(folder: int, path: str, flags: int, resolve: int) -> int:
+    """A new close-on-exec descriptor. Raises OSError, without a file name."""
+    how = _OpenHow(flags | os.O_CLOEXEC, 0, resolve)
+    name = os.fsencode(path)
+    return _checked(_syscall(_OPENAT2, folder, name, ctypes.byref(how), ctypes.sizeof(how)))
+
+
+def renameat2(folder: int, old: str, new: str, flags: int) -> None:
+    """Rename within one folder. Raises OSError; EINVAL where the file system does not know the flags."""
+    _checked(_syscall(_number("renameat2"), folder, os.fsencode(old), folder, os.fsencode(new), flags))
+
+
+def set_groups(groups: list[int]) -> None:
+    """The supplementary groups of this thread only; the C library's function changes those of all threads."""
+    array = (ctypes.c_uint32 * len(groups))(*groups)
+    _checked(_syscall(_number("setgroups"), len(groups), array))
+
+
+def set_file_user(uid: int, gid: int) -> None:
+    """The user and group that this thread is for file access (setfsuid(2)). Raises SandboxError when refused."""
+    for call, wanted in (("setfsgid", gid), ("setfsuid", uid)):
+        number = _number(call)
+        _syscall(number, wanted)
+        if _syscall(number, -1) != wanted:
+            raise SandboxError("file access as the sandbox's user is refused", "Antler needs CAP_SETUID and CAP_SETGID")
+
+
+def _number(call: str) -> int:
+    machine = platform.machine()
+    if machine not in _NUMBERS:
+        raise SandboxError(f"sandbox files are not supported on {machine}", "they are on x86_64 and aarch64")
+    return _NUMBERS[machine][call]
+
+
+def _checked(result: int) -> int:
+    if result < 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))
+    return result
+
+
+def probe(openat2: Callable[[int, str, int, int], int] = openat2) -> None:
     """Raise SandboxUnavailable where the kernel has no openat2."""
     here = os.open("/", os.O_PATH | os.O_DIRECTORY)
     try:
@@ -47,7 +177,7 @@ def probe(openat2: Callable[[int, str, int, int], int] = syscalls.openat2) -> No
 class Folder:
     """An open folder. Paths are relative, "." is itself. Close it, or use it as a context manager.
 
-    Its methods raise Refused, and OSError where `problems.translated` tells what it means. hard_links: files with
+    Its methods raise Refused, and OSError where `translated` tells what it means. hard_links: files with
     several names are read, here and below; only where no command can make a name.
     """
 
@@ -150,7 +280,7 @@ class Folder:
             os.rename(old, new, src_dir_fd=self.fd, dst_dir_fd=self.fd)
             return
         try:
-            syscalls.renameat2(self.fd, old, new, syscalls.RENAME_NOREPLACE)
+            renameat2(self.fd, old, new, _RENAME_NOREPLACE)
         except OSError as error:
             if error.errno != errno.EINVAL:
                 raise
@@ -178,7 +308,7 @@ def require_plain(found: os.stat_result, *, hard_links: bool = False) -> None:
 def _open(folder: int, path: str, flags: int) -> int:
     for attempt in range(_RETRIES):
         try:
-            return syscalls.openat2(folder, path, flags, _RESOLVE)
+            return openat2(folder, path, flags, _RESOLVE)
         except BlockingIOError:
             if attempt == _RETRIES - 1:
                 raise Refused(ProblemCode.STALE, "its folders are being renamed all the time") from None

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
+from dataclasses import dataclass, field
+from threading import Event
+from typing import TYPE_CHECKING, ParamSpec, Protocol, TypeVar
 
 from sandbox.base import (
     WORKSPACE,
@@ -19,25 +22,104 @@ from sandbox.base import (
     SandboxError,
     Updated,
 )
-from sandbox.files import reading, searching, writing
-from sandbox.files.beneath import Folder
-from sandbox.files.content import CHUNK, load_types
+from sandbox.files import searching, writing
+from sandbox.files.beneath import Folder, Refused, acting_as, translated
+from sandbox.files.content import CHUNK, OpenFile, load_types, opened, read_range
 from sandbox.files.paths import shown
 from sandbox.files.patterns import Glob, LinePattern, split_glob
-from sandbox.files.problems import Refused
-from sandbox.files.rights import acting_as
 from sandbox.files.searching import Bounds
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 
     from sandbox.base import Hit
+    from sandbox.files.beneath import Owner
     from sandbox.files.paths import Layout, Place, Root
-    from sandbox.files.rights import Owner
-    from sandbox.files.room import Disk, Share
-    from sandbox.files.threads import FileThreads, PathLocks
+    from sandbox.files.writing import Disk, Share
+
 
 T = TypeVar("T")
+
+P = ParamSpec("P")
+THREADS = 8
+
+
+class FileThreads:
+    """One for each provider, which closes it."""
+
+    def __init__(self) -> None:
+        self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="sandbox-files")
+        self._closed = False
+
+    async def run(self, work: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run `work` in a thread. Raises what it raises, an OSError translated.
+
+        A cancelled caller waits for the thread, which uses descriptors and names that must not be left half done.
+        """
+        return await self.run_stoppable(Event(), work, *args, **kwargs)
+
+    async def run_stoppable(self, stop: Event, work: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run as `run` does; stop is set when the caller is cancelled."""
+        if self._closed:
+            raise SandboxError("the sandbox is closed")
+        job = self._pool.submit(lambda: _translating(work, *args, **kwargs))
+        working = asyncio.wrap_future(job)
+        try:
+            return await asyncio.shield(working)
+        except asyncio.CancelledError:
+            stop.set()
+            if not job.cancel():  # it has begun
+                await _ended(working)
+            raise
+
+    def close(self) -> None:
+        """Idempotent. Work that was begun goes on to its end."""
+        self._closed = True
+        self._pool.shutdown(wait=False)
+
+
+async def _ended(working: asyncio.Future[T]) -> None:
+    while not working.done():
+        with suppress(asyncio.CancelledError):  # cancelled again: the work still has to end first
+            await asyncio.wait({working})
+    if not working.cancelled():
+        working.exception()  # nobody else will ask for it
+
+
+def _translating(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    try:
+        return work(*args, **kwargs)
+    except OSError as error:
+        raise translated(error) from error
+
+
+@dataclass
+class _Held:
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    users: int = 0
+
+
+class PathLocks:
+    """One lock for each path that is in use. A provider has one of these: its sandboxes may share mounts."""
+
+    def __init__(self) -> None:
+        self._held: dict[str, _Held] = {}
+
+    def __len__(self) -> int:
+        """Paths in use."""
+        return len(self._held)
+
+    @asynccontextmanager
+    async def hold(self, path: str) -> AsyncIterator[None]:
+        held = self._held.setdefault(path, _Held())
+        held.users += 1
+        try:
+            async with held.lock:
+                yield
+        finally:
+            held.users -= 1
+            if not held.users:
+                del self._held[path]
 
 
 class Search(Protocol[T]):
@@ -74,7 +156,7 @@ class LocalFiles:
         self, path: str, *, first_line: int = 1, last_line: int | None = None, max_bytes: int = 200_000
     ) -> FileText | Problem:
         def work(top: Folder, place: Place) -> FileText:
-            lines, size, version = reading.read_range(top, place.path, first_line, last_line, max_bytes)
+            lines, size, version = read_range(top, place.path, first_line, last_line, max_bytes)
             return FileText(
                 info=FileInfo(path=shown(place.virtual), size=size, version=version),
                 text=lines.text,
@@ -91,8 +173,8 @@ class LocalFiles:
     ) -> FileInfo | Problem:
         with ExitStack() as stack:  # holds the open file, also when the caller is cancelled while it is opened
 
-            def work(top: Folder, place: Place) -> tuple[reading.OpenFile, str]:
-                return stack.enter_context(reading.opened(top, place.path, max_bytes)), shown(place.virtual)
+            def work(top: Folder, place: Place) -> tuple[OpenFile, str]:
+                return stack.enter_context(opened(top, place.path, max_bytes)), shown(place.virtual)
 
             found = await self._with_file(path, work)
             if isinstance(found, Problem):

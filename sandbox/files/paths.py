@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sandbox.base import WORKSPACE, ProblemCode
-from sandbox.files.problems import Refused
+from sandbox.files.beneath import Refused
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -35,6 +35,20 @@ class Root:
     own: bool = False
     of_thread: bool = False
     hard_links: bool = False
+
+    @property
+    def bind(self) -> Bind:
+        """Shows the folder to a command under its virtual name."""
+        return Bind(source=self.host, target=self.virtual, read_only=self.read_only)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bind:
+    """A host path and where a command sees it."""
+
+    source: Path
+    target: str
+    read_only: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

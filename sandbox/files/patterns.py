@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from sandbox.base import ProblemCode
-from sandbox.files.problems import Refused
+from sandbox.files.beneath import Refused
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -12,9 +12,8 @@ from threading import Event
 from typing import TYPE_CHECKING
 
 from sandbox.base import Entry, Hit, ProblemCode
-from sandbox.files.beneath import TEMPORARY, Folder
+from sandbox.files.beneath import TEMPORARY, Folder, Refused, translated
 from sandbox.files.paths import shown
-from sandbox.files.problems import Refused, translated
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator

@@ -13,10 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sandbox.base import SKILLS
-from sandbox.files.beneath import Folder
+from sandbox.files.beneath import Folder, Refused
+from sandbox.files.content import version_of
 from sandbox.files.paths import Root
-from sandbox.files.problems import Refused
-from sandbox.files.reading import version_of
 from sandbox.files.searching import Bounds, walk
 
 SkillsOf = Callable[[str], Mapping[str, Path]]

@@ -12,22 +12,19 @@ from threading import Event
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 from sandbox.base import OUTPUTS, RESULTS, UPLOADS, WORKSPACE, SandboxError, SandboxUnavailable
-from sandbox.files.beneath import Folder, probe
-from sandbox.files.local import Ground, LocalFiles
+from sandbox.files.beneath import Folder, Refused, acting_as, owner_of, probe
+from sandbox.files.local import FileThreads, Ground, LocalFiles, PathLocks
 from sandbox.files.paths import Layout, Root
-from sandbox.files.problems import Refused
-from sandbox.files.rights import acting_as, owner_of
-from sandbox.files.room import Disk, Share
 from sandbox.files.skills import no_skills, skill_roots
-from sandbox.files.threads import FileThreads, PathLocks
 from sandbox.files.trees import Usage, opened_up, remove_tree, usage_of
+from sandbox.files.writing import Disk, Share
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
     from sandbox.config import SandboxSettings
-    from sandbox.files.rights import Owner
+    from sandbox.files.beneath import Owner
     from sandbox.files.skills import SkillsOf
 
 P = ParamSpec("P")

@@ -1,4 +1,4 @@
-"""System calls that Python 3.11 has no functions for. Used by the launcher's processes and by the landlock probe."""
+"""System calls that Python 3.11 has no functions for."""
 
 from __future__ import annotations
 

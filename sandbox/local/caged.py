@@ -9,46 +9,185 @@ import asyncio
 import contextlib
 import os
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
-from sandbox.base import SKILLS, WORKSPACE, Report, SandboxError, SandboxUnavailable, sandbox_id
+from sandbox.base import SKILLS, WORKSPACE, CommandResult, Ending, Report, SandboxError, SandboxUnavailable, sandbox_id
 from sandbox.files.beneath import Folder
+from sandbox.files.paths import Bind
 from sandbox.files.trees import remove_tree
 from sandbox.files.workspace import LINKS
-from sandbox.launcher.client import Launcher
-from sandbox.local.cage import Bind
-from sandbox.local.commands import Commands
+from sandbox.launcher.client import Branch, Launcher
 from sandbox.local.disk import DiskShare
 from sandbox.local.probe import THREAD, probe
-from sandbox.local.process import NotStarted
+from sandbox.local.process import NotStarted, Outcome, Running, Stop, run
 from sandbox.local.sandbox import LocalSandbox
-from sandbox.policy import TEMPORARY
+from sandbox.policy import CANNOT_RUN, TEMPORARY, refusal
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from sandbox.base import CommandResult
+    from sandbox.base import Isolation
     from sandbox.egress.proxy import EgressProxy
     from sandbox.files.local import LocalFiles
     from sandbox.files.paths import Layout
     from sandbox.files.workspace import Workspaces
     from sandbox.kernel.cgroups import Group, Groups
-    from sandbox.local.cage import Cage
+    from sandbox.launcher.client import Starter
+    from sandbox.launcher.spec import LaunchSpec
     from sandbox.policy import Limits
+
 
 _UNBOUNDED = {
     "memory": "the memory of each process is limited, not that of a thread's processes together",
     "cpu": "a thread's commands can use all processors",
 }
 _NO_GROUPS = "; for that Antler needs control groups: root, or `Delegate=yes` in its systemd unit"
-
-
 _TEMPORARY = "tmp"
+_ENDINGS = {Stop.TIME: Ending.TIMED_OUT, Stop.SPACE: Ending.OUT_OF_SPACE}
 
 
-class Aids:
-    """The folders that stand in for paths of its own, of one thread while it has a sandbox."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """A command to run. binds: all that it sees of the host beside the system's own programs.
+
+    full: the thread's share of the disk is used up, so that files can be deleted but not grow.
+    """
+
+    command: str
+    binds: tuple[Bind, ...]
+    full: bool = False
+
+
+class Cage(Protocol):
+    """How a provider holds a command. Without state of any thread."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def isolation(self) -> Isolation: ...
+
+    @property
+    def has_own_paths(self) -> bool:
+        """Whether commands see the virtual paths. If not, they see the host's, and /tmp must be bound."""
+
+    async def start(self, launcher: Launcher) -> tuple[str, ...]:
+        """Look at this machine. Gives what it cannot do here, a sentence each. Raises SandboxUnavailable."""
+
+    def spec(self, order: Order) -> LaunchSpec: ...
+
+    def explain(self, output: str) -> str:
+        """What an operator can do when the very first command failed with this output, or ""."""
+
+
+class Commands:
+    """One thread's. binds: asked for before each command. group: the control group that holds them; None where there
+    is none. proxy: their only network."""
+
+    def __init__(
+        self,
+        cage: Cage,
+        launcher: Launcher,
+        binds: Callable[[], tuple[Bind, ...]],
+        disk: DiskShare,
+        group: Group | None,
+        proxy: EgressProxy | None = None,
+    ) -> None:
+        self._cage = cage
+        self._branch = Branch(launcher, group.entrances) if group else None
+        self._starter: Starter = self._branch or launcher
+        self._binds = binds
+        self._disk = disk
+        self._group = group
+        self._proxy = proxy
+        self._running: set[Running] = set()
+        self._begun = 0
+        self._idle = asyncio.Event()
+        self._idle.set()
+        self._closed = False
+
+    async def execute(
+        self, command: str, *, timeout: float, on_output: Callable[[str], None] | None = None
+    ) -> CommandResult:
+        """Run a command to its end, as Sandbox.execute_command does."""
+        if reason := refusal(command):
+            return CommandResult(ending=Ending.EXITED, exit_code=CANNOT_RUN, output=reason, seconds=0.0)
+        self._begun += 1
+        self._idle.clear()
+        try:
+            full = await self._disk.check()
+            if self._closed:
+                raise SandboxError("the sandbox is closed")
+            order = Order(command=command, binds=self._binds(), full=full)
+            killed_before = self._group.out_of_memory() if self._group else 0
+            outcome = await self._watched(order, timeout, on_output)
+            killed = self._group.out_of_memory() > killed_before if self._group else False
+            return _result(outcome, out_of_memory=killed, full=full)
+        finally:
+            self._begun -= 1
+            if not self._begun:
+                self._idle.set()
+
+    async def _watched(self, order: Order, timeout: float, on_output: Callable[[str], None] | None) -> Outcome:
+        watching: list[asyncio.Task[None]] = []
+        known: list[Running] = []
+
+        def watch(running: Running) -> None:
+            known.append(running)
+            self._running.add(running)
+            if self._closed:
+                running.stop(Stop.CLOSED)
+            watching.append(asyncio.create_task(self._disk.watch(running), name="disk of a command"))
+            if self._proxy is not None:
+                watching.append(asyncio.create_task(_serve(self._proxy, running, self), name="network of a command"))
+
+        try:
+            return await run(self._starter, self._cage.spec(order), timeout=timeout, on_output=on_output, watch=watch)
+        finally:
+            self._running.difference_update(known)
+            for task in watching:
+                task.cancel()
+            await asyncio.gather(*watching, return_exceptions=True)
+
+    async def close(self) -> None:
+        """Kill what runs and wait for it; nothing can be run any more. Idempotent."""
+        self._closed = True
+        for running in self._running:
+            running.stop(Stop.CLOSED)
+        await self._idle.wait()
+        if self._branch is not None:
+            self._branch.close()
+
+
+async def _serve(proxy: EgressProxy, running: Running, whose: Commands) -> None:
+    """The command's way out, until this is cancelled."""
+    async with proxy.serve(await running.listener(), whose):
+        await asyncio.Event().wait()
+
+
+def _result(outcome: Outcome, *, out_of_memory: bool, full: bool) -> CommandResult:
+    if outcome.stopped is Stop.CLOSED:
+        raise SandboxError("the sandbox was closed while the command ran")
+    ending = Ending.EXITED
+    if outcome.stopped is not None:
+        ending = _ENDINGS[outcome.stopped]
+    elif outcome.exit_code and out_of_memory:
+        ending = Ending.OUT_OF_MEMORY
+    elif outcome.exit_code and full:
+        ending = Ending.OUT_OF_SPACE
+    return CommandResult(
+        ending=ending,
+        exit_code=None if outcome.stopped else outcome.exit_code,
+        output=outcome.text.output,
+        seconds=outcome.seconds,
+        omitted=outcome.text.omitted,
+        gap=outcome.text.gap,
+    )
+
+
+class StandInFolders:
+    """The folders of one thread that stand in for /tmp and /mnt/skills where commands have no paths of their own."""
 
     def __init__(self, user_data: Path) -> None:
         self._user_data = user_data
@@ -112,7 +251,7 @@ class _Held:
     sandbox: CagedSandbox
     commands: Commands
     group: Group | None
-    aids: Aids | None
+    folders: StandInFolders | None
 
 
 class CagedProvider:
@@ -188,19 +327,18 @@ class CagedProvider:
             raise SandboxError("the sandbox is not started")
         files = await self._workspaces.open(thread_id)
         user_data = files.layout.roots[WORKSPACE].host.parent
-        aids = None if self._cage.has_own_paths else Aids(user_data)
-        if aids is not None:
-            await asyncio.to_thread(aids.make, files.layout)
+        folders = None if self._cage.has_own_paths else StandInFolders(user_data)
+        if folders is not None:
+            await asyncio.to_thread(folders.make, files.layout)
 
         def binds() -> tuple[Bind, ...]:
-            roots = files.layout.roots.values()
-            shown = (Bind(source=root.host, target=root.virtual, read_only=root.read_only) for root in roots)
-            return (*shown, *(aids.binds if aids else ()))
+            shown = (root.bind for root in files.layout.roots.values())
+            return (*shown, *(folders.binds if folders else ()))
 
         group = await asyncio.to_thread(self._groups.group, sandbox_id(thread_id), self._limits)
         disk = DiskShare(user_data, lambda: self._workspaces.usage(thread_id), self._limits)
         commands = Commands(self._cage, self._launcher, binds, disk, group, self._proxy)
-        return _Held(CagedSandbox(thread_id, files, commands), commands, group, aids)
+        return _Held(CagedSandbox(thread_id, files, commands), commands, group, folders)
 
     def get(self, thread_id: str) -> CagedSandbox | None:
         making = self._held.get(thread_id)
@@ -221,8 +359,8 @@ class CagedProvider:
         with contextlib.suppress(OSError):  # What cannot be removed now is at the next start.
             if held.group is not None:
                 await asyncio.to_thread(held.group.remove)
-            if held.aids is not None:
-                await asyncio.to_thread(held.aids.remove)
+            if held.folders is not None:
+                await asyncio.to_thread(held.folders.remove)
 
     async def forget(self, thread_id: str) -> None:
         await self.release(thread_id)

@@ -1,4 +1,4 @@
-"""Watches what a thread's commands write: a bound folder has no quota of its own. Used by commands.py.
+"""Watches what a thread's commands write: a bound folder has no quota of its own.
 
 Between two looks a command can write as much as the disk takes in that time; RLIMIT_FSIZE bounds each file at once.
 """

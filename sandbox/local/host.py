@@ -13,8 +13,7 @@ from sandbox.launcher.spec import LaunchSpec
 from sandbox.local.caged import CagedProvider
 from sandbox.local.landlock import translated
 from sandbox.local.sandbox import FilesOnlyProvider
-from sandbox.policy import TEMPORARY, Limits, environment, shell
-from sandbox.runtime import complete
+from sandbox.policy import TEMPORARY, Limits, complete, environment, shell
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -23,8 +22,7 @@ if TYPE_CHECKING:
     from sandbox.config import SandboxSettings
     from sandbox.files.workspace import Workspaces
     from sandbox.launcher.client import Launcher
-    from sandbox.local.cage import Cage, Order
-    from sandbox.local.caged import CagedSandbox
+    from sandbox.local.caged import Cage, CagedSandbox, Order
 
 log = logging.getLogger(__name__)
 

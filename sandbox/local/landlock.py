@@ -16,17 +16,17 @@ from sandbox.kernel import cgroups, seccomp
 from sandbox.launcher import linux
 from sandbox.launcher.spec import Confinement, LaunchSpec, PathRule
 from sandbox.local.caged import CagedProvider
-from sandbox.policy import ETC, TEMPORARY, Limits, environment, shell
-from sandbox.runtime import complete
+from sandbox.policy import ETC, TEMPORARY, Limits, complete, environment, shell
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
     from sandbox.config import SandboxSettings
+    from sandbox.files.paths import Bind
     from sandbox.files.workspace import Workspaces
     from sandbox.launcher.client import Launcher
-    from sandbox.local.cage import Bind, Order
+    from sandbox.local.caged import Order
 
 NEEDED_ABI = 6
 """Linux 6.12: before it, signals to and abstract sockets of processes outside cannot be refused."""

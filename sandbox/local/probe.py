@@ -1,4 +1,4 @@
-"""The first command of a start: proves that commands run, and that a few ways out are closed. Used by the provider."""
+"""The first command of a start: proves that commands run, and that a few ways out are closed."""
 
 from __future__ import annotations
 

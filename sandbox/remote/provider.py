@@ -15,8 +15,7 @@ from sandbox.base import SandboxError, SandboxUnavailable, sandbox_id
 from sandbox.files.skills import no_skills
 from sandbox.remote import wire
 from sandbox.remote.http import Http, not_understood
-from sandbox.remote.sandbox import RemoteSandbox
-from sandbox.remote.skills import SkillSender
+from sandbox.remote.sandbox import RemoteSandbox, SkillSender
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -29,7 +29,7 @@ from channels.message import Attachment
 from harness.context import InputFile, Voice
 from harness.files.helpers import Helpers
 from sandbox.config import SandboxSettings
-from sandbox.runtime import STAMP
+from sandbox.policy import STAMP
 from tests.bench.figures import Figure, Outcome, Target, percentile
 from tests.simulators.transcription import speech
 

@@ -7,8 +7,8 @@ import shutil
 import uuid
 from typing import TYPE_CHECKING
 
-from sandbox.bubblewrap.provider import BubblewrapProvider
 from sandbox.files.workspace import Workspaces
+from sandbox.local.bubblewrap import BubblewrapProvider
 from tests.contracts.sandbox_bench import LOCAL_FILES_ARE_ELSEWHERE, SETTINGS, SandboxBench
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from pydantic import SecretStr
 
 from sandbox.config import RemoteSettings
 from sandbox.remote.provider import RemoteProvider
+from sandbox.remote.server.__main__ import Service
 from sandbox.remote.server.config import ListenSettings, ServerSettings
-from sandbox.remote.server.service import Service
 from tests.contracts.bench_bubblewrap import BUBBLEWRAP
 from tests.contracts.sandbox_bench import SETTINGS, Ability, SandboxBench
 from tests.simulators.sandbox.provider import USE

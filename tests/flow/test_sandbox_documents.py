@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 import pytest_asyncio
 
-from sandbox.runtime import DEFAULT_FOLDER, complete
+from sandbox.policy import DEFAULT_FOLDER, complete
 from tests.flow.sandboxed import bash, require_bubblewrap
 from tests.simulators.telegram.seen import FileSpec, Person
 

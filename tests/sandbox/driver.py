@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Any, TypedDict
 
 from sandbox.base import CommandResult, Ending, SandboxUnavailable
-from sandbox.bubblewrap.provider import BubblewrapProvider
 from sandbox.config import SandboxSettings
 from sandbox.files.workspace import Workspaces
 from sandbox.launcher.client import Launcher
 from sandbox.launcher.spec import Identity, LaunchSpec
+from sandbox.local.bubblewrap import BubblewrapProvider
 from sandbox.local.host import HostProvider
 from sandbox.local.landlock import LandlockProvider
 from sandbox.local.process import run

@@ -6,12 +6,11 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from sandbox.base import OUTPUTS, UPLOADS, WORKSPACE
-from sandbox.files.local import Ground, LocalFiles
+from sandbox.files.local import FileThreads, Ground, LocalFiles, PathLocks
 from sandbox.files.paths import Layout, Root
-from sandbox.files.room import Disk, Share
 from sandbox.files.searching import Bounds
-from sandbox.files.threads import FileThreads, PathLocks
 from sandbox.files.trees import Usage
+from sandbox.files.writing import Disk, Share
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from sandbox.base import CommandResult, SandboxError
-from sandbox.bubblewrap.provider import BubblewrapProvider
 from sandbox.config import SandboxLimits, SandboxSettings
 from sandbox.files.workspace import Workspaces
 from sandbox.kernel.syscall_numbers import AARCH64, X86_64
+from sandbox.local.bubblewrap import BubblewrapProvider
 from sandbox.local.process import NotStarted
 from tests.sandbox.modes import BUBBLEWRAP_USER, LANDLOCK, Driver, Mode
 from tests.sandbox.test_limits import FINE, LONG, SMALL, outputs, python

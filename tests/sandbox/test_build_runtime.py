@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from sandbox.policy import RUNTIME
-from sandbox.runtime import CHECKOUT, built_from, complete
+from sandbox.policy import CHECKOUT, RUNTIME, built_from, complete
 
 if TYPE_CHECKING:
     from pathlib import Path

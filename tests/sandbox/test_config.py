@@ -55,6 +55,7 @@ def test_it_can_be_written_shortly() -> None:
         {"limits": {"command_seconds": 1000}},
         {"limits": {"file_mb": 2048}},
         {"uid": 0},
+        {"docker": {"api_port": 8080}},
     ],
 )
 def test_what_is_refused(wrong: dict[str, Any]) -> None:

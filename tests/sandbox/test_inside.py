@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from sandbox.local.cage import Bind
+from sandbox.files.paths import Bind
 from sandbox.local.landlock import translated
-from sandbox.runtime import STAMP
+from sandbox.policy import STAMP
 from tests.sandbox.modes import LANDLOCK, Driver, Mode
 
 if TYPE_CHECKING:

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from sandbox.bubblewrap.provider import BubblewrapProvider
 from sandbox.config import SandboxSettings
 from sandbox.files.workspace import Workspaces
-from sandbox.policy import RUNTIME
-from sandbox.runtime import DEFAULT_FOLDER, STAMP, complete
+from sandbox.local.bubblewrap import BubblewrapProvider
+from sandbox.policy import DEFAULT_FOLDER, RUNTIME, STAMP, complete
 from tests.parts import missing
 from tests.sandbox.conftest import private_folder
 from tests.sandbox.modes import BUBBLEWRAP_USER, MODES, Driver, Mode

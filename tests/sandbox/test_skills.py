@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from sandbox.runtime import DEFAULT_FOLDER, complete
+from sandbox.policy import DEFAULT_FOLDER, complete
 from tests.sandbox.conftest import private_folder
 from tests.sandbox.modes import MODES, Driver, Mode
 

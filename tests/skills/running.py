@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from sandbox.runtime import CHECKOUT, DEFAULT_FOLDER, complete
+from sandbox.policy import CHECKOUT, DEFAULT_FOLDER, complete
 
 if TYPE_CHECKING:
     from pathlib import Path

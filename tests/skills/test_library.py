@@ -15,7 +15,7 @@ from harness.skills.library import SkillLibrary
 from harness.skills.prompt import skills_section
 from harness.skills.scan import scan
 from harness.skills.verdict import Level
-from sandbox.runtime import CHECKOUT
+from sandbox.policy import CHECKOUT
 from tests.skills.running import LIBRARY, require_runtime, runtime_python
 
 if TYPE_CHECKING:

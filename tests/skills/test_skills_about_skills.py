@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from harness.agents.profiles import LONGEST_SOUL
-from sandbox.runtime import CHECKOUT
+from sandbox.policy import CHECKOUT
 from tests.skills.scripts import Bench
 
 if TYPE_CHECKING:

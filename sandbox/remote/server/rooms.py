@@ -1,4 +1,4 @@
-"""The sandboxes that the server has open, and the commands that run in them. Used by app.py."""
+"""The sandboxes that the server has open, and the commands that run in them."""
 
 from __future__ import annotations
 

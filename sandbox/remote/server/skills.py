@@ -1,7 +1,4 @@
-"""The skills that clients sent, each state of a place in a folder named by its digest; shown to sandboxes read-only.
-
-Used by app.py, and by the provider behind the server, which asks it what to show.
-"""
+"""The skills that clients sent, each state of a place in a folder named by its digest; shown to sandboxes read-only."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from bot.files.sandboxes import Sandboxes
 from bot.store.identity import thread_folder
 from harness.context import InputFile
 from sandbox.config import SandboxSettings
-from sandbox.runtime import STAMP
+from sandbox.policy import STAMP
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -21,7 +21,7 @@ from bot.voice.listener import AT_ONCE, Deaf, Listener, Recoder
 from bot.voice.service import Transcript
 from harness.context import InputFile, Voice
 from sandbox.config import SandboxSettings
-from sandbox.runtime import STAMP
+from sandbox.policy import STAMP
 from tests.simulators.transcription import speech
 
 if TYPE_CHECKING:

@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from sandbox.base import SandboxUnavailable
-from sandbox.bubblewrap import hints
-from sandbox.bubblewrap.cage import BubblewrapCage, Setup
-from sandbox.bubblewrap.provider import BubblewrapProvider
 from sandbox.config import NetworkSettings, SandboxLimits, SandboxSettings
 from sandbox.files.workspace import Workspaces
 from sandbox.launcher.client import Launcher
+from sandbox.local import bubblewrap as cage
+from sandbox.local.bubblewrap import BubblewrapCage, BubblewrapProvider, Setup
 from sandbox.local.landlock import LandlockProvider
 from sandbox.policy import Limits
 from tests.sandbox.conftest import private_folder
@@ -117,4 +116,4 @@ def test_a_network_that_cannot_be_had_is_refused(tmp_path: Path) -> None:
 
 
 def test_words_of_no_known_meaning_give_no_hint() -> None:
-    assert hints.hint("bwrap: the moon is full") == ""
+    assert cage.hint("bwrap: the moon is full") == ""

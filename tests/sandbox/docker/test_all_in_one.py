@@ -141,8 +141,3 @@ async def test_an_image_that_starts_nothing(gateway: Gateway) -> None:
     with pytest.raises(SandboxUnavailable):
         await start(gateway, image=IMAGE)
     assert gateway.containers() == {}
-
-
-async def test_settings_of_the_time_of_the_http_api_are_accepted(gateway: Gateway) -> None:
-    sandbox = await (await start(gateway, api_port=8080, api_seconds=60)).acquire("thread")
-    assert await output(sandbox, "echo fine") == "fine\n"

@@ -8,7 +8,7 @@ import pytest
 
 from sandbox.base import Ending, FileInfo, Isolation
 from sandbox.docker.plan import OWN_TASKS
-from sandbox.runtime import STAMP
+from sandbox.policy import STAMP
 from tests.sandbox.docker.running import LONG, output
 
 if TYPE_CHECKING:

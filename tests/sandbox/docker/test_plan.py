@@ -11,7 +11,7 @@ import pytest
 from sandbox.base import SKILLS, WORKSPACE, sandbox_id
 from sandbox.config import SandboxLimits
 from sandbox.docker.plan import CONFIG, FOLDER, INSTANCE, PLACES, SANDBOX, Plan
-from sandbox.local.cage import Bind
+from sandbox.files.paths import Bind
 from sandbox.policy import Limits
 
 PLAN = Plan(

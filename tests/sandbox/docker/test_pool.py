@@ -1,4 +1,4 @@
-"""How many containers there are, and whose goes first (sandbox/docker/pool.py)."""
+"""How many containers there are, and whose goes first (sandbox/docker/containers.py)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from sandbox.base import SandboxError
-from sandbox.docker.pool import Pool
+from sandbox.docker.containers import Pool
 
 PATIENCE = 30.0
 

@@ -1,4 +1,4 @@
-"""The filter of system calls for containers (sandbox/docker/system_calls.py) says what that of bubblewrap says."""
+"""The filter of system calls for containers (sandbox/docker/checks.py) says what that of bubblewrap says."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sandbox.base import FileInfo
-from sandbox.docker.system_calls import ORDINARY, profile
+from sandbox.docker.checks import ORDINARY, profile
 from sandbox.kernel.seccomp import ALLOW, COMMON, INTERNET_ONLY, MACHINES, fail, program
 from tests.sandbox.kernel.test_seccomp import verdict
 

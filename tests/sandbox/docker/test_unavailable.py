@@ -13,8 +13,8 @@ from sandbox.base import SandboxUnavailable
 from sandbox.config import DockerSettings, SandboxSettings
 from sandbox.docker import checks
 from sandbox.docker.api import DockerApi
-from sandbox.docker.system_calls import profile
-from sandbox.files.rights import Owner, acting_as
+from sandbox.docker.checks import profile
+from sandbox.files.beneath import Owner, acting_as
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from sandbox.bubblewrap.provider import BubblewrapProvider
 from sandbox.config import SandboxSettings
 from sandbox.egress.guard import THREADS, Names, is_host_name, is_listed, is_public
 from sandbox.egress.proxy import IDLE_SECONDS, EgressProxy, send_to
 from sandbox.egress.requests import UNRECOGNIZED_NAME, forward_body
 from sandbox.files.workspace import Workspaces
+from sandbox.local.bubblewrap import BubblewrapProvider
 from tests.sandbox.conftest import private_folder
 from tests.sandbox.escapes.world import World
 from tests.sandbox.local.test_process import FewWatches

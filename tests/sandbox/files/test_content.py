@@ -14,9 +14,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from sandbox.base import ProblemCode
+from sandbox.files.beneath import Refused
 from sandbox.files.content import Lines, decoded, read_lines, replaced, require_text
 from sandbox.files.patterns import Glob, LinePattern, split_glob
-from sandbox.files.problems import Refused
 from sandbox.files.searching import Bounds, hits_in
 from tests.tables import table
 

@@ -17,9 +17,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from sandbox.base import Entries, FileInfo, FileText, Hits, Problem, ProblemCode
-from sandbox.files import syscalls
-from sandbox.files.beneath import Folder
-from sandbox.files.problems import Refused
+from sandbox.files import beneath
+from sandbox.files.beneath import Folder, Refused
 from tests.sandbox.grounds import local_files
 
 if TYPE_CHECKING:
@@ -214,7 +213,7 @@ class Swapping:
     def _swap(self) -> None:
         with Folder.at(self.one.parent) as folder:
             while not self._ended:
-                syscalls.renameat2(folder.fd, self.one.name, self.other.name, RENAME_EXCHANGE)
+                beneath.renameat2(folder.fd, self.one.name, self.other.name, RENAME_EXCHANGE)
                 self.rounds += 1
 
 

@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from sandbox.base import Entries, FileInfo, FileText, Hits, Problem, ProblemCode, SandboxError, SandboxUnavailable
-from sandbox.files.beneath import TEMPORARY, Folder, probe
-from sandbox.files.problems import Refused, translated
+from sandbox.files.beneath import TEMPORARY, Folder, Refused, probe, translated
+from sandbox.files.local import THREADS, FileThreads, PathLocks
 from sandbox.files.searching import Bounds
-from sandbox.files.threads import THREADS, FileThreads, PathLocks
 from tests.sandbox.grounds import local_files
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sandbox.base import OUTPUTS, SKILLS, UPLOADS, WORKSPACE, ProblemCode
+from sandbox.files.beneath import Refused
 from sandbox.files.paths import Layout, Root, locate, locate_all, shown
-from sandbox.files.problems import Refused
 from tests.tables import table
 
 ROOTS = (WORKSPACE, UPLOADS, OUTPUTS, SKILLS, "/mnt/docs")

@@ -24,7 +24,7 @@ from sandbox.base import (
     SandboxUnavailable,
 )
 from sandbox.config import MountSettings, SandboxLimits, SandboxSettings
-from sandbox.files.rights import Owner, acting_as
+from sandbox.files.beneath import Owner, acting_as
 from sandbox.files.trees import Usage
 from sandbox.files.workspace import Workspaces
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sandbox.local.output import Capture, Text
+from sandbox.local.process import Capture, Text
 
 PIECES = st.lists(st.binary(max_size=40) | st.text(max_size=12).map(str.encode), max_size=12)
 

@@ -16,8 +16,8 @@ import yaml
 
 from sandbox.config import SandboxSettings
 from sandbox.remote.provider import RemoteProvider
+from sandbox.remote.server.__main__ import Service
 from sandbox.remote.server.config import ServerSettings
-from sandbox.remote.server.service import Service
 from tests.simulators.sandbox.provider import USE
 
 if TYPE_CHECKING:

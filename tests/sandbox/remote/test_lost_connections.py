@@ -21,7 +21,7 @@ from tests.sandbox.remote.served import SECONDS, Line, client_of, client_setting
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from sandbox.remote.server.service import Service
+    from sandbox.remote.server.__main__ import Service
 
 
 class Heard:

@@ -8,9 +8,9 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from sandbox.base import NEW, Entry, Hit, ProblemCode
+from sandbox.files.beneath import Refused
 from sandbox.files.content import HEAD, Lines, decoded, encoded, read_lines, replaced, require_text
 from sandbox.files.paths import Place, absolute, locate, locate_all, shown
-from sandbox.files.problems import Refused
 from sandbox.files.searching import Bounds, hits_in
 
 if TYPE_CHECKING:

@@ -26,12 +26,12 @@ from sandbox.base import (
     sandbox_id,
 )
 from sandbox.config import SandboxSettings
+from sandbox.files.beneath import Refused
 from sandbox.files.content import CHUNK
 from sandbox.files.paths import shown
 from sandbox.files.patterns import Glob, LinePattern, split_glob
-from sandbox.files.problems import Refused
 from sandbox.files.skills import no_skills
-from sandbox.local.output import Capture
+from sandbox.local.process import Capture
 from tests.simulators.sandbox.drive import Drive
 from tests.simulators.sandbox.shell import Shell
 from tests.simulators.sandbox.skills import read_skills

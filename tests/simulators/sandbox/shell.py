@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from sandbox.base import WORKSPACE, ProblemCode
-from sandbox.files.problems import Refused
+from sandbox.files.beneath import Refused
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable

@@ -1,1 +1,0 @@
-"""The provider with namespaces of its own for each command, by bubblewrap (bwrap(1)): the default where it works."""
