@@ -82,7 +82,7 @@ class AgentMaker:
         self._saver = saver
 
     def make(self, settings: ModelSettings, revision: int) -> Agent:
-        """With this model. Raises ModelSetupError."""
+        """Make the agent with this model. Raises ModelSetupError."""
         parts = self._parts
         model = self._models.built(settings.name)
         tools, remote = self._tools_and_offering(settings)

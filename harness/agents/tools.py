@@ -14,9 +14,7 @@ from harness.graph.calls import ASK, FOREIGN, TASK, is_foreign
 from harness.memory.tool import memory_tools
 from harness.scheduling.tool import schedule_tool
 from harness.tools.files import file_tools
-from harness.tools.looking import looking_tools
-from harness.tools.pictures import view_tool
-from harness.tools.presenting import present_tool
+from harness.tools.presenting import present_tool, view_tool
 from harness.tools.shell import bash_tool
 
 if TYPE_CHECKING:
@@ -87,7 +85,6 @@ def sandbox_tools(setup: SandboxSetup, *, spool: Spool | None, sees_images: bool
     models that see."""
     return [
         *([bash_tool(setup, clock)] if setup.report.bash else []),
-        *looking_tools(),
         *file_tools(),
         *([view_tool()] if sees_images else []),
         *([present_tool(spool)] if spool is not None else []),

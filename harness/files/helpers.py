@@ -1,7 +1,7 @@
 """Helper processes for work on foreign bytes that may take any time and any memory.
 
 A thread could not be ended, and a regular expression in it would hold up the whole process. A helper is a script that
-imports nothing of ours, knows no secret (its environment is empty), and is killed when it takes too long. It reads a
+imports nothing of Antler, knows no secret (its environment is empty), and is killed when it takes too long. It reads a
 line of JSON and as many bytes as that says, and answers with a line of JSON.
 """
 
@@ -33,7 +33,7 @@ class HelperFailed(Exception):
 
 
 class Helpers:
-    """At most `at_once` processes of one script: started when needed, ended when idle. Calls beyond that wait, and
+    """Processes of one script, at most `at_once`: started when needed, ended when idle. Calls beyond that wait, and
     nobody's many hold back those of others. idle_seconds: 0 where each answers once."""
 
     def __init__(self, script: Path, *, at_once: int = AT_ONCE, idle_seconds: float = IDLE_SECONDS) -> None:

@@ -1,8 +1,7 @@
-"""Copies of what the agent presents, one folder for each run, until they are delivered; used by present_files and the
-runner.
+"""Copies of what the agent presents, one folder for each run, until they are delivered.
 
 What is in a run's folder is what the run presents: it outlives a restart, a summary of the thread, and every later
-change in the sandbox. Whoever hands the folder in deletes a run's when its files are delivered.
+change in the sandbox. The owner of the folder deletes a run's when its files are delivered.
 """
 
 from __future__ import annotations
@@ -156,7 +155,7 @@ def _closed(file: BinaryIO, copy: Path, path: str, run_id: str) -> ReadyFile:
 
 
 def mime_type_of(name: str, head: bytes) -> str:
-    """By the content where it is a picture, else by the name; what only calls itself a picture is unknown."""
+    """MIME type by the content of a picture, else by the name; what only calls itself a picture is unknown."""
     for pattern, mime_type in IMAGES:
         if pattern.match(head):
             return mime_type

@@ -16,7 +16,7 @@ from harness.graph.results import IMAGE
 from harness.graph.signals import scope_of
 from harness.text.frames import IMAGE as FRAME
 from harness.text.frames import framed, neutral
-from harness.tools.pictures import VIEW
+from harness.tools.presenting import VIEW
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection, Iterator

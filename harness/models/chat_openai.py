@@ -40,7 +40,7 @@ class LeanCompletions:
 
     @property
     def with_raw_response(self) -> Any:
-        """For calls without streaming."""
+        """The client of calls without streaming."""
         return self._plain.with_raw_response
 
     async def create(self, **payload: Any) -> Any:

@@ -75,5 +75,5 @@ class ModelHealth:
 
     @property
     def states(self) -> tuple[ModelState, ...]:
-        """Of the models that were asked since the start, or since their settings changed."""
+        """States of the models that were asked since the start, or since their settings changed."""
         return tuple(self._states.values())

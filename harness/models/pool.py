@@ -123,7 +123,7 @@ class Breaker:
 
 @dataclass(slots=True)
 class Breakers:
-    """By provider; bounded by the number of configured models."""
+    """A breaker for each provider; bounded by the number of configured models."""
 
     clock: Clock
     by_provider: dict[str, Breaker] = field(default_factory=dict)

@@ -68,7 +68,7 @@ class Standing:
 
 
 def standing(state: StateSnapshot) -> Standing:
-    """Of a thread that was stopped in mid-turn, or waits."""
+    """The open step of a thread that was stopped in mid-turn, or waits."""
     waiting = {each.id: each.value for task in state.tasks for each in task.interrupts}
     return Standing(waiting, any(not task.interrupts and task.result is None for task in state.tasks))
 

@@ -177,7 +177,7 @@ class Known:
 
 
 class FinishedTurns:
-    """At most MAX_KNOWN_THREADS threads are known; of another one nothing is."""
+    """The finished turns of at most MAX_KNOWN_THREADS threads; of another one nothing is known."""
 
     def __init__(self, checkpoints: Checkpoints) -> None:
         self._checkpoints = checkpoints

@@ -1,4 +1,4 @@
-"""read_file, write_file, str_replace. Only what the model has seen of a file may be replaced.
+"""ls, glob, grep, read_file, write_file, str_replace. Only what the model has seen of a file may be replaced.
 
 What it has seen is read off the thread: every result of reading or writing keeps the file's version in its artifact. So
 it survives a restart, goes back with a rewind, and is forgotten with the messages that a summary replaces. Within a
@@ -26,25 +26,37 @@ from harness.graph.results import (
     short,
     size_text,
 )
-from sandbox.base import NEW, FileInfo, Problem, ProblemCode
+from sandbox.base import NEW, WORKSPACE, FileInfo, Problem, ProblemCode
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from langchain_core.tools import BaseTool
 
     from harness.graph.results import Runtime
-    from sandbox.base import FileText, Sandbox
+    from sandbox.base import Entry, FileText, Sandbox
+
 
 READ, WRITE, REPLACE = "read_file", "write_file", "str_replace"
 MOST_READ = 50_000
 """Bytes, so never more characters."""
 LONGEST_NOTE = 1000
-
 Path = Annotated[str, "Path of the file, absolute or relative to the working directory"]
+
+LS, GLOB, GREP = "ls", "glob", "grep"
+MOST_LISTED, MOST_FOUND, MOST_HITS = 1000, 200, 100
+MOST_LISTING = 20_000
+ROOM = 400
+"""Characters of a listing; and how many of them are kept for the heading and the note at the end."""
+Folder = Annotated[str, "Folder to look in"]
 
 
 def file_tools() -> list[BaseTool]:
-    """For make.py."""
-    return [_read_file(), _write_file(), _str_replace()]
+    """Tools to find one's way among the files, read and change them."""
+    looking = [_ls(), _glob(), _grep()]
+    for each in looking:
+        each.metadata = {IDEMPOTENT: True}
+    return [*looking, _read_file(), _write_file(), _str_replace()]
 
 
 def _read_file() -> BaseTool:
@@ -176,3 +188,90 @@ def note_successor(runtime: Runtime, before: str | None, after: str) -> None:
     """A write of this run turned one version into another."""
     if before is not None and before != after:
         sandbox_of(runtime).successors[before] = after
+
+
+def _ls() -> BaseTool:
+    @tool(LS)
+    async def ls(
+        runtime: Runtime,
+        path: Folder = WORKSPACE,
+        depth: Annotated[int, "How many levels of folders to show, 1 to 5"] = 2,
+    ) -> Answer:
+        """List a folder with the sizes of its files."""
+        sandbox = await sandbox_of(runtime).get()
+        found = await sandbox.list_dir(path, depth=min(max(depth, 1), 5), most=MOST_LISTED)
+        if isinstance(found, Problem):
+            return refused(runtime, LS, found)
+        if not found.entries:
+            return done(runtime, LS, f"{short(path)} is empty.")
+        lines = (_described(entry) for entry in found.entries)
+        return done(runtime, LS, _fitting(lines, more=found.more, advice="list one of the folders, or use glob"))
+
+    return ls
+
+
+def _described(entry: Entry) -> str:
+    match entry.kind:
+        case "dir":
+            return f"{entry.path}/"
+        case "file":
+            return f"{entry.path} ({size_text(entry.size)})"
+        case "link":
+            return f"{entry.path} (a link, not followed)"
+        case _:
+            return f"{entry.path} (no ordinary file)"
+
+
+def _glob() -> BaseTool:
+    @tool(GLOB)
+    async def glob(
+        pattern: Annotated[str, "As in *.py or **/*.csv; ** spans folders"], runtime: Runtime, path: Folder = WORKSPACE
+    ) -> Answer:
+        """Find files by their names. At most 200 are shown."""
+        sandbox = await sandbox_of(runtime).get()
+        found = await sandbox.glob(pattern, path, most=MOST_FOUND)
+        if isinstance(found, Problem):
+            return refused(runtime, GLOB, found)
+        if not found.entries:
+            return done(runtime, GLOB, f"No file below {short(path)} matches.")
+        paths = (entry.path for entry in found.entries)
+        return done(runtime, GLOB, _fitting(paths, more=found.more, advice="use a narrower pattern or folder"))
+
+    return glob
+
+
+def _grep() -> BaseTool:
+    @tool(GREP)
+    async def grep(
+        pattern: Annotated[str, "A regular expression without backreferences"],
+        runtime: Runtime,
+        path: Annotated[str, "Folder or file to search"] = WORKSPACE,
+        glob: Annotated[str, "Only files with such names, as in *.py"] = "",
+        ignore_case: bool = False,
+    ) -> Answer:
+        """Search the lines of text files. At most 100 hits are shown."""
+        sandbox = await sandbox_of(runtime).get()
+        found = await sandbox.grep(pattern, path, glob=glob, ignore_case=ignore_case, most=MOST_HITS)
+        if isinstance(found, Problem):
+            return refused(runtime, GREP, found)
+        if not found.hits:
+            return done(runtime, GREP, f"No line below {short(path)} matches.")
+        lines = (f"{hit.path}:{hit.line}: {hit.text}" for hit in found.hits)
+        return done(runtime, GREP, _fitting(lines, more=found.more, advice="use a narrower pattern, folder or glob"))
+
+    return grep
+
+
+def _fitting(lines: Iterable[str], *, more: bool, advice: str) -> str:
+    """Join as many lines as a result may have, with a note if there are more."""
+    kept: list[str] = []
+    room = MOST_LISTING - ROOM
+    for line in lines:
+        room -= len(line) + 1
+        if room < 0:
+            more = True
+            break
+        kept.append(line)
+    if more:
+        kept.append(f"[cut: only the first {len(kept)} are shown; {advice}]")
+    return "\n".join(kept)

@@ -1,16 +1,32 @@
-"""present_files: hands files to the person."""
+"""view_image shows a picture to a model that can see, present_files hands files to the person.
+
+The ViewImage middleware puts the picture into the next request.
+"""
 
 from __future__ import annotations
 
+import io
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 from langchain_core.tools import tool
 
 from harness.events import FileReady
+from harness.files.images import UnreadableImage, image_data_url
 from harness.files.spool import NotTaken
 from harness.graph.calls import IDEMPOTENT
-from harness.graph.results import Answer, Runtime, canonical, done, explained, failed, sandbox_of, short, size_text
+from harness.graph.results import (
+    IMAGE,
+    Answer,
+    Runtime,
+    canonical,
+    done,
+    explained,
+    failed,
+    sandbox_of,
+    short,
+    size_text,
+)
 from harness.graph.signals import Told, scope_of, tell
 from sandbox.base import OUTPUTS, Problem, ProblemCode
 
@@ -20,13 +36,62 @@ if TYPE_CHECKING:
     from harness.events import ReadyFile
     from harness.files.spool import Spool
 
+
 PRESENT = "present_files"
 MOST_PATHS = 50
 BELOW_OUTPUTS = f"only files below {OUTPUTS} can be presented: copy it there first"
 
+VIEW = "view_image"
+MOST_IMAGE_BYTES = 20_000_000
+MOST_IMAGES_AT_ONCE = 4
+
+
+class CannotBeShown(Exception):
+    """The text says why, in words for the model."""
+
+
+def view_tool() -> BaseTool:
+    """The tool for agents whose model can see."""
+
+    @tool(VIEW)
+    async def view_image(path: Annotated[str, "Path of a PNG, JPEG, WEBP or GIF file"], runtime: Runtime) -> Answer:
+        """Look at a picture. You see it in your next step only; look again when you need it later."""
+        run, call_id = sandbox_of(runtime), runtime.tool_call_id or ""
+        if len(run.images) >= MOST_IMAGES_AT_ONCE:
+            return failed(runtime, VIEW, f"At most {MOST_IMAGES_AT_ONCE} pictures can be looked at in one step.")
+        run.images[call_id] = None  # taken already: other calls of the round come meanwhile
+        try:
+            run.images[call_id] = await _picture(runtime, path)
+        except CannotBeShown as error:
+            return failed(runtime, VIEW, str(error))
+        finally:
+            if run.images[call_id] is None:
+                del run.images[call_id]
+        return done(runtime, VIEW, f"{short(path)} is shown to you now.", **{IMAGE: canonical(path)})
+
+    view_image.metadata = {IDEMPOTENT: True}
+    return view_image
+
+
+async def _picture(runtime: Runtime, path: str) -> str:
+    """The picture as a data URL. Raises CannotBeShown."""
+    sandbox = await sandbox_of(runtime).get()
+    content = io.BytesIO()
+
+    async def write(data: bytes) -> None:
+        content.write(data)
+
+    found = await sandbox.fetch(path, write, max_bytes=MOST_IMAGE_BYTES)
+    if isinstance(found, Problem):
+        raise CannotBeShown(explained(found))
+    try:
+        return await image_data_url(content.getvalue(), scope_of(runtime).ctx.speaker.id)
+    except UnreadableImage as error:
+        raise CannotBeShown(f"{short(path)} cannot be shown: {error}.") from error
+
 
 def present_tool(spool: Spool) -> BaseTool:
-    """For make.py. Calling it again presents the same files again, so it may be repeated."""
+    """The tool. Calling it again presents the same files again, so it may be repeated."""
 
     @tool(PRESENT)
     async def present_files(paths: Annotated[list[str], f"Paths of files below {OUTPUTS}"], runtime: Runtime) -> Answer:

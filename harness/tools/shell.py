@@ -34,7 +34,7 @@ over, files do. It has no terminal and no input. It may take {default:g} seconds
 
 
 def bash_tool(setup: SandboxSetup, clock: Clock) -> BaseTool:
-    """For make.py."""
+    """The tool, with the time limits of the sandbox."""
     default, most = setup.command_seconds, setup.most_command_seconds
 
     @tool(BASH, description=DESCRIPTION.format(default=default, most=most).replace("\n", " "))
