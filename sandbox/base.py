@@ -171,8 +171,8 @@ NEW = "new"
 
 
 class Sandbox(Protocol):
-    """One thread's. Paths are virtual: absolute below WORKSPACE, UPLOADS, OUTPUTS, SKILLS or a configured mount, or
-    relative to WORKSPACE. Every method raises only SandboxError (and cancellation)."""
+    """Sandbox of one thread. Paths are virtual: absolute below WORKSPACE, UPLOADS, OUTPUTS, SKILLS or a configured
+    mount, or relative to WORKSPACE. Every method raises only SandboxError (and cancellation)."""
 
     @property
     def id(self) -> str:

@@ -29,7 +29,7 @@ VISIBLE = Path("/usr")
 """Commands see only this of the system, so the interpreter has to be there."""
 
 _FORMAT = "1"
-"""Of the folder. Another number has every runtime built anew."""
+"""Of the folder. Another number has every runtime built again."""
 _NOT_NEEDED = ("activate", "activate.csh", "activate.fish", "Activate.ps1", "__pycache__")
 _WITHOUT_TESTS = ("pandas", "numpy", "matplotlib")
 """Their own tests take a sixth of all."""
@@ -148,7 +148,7 @@ def make_movable(folder: Path) -> None:
 
 
 def say(text: str) -> None:
-    with suppress(OSError):  # whoever watched may be gone; the log has the rest
+    with suppress(OSError):  # the terminal may be gone; the log has the rest
         print(f"Sandbox runtime: {text}", file=sys.stderr, flush=True)
 
 
@@ -179,7 +179,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument(
         "--packages", type=Path, default=CHECKOUT / "constraints-sandbox.txt", help="what it shall have"
     )
-    parser.add_argument("--background", action="store_true", help="out of the way of whoever started it")
+    parser.add_argument("--background", action="store_true", help="at low priority, with its output in a log")
     return parser.parse_args()
 
 

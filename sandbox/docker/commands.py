@@ -7,11 +7,11 @@ import contextlib
 import time
 from typing import TYPE_CHECKING
 
-from sandbox.base import CommandResult, Ending, SandboxError
+from sandbox.base import CommandResult, SandboxError
 from sandbox.docker import scripts
 from sandbox.docker.shells import Ended
-from sandbox.local.process import Stop
-from sandbox.policy import CANNOT_RUN, refusal
+from sandbox.local.process import Stop, ended, not_run
+from sandbox.policy import refusal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -25,12 +25,11 @@ _END_SECONDS = 3.0
 _LONG_SECONDS = 0.5
 """After so long the shell for a second command is started beside the first one; before, it would slow that down."""
 _KILLED = 128 + 9
-_ENDINGS = {Stop.TIME: Ending.TIMED_OUT, Stop.SPACE: Ending.OUT_OF_SPACE}
 _NOT_STARTED = "bash: no command can be started in the sandbox: too many processes, or too little memory\n"
 
 
 class _Command:
-    """One while it runs."""
+    """A command while it runs."""
 
     def __init__(self, shell: Shell) -> None:
         self.shell = shell
@@ -59,7 +58,7 @@ class _Command:
 
 
 class ContainerCommands:
-    """One thread's."""
+    """Runs the commands of one thread in its container."""
 
     def __init__(self, shells: Shells, disk: DiskShare) -> None:
         self._shells = shells
@@ -75,7 +74,7 @@ class ContainerCommands:
     ) -> CommandResult:
         """Run a command to its end, as Sandbox.execute_command does."""
         if reason := refusal(command):
-            return _not_run(reason)
+            return not_run(reason)
         if self._closed:
             raise SandboxError("the sandbox is closed")
         self._calls += 1
@@ -93,19 +92,16 @@ class ContainerCommands:
         full = await self._disk.check()
         shell = await self._begin(scripts.order(command, full=full), on_output)
         if not shell.begun:
-            return _not_run(_NOT_STARTED + shell.text().output)
+            return not_run(_NOT_STARTED + shell.text().output)
         started = time.monotonic()
-        ended, stopped = await self._watched(shell, timeout)
-        if stopped is Stop.CLOSED:
-            raise SandboxError("the sandbox was closed while the command ran")
-        text = shell.text()
-        return CommandResult(
-            ending=_ending(ended, stopped, full=full),
-            exit_code=None if stopped else ended.exit_code,
-            output=text.output,
+        end, stopped = await self._watched(shell, timeout)
+        return ended(
+            shell.text(),
+            exit_code=end.exit_code,
+            stopped=stopped,
             seconds=time.monotonic() - started,
-            omitted=text.omitted,
-            gap=text.gap,
+            out_of_memory=end.out_of_memory,
+            full=full,
         )
 
     async def _begin(self, order: bytes, on_output: Callable[[str], None] | None) -> Shell:
@@ -181,7 +177,7 @@ class ContainerCommands:
         before = self._shells.killed
         await self._shells.sweep(without=command.shell.mark)
         if self._shells.restarts != restarts and command.stopped is None:
-            raise SandboxError("the sandbox was started anew while the command ran")
+            raise SandboxError("the sandbox was restarted while the command ran")
         return ended or Ended(exit_code=_KILLED, out_of_memory=self._shells.killed > before, clean=True)
 
     async def close(self, *, sweep: bool) -> None:
@@ -196,18 +192,6 @@ class ContainerCommands:
             command.stop(Stop.CLOSED)
         await self._idle.wait()
         await self._shells.close(sweep=sweep)
-
-
-def _not_run(reason: str) -> CommandResult:
-    return CommandResult(ending=Ending.EXITED, exit_code=CANNOT_RUN, output=reason, seconds=0.0)
-
-
-def _ending(ended: Ended, stopped: Stop | None, *, full: bool) -> Ending:
-    if stopped is not None:
-        return _ENDINGS[stopped]
-    if ended.exit_code and ended.out_of_memory:
-        return Ending.OUT_OF_MEMORY
-    return Ending.OUT_OF_SPACE if ended.exit_code and full else Ending.EXITED
 
 
 async def _in_any_case(work: Coroutine[None, None, object]) -> None:

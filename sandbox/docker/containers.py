@@ -32,12 +32,12 @@ _PAUSE_SECONDS = 0.25
 class Pool:
     """Places for containers, by sandbox id: in use, idle or leaving. replicas: how many there are.
 
-    patience: seconds to wait for one. now: seconds of a clock that never goes back.
+    wait_seconds: how long to wait for one. now: seconds of a clock that never goes back.
     """
 
-    def __init__(self, replicas: int, patience: float, now: Callable[[], float]) -> None:
+    def __init__(self, replicas: int, wait_seconds: float, now: Callable[[], float]) -> None:
         self._replicas = replicas
-        self._patience = patience
+        self._wait_seconds = wait_seconds
         self._now = now
         self._used: set[str] = set()
         self._idle: OrderedDict[str, float] = OrderedDict()  # since when; the least recently used first
@@ -56,7 +56,7 @@ class Pool:
         Raises SandboxError when all places stay in use for too long.
         """
         try:
-            async with asyncio.timeout(self._patience):
+            async with asyncio.timeout(self._wait_seconds):
                 while not self._has_place(sandbox):
                     await self._changed.wait()
         except TimeoutError:

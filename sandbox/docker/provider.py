@@ -40,7 +40,7 @@ _SHUTDOWN_SECONDS = 30.0
 
 
 class DockerSandbox(LocalSandbox):
-    """One thread's."""
+    """Sandbox of one thread, whose commands run in its container."""
 
     def __init__(self, thread_id: str, files: LocalFiles, commands: ContainerCommands) -> None:
         super().__init__(thread_id, files)

@@ -49,7 +49,7 @@ def is_public(address: str) -> bool:
 
 
 def is_host_name(host: str) -> bool:
-    """A plain name of letters, digits and hyphens, of at least two labels; no address in whatever notation."""
+    """A plain name of letters, digits and hyphens, of at least two labels; no address in any notation."""
     labels = host.split(".")
     return (
         len(host) <= _LONGEST_NAME

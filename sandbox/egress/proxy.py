@@ -47,8 +47,8 @@ Send = Callable[[bytes], Awaitable[None]]
 
 
 class _Places:
-    """Connections: each thread has a few of its own, whatever others hold, and up to _CONNECTIONS as long as there are
-    any of those that all share."""
+    """Connections: each thread has a few of its own, however many others hold, and up to _CONNECTIONS as long as there
+    are any of those that all share."""
 
     def __init__(self) -> None:
         self._held: Counter[object] = Counter()

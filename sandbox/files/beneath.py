@@ -269,7 +269,7 @@ class Folder:
             renamed = os.fstat(fd)
             # A change between the two looks is not ours: then the older one, which nothing will ever equal again.
             return renamed if renamed.st_mtime_ns == written.st_mtime_ns else written
-        except BaseException:  # whatever it was: no part of a file may stay
+        except BaseException:  # cancelled or failed in any way: no part of a file may stay
             self._discard(temporary)
             raise
         finally:

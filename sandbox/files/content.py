@@ -37,7 +37,7 @@ def version_of(found: os.stat_result) -> str:
 
 
 class OpenFile:
-    """A file that is being read: at most as many bytes as it had when it was opened, whatever it grows to."""
+    """A file that is being read: at most as many bytes as it had when it was opened, even when it grows."""
 
     def __init__(self, fd: int, found: os.stat_result) -> None:
         self.found = found

@@ -45,7 +45,8 @@ THREADS = 8
 
 
 class FileThreads:
-    """One for each provider, which closes it."""
+    """The threads that do file work, so that a slow disk stops neither the loop nor others; each provider has and
+    closes its own."""
 
     def __init__(self) -> None:
         self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="sandbox-files")
@@ -320,7 +321,7 @@ class LocalFiles:
 
 
 def _require_file_path(top: Folder, place: Place) -> None:
-    """A path that is written as a folder's is no file's, whatever stands there."""
+    """A path that is written as a folder's is no file's, even where a file stands there."""
     if place.path == ".":
         raise Refused(ProblemCode.IS_DIRECTORY)
     if place.as_folder:

@@ -42,7 +42,7 @@ def skill_roots(folders: Mapping[str, Path]) -> list[Root]:
 
 
 def identity(folder: Path) -> str:
-    """Another one for every folder that ever stood there; "" while there is none."""
+    """Differs between all folders that ever stood there; "" while there is none."""
     try:
         found = os.stat(folder)
     except OSError:

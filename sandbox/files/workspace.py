@@ -68,7 +68,8 @@ def _results(folder: Folder) -> list[tuple[str, os.stat_result]]:
 
 
 class Workspaces:
-    """One for each provider. folder_of: where a thread's user-data is, below folders that only the gateway can change.
+    """The folders of all threads of a provider. folder_of: where a thread's user-data is, below folders that only the
+    gateway can change.
 
     owner: who commands run as and the files belong to, None: the gateway's own user. Who else puts a file there gives
     it that owner, by the descriptor that made it. skills: of a thread.

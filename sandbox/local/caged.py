@@ -1,6 +1,7 @@
-"""The provider and the sandbox for every cage: bubblewrap and landlock differ in how they hold a command.
+"""What the providers of commands on this machine share; bubblewrap, landlock and host differ in their `Cage`: how each
+holds a command.
 
-What they share: folders of the threads, limits, control groups, the watch over the disk, and the life of a sandbox.
+Here are folders of the threads, limits, control groups, the watch over the disk, and the life of a sandbox.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import os
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
-from sandbox.base import SKILLS, WORKSPACE, CommandResult, Ending, Report, SandboxError, SandboxUnavailable, sandbox_id
+from sandbox.base import SKILLS, WORKSPACE, CommandResult, Report, SandboxError, SandboxUnavailable, sandbox_id
 from sandbox.files.beneath import Folder
 from sandbox.files.paths import Bind
 from sandbox.files.trees import remove_tree
@@ -19,9 +20,9 @@ from sandbox.files.workspace import LINKS
 from sandbox.launcher.client import Branch, Launcher
 from sandbox.local.disk import DiskShare
 from sandbox.local.probe import THREAD, probe
-from sandbox.local.process import NotStarted, Outcome, Running, Stop, run
-from sandbox.local.sandbox import LocalSandbox
-from sandbox.policy import CANNOT_RUN, TEMPORARY, refusal
+from sandbox.local.process import NotStarted, Outcome, Running, Stop, ended, not_run, run
+from sandbox.local.sandbox import HeldByThread, LocalSandbox
+from sandbox.policy import TEMPORARY, refusal
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -44,7 +45,6 @@ _UNBOUNDED = {
 }
 _NO_GROUPS = "; for that Antler needs control groups: root, or `Delegate=yes` in its systemd unit"
 _TEMPORARY = "tmp"
-_ENDINGS = {Stop.TIME: Ending.TIMED_OUT, Stop.SPACE: Ending.OUT_OF_SPACE}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,8 +82,8 @@ class Cage(Protocol):
 
 
 class Commands:
-    """One thread's. binds: asked for before each command. group: the control group that holds them; None where there
-    is none. proxy: their only network."""
+    """Runs the commands of one thread. binds: asked for before each command. group: the control group that holds them;
+    None where there is none. proxy: their only network."""
 
     def __init__(
         self,
@@ -112,7 +112,7 @@ class Commands:
     ) -> CommandResult:
         """Run a command to its end, as Sandbox.execute_command does."""
         if reason := refusal(command):
-            return CommandResult(ending=Ending.EXITED, exit_code=CANNOT_RUN, output=reason, seconds=0.0)
+            return not_run(reason)
         self._begun += 1
         self._idle.clear()
         try:
@@ -123,7 +123,14 @@ class Commands:
             killed_before = self._group.out_of_memory() if self._group else 0
             outcome = await self._watched(order, timeout, on_output)
             killed = self._group.out_of_memory() > killed_before if self._group else False
-            return _result(outcome, out_of_memory=killed, full=full)
+            return ended(
+                outcome.text,
+                exit_code=outcome.exit_code,
+                stopped=outcome.stopped,
+                seconds=outcome.seconds,
+                out_of_memory=killed,
+                full=full,
+            )
         finally:
             self._begun -= 1
             if not self._begun:
@@ -166,26 +173,6 @@ async def _serve(proxy: EgressProxy, running: Running, whose: Commands) -> None:
         await asyncio.Event().wait()
 
 
-def _result(outcome: Outcome, *, out_of_memory: bool, full: bool) -> CommandResult:
-    if outcome.stopped is Stop.CLOSED:
-        raise SandboxError("the sandbox was closed while the command ran")
-    ending = Ending.EXITED
-    if outcome.stopped is not None:
-        ending = _ENDINGS[outcome.stopped]
-    elif outcome.exit_code and out_of_memory:
-        ending = Ending.OUT_OF_MEMORY
-    elif outcome.exit_code and full:
-        ending = Ending.OUT_OF_SPACE
-    return CommandResult(
-        ending=ending,
-        exit_code=None if outcome.stopped else outcome.exit_code,
-        output=outcome.text.output,
-        seconds=outcome.seconds,
-        omitted=outcome.text.omitted,
-        gap=outcome.text.gap,
-    )
-
-
 class StandInFolders:
     """The folders of one thread that stand in for /tmp and /mnt/skills where commands have no paths of their own."""
 
@@ -221,7 +208,7 @@ class StandInFolders:
 
 
 class CagedSandbox(LocalSandbox):
-    """One thread's."""
+    """Sandbox of one thread, whose commands run on this machine, each held by the provider's cage."""
 
     def __init__(self, thread_id: str, files: LocalFiles, commands: Commands) -> None:
         super().__init__(thread_id, files)
@@ -272,7 +259,7 @@ class CagedProvider:
         self._proxy = proxy
         self._launcher = Launcher()
         self._cage: Cage | None = None
-        self._held: dict[str, asyncio.Task[_Held]] = {}
+        self._held = HeldByThread(self._make)
 
     async def start(self) -> Report:
         await self._launcher.start()
@@ -310,17 +297,10 @@ class CagedProvider:
         await probe(sandbox.execute_command, workspace, cage.explain)
 
     async def acquire(self, thread_id: str) -> CagedSandbox:
-        if thread_id not in self._held:
-            self._held[thread_id] = asyncio.create_task(self._make(thread_id), name="acquire a sandbox")
-        making = self._held[thread_id]
         try:
-            return (await asyncio.shield(making)).sandbox
-        except (SandboxError, OSError) as error:
-            if self._held.get(thread_id) is making:
-                del self._held[thread_id]
-            if isinstance(error, OSError):
-                raise SandboxError(f"a sandbox cannot be made: {error.strerror}") from error
-            raise
+            return (await self._held.get_or_make(thread_id)).sandbox
+        except OSError as error:
+            raise SandboxError(f"a sandbox cannot be made: {error.strerror}") from error
 
     async def _make(self, thread_id: str) -> _Held:
         if self._cage is None:
@@ -341,20 +321,14 @@ class CagedProvider:
         return _Held(CagedSandbox(thread_id, files, commands), commands, group, folders)
 
     def get(self, thread_id: str) -> CagedSandbox | None:
-        making = self._held.get(thread_id)
-        if making is None or not making.done() or making.cancelled() or making.exception() is not None:
-            return None
-        return making.result().sandbox
+        held = self._held.get(thread_id)
+        return held.sandbox if held is not None else None
 
     async def release(self, thread_id: str) -> None:
         """Nothing is kept warm: a sandbox costs nothing to make again."""
-        making = self._held.pop(thread_id, None)
-        if making is None:
+        held = await self._held.pop(thread_id)
+        if held is None:
             return
-        try:
-            held = await making
-        except (SandboxError, OSError):
-            return  # It never came to be; who asked for it was told.
         await held.commands.close()
         with contextlib.suppress(OSError):  # What cannot be removed now is at the next start.
             if held.group is not None:

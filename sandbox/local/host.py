@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import logging
 import os
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from sandbox.base import WORKSPACE, Isolation, SandboxUnavailable
+from sandbox.base import Isolation, SandboxUnavailable
 from sandbox.kernel import cgroups
-from sandbox.launcher.spec import LaunchSpec
 from sandbox.local.caged import CagedProvider
-from sandbox.local.landlock import translated
+from sandbox.local.landlock import Setup
 from sandbox.local.sandbox import FilesOnlyProvider
-from sandbox.policy import TEMPORARY, Limits, complete, environment, shell
+from sandbox.policy import Limits
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     from sandbox.config import SandboxSettings
     from sandbox.files.workspace import Workspaces
     from sandbox.launcher.client import Launcher
+    from sandbox.launcher.spec import LaunchSpec
     from sandbox.local.caged import Cage, CagedSandbox, Order
 
 log = logging.getLogger(__name__)
@@ -44,22 +44,8 @@ SHORTFALLS = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Setup:
-    """env: declared variables. runtime: the folder of the runtime for the agent's code, which may not be built yet.
-
-    memory_bounded, processes_bounded: by a control group for all processes together.
-    """
-
-    limits: Limits
-    env: dict[str, str]
-    runtime: Path | None
-    memory_bounded: bool
-    processes_bounded: bool
-
-
 class HostCage:
-    """Cage port."""
+    """Cage port: commands run as Antler's own user, held by nothing but limits."""
 
     name = NAME
     isolation = Isolation.NONE
@@ -77,20 +63,9 @@ class HostCage:
         return SHORTFALLS
 
     def spec(self, order: Order) -> LaunchSpec:
-        setup = self._setup
-        sources = {bind.target: str(bind.source) for bind in order.binds}
-        home = sources[WORKSPACE]
-        runtime = str(complete(setup.runtime) or "")
-        temporary = sources[TEMPORARY]
-        env = environment(setup.env, setup.limits, home=home, temporary=temporary, runtime=runtime)
-        return LaunchSpec(
-            argv=shell(translated(order.command, order.binds)),
-            # Nothing holds Python from leaving compiled modules beside the scripts of a skill.
-            env=tuple(({"PYTHONDONTWRITEBYTECODE": "1"} | env | {"TMPDIR": temporary}).items()),
-            cwd=home,
-            limits=setup.limits.of_process(memory=not setup.memory_bounded, full=order.full),
-            more_tasks=None if setup.processes_bounded else setup.limits.processes,
-        )
+        spec = self._setup.spec(order)
+        # Nothing holds Python from leaving compiled modules beside the scripts of a skill.
+        return replace(spec, env=tuple(({"PYTHONDONTWRITEBYTECODE": "1"} | dict(spec.env)).items()))
 
     def explain(self, output: str) -> str:
         return ""
@@ -121,19 +96,11 @@ class HostProvider(CagedProvider):
             raise SandboxUnavailable(
                 "the provider host cannot hold commands to some hosts", "leave sandbox.network out: they reach all"
             )
-        limits = Limits.of(settings.limits)
 
         def make_cage(bounded: frozenset[str]) -> HostCage:
-            return HostCage(
-                Setup(
-                    limits=limits,
-                    env=settings.environment,
-                    runtime=runtime,
-                    memory_bounded="memory" in bounded,
-                    processes_bounded="pids" in bounded,
-                )
-            )
+            return HostCage(Setup.of(settings, runtime, bounded))
 
+        limits = Limits.of(settings.limits)
         super().__init__(make_cage, workspaces, limits, cgroups.Groups(f"antler-{instance}", cgroups.here))
 
     async def start(self) -> Report:

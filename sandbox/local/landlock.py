@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from sandbox.base import WORKSPACE, Isolation, SandboxUnavailable
@@ -49,13 +49,42 @@ SHORTFALLS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setup:
-    """env: declared variables. memory_bounded, processes_bounded: by a cgroup for all processes together."""
+    """What commands without paths of their own are started with: they see the host's.
+
+    env: declared variables. runtime: the folder of the runtime for the agent's code, which may not be built yet.
+    memory_bounded, processes_bounded: by a control group for all processes together.
+    """
 
     limits: Limits
     env: dict[str, str]
     runtime: Path | None
     memory_bounded: bool
     processes_bounded: bool
+
+    @classmethod
+    def of(cls, settings: SandboxSettings, runtime: Path | None, bounded: frozenset[str]) -> Setup:
+        """bounded: the controllers whose limits control groups hold."""
+        return cls(
+            limits=Limits.of(settings.limits),
+            env=settings.environment,
+            runtime=runtime,
+            memory_bounded="memory" in bounded,
+            processes_bounded="pids" in bounded,
+        )
+
+    def spec(self, order: Order) -> LaunchSpec:
+        """The command with its limits, environment and the host's paths, held by nothing more."""
+        sources = {bind.target: str(bind.source) for bind in order.binds}
+        home, temporary = sources[WORKSPACE], sources[TEMPORARY]
+        runtime = str(complete(self.runtime) or "")
+        env = environment(self.env, self.limits, home=home, temporary=temporary, runtime=runtime)
+        return LaunchSpec(
+            argv=shell(translated(order.command, order.binds)),
+            env=tuple((env | {"TMPDIR": temporary}).items()),
+            cwd=home,
+            limits=self.limits.of_process(memory=not self.memory_bounded, full=order.full),
+            more_tasks=None if self.processes_bounded else self.limits.processes,
+        )
 
 
 class LandlockCage:
@@ -87,20 +116,8 @@ class LandlockCage:
         return SHORTFALLS
 
     def spec(self, order: Order) -> LaunchSpec:
-        setup = self._setup
-        sources = {bind.target: str(bind.source) for bind in order.binds}
-        home = sources[WORKSPACE]
-        runtime = complete(setup.runtime)
-        temporary = sources[TEMPORARY]
-        env = environment(setup.env, setup.limits, home=home, temporary=temporary, runtime=str(runtime or ""))
-        return LaunchSpec(
-            argv=shell(translated(order.command, order.binds)),
-            env=tuple((env | {"TMPDIR": temporary}).items()),
-            cwd=home,
-            limits=setup.limits.of_process(memory=not setup.memory_bounded, full=order.full),
-            more_tasks=None if setup.processes_bounded else setup.limits.processes,
-            confinement=Confinement(rules=tuple(self._rules(order.binds, runtime)), seccomp=self._filter),
-        )
+        rules = tuple(self._rules(order.binds, complete(self._setup.runtime)))
+        return replace(self._setup.spec(order), confinement=Confinement(rules=rules, seccomp=self._filter))
 
     def _rules(self, binds: tuple[Bind, ...], runtime: Path | None) -> Iterator[PathRule]:
         programs = (*_PROGRAMS, str(runtime)) if runtime else _PROGRAMS
@@ -139,17 +156,9 @@ class LandlockProvider(CagedProvider):
     ) -> None:
         if settings.network.mode != "none":
             raise SandboxUnavailable("landlock has no network for commands: set sandbox.network to none")
-        limits = Limits.of(settings.limits)
 
         def make_cage(bounded: frozenset[str]) -> LandlockCage:
-            return LandlockCage(
-                Setup(
-                    limits=limits,
-                    env=settings.environment,
-                    runtime=runtime,
-                    memory_bounded="memory" in bounded,
-                    processes_bounded="pids" in bounded,
-                )
-            )
+            return LandlockCage(Setup.of(settings, runtime, bounded))
 
+        limits = Limits.of(settings.limits)
         super().__init__(make_cage, workspaces, limits, cgroups.Groups(f"antler-{instance}", cgroups.here))

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import TYPE_CHECKING
 
-from sandbox.base import SandboxError
+from sandbox.base import CommandResult, Ending, SandboxError
+from sandbox.policy import CANNOT_RUN
 
 if TYPE_CHECKING:
     import socket
@@ -255,3 +256,34 @@ async def _make_sure(running: Running) -> None:
             continue
     if isinstance(problem := killing.exception(), TimeoutError):
         raise SandboxError("a command could not be killed: it hangs in the kernel") from problem
+
+
+def not_run(reason: str) -> CommandResult:
+    """Result of a command that no shell could take."""
+    return CommandResult(ending=Ending.EXITED, exit_code=CANNOT_RUN, output=reason, seconds=0.0)
+
+
+def ended(
+    text: Text, *, exit_code: int, stopped: Stop | None, seconds: float, out_of_memory: bool, full: bool
+) -> CommandResult:
+    """Result of a command. full: it began with its share of the disk used up. Raises SandboxError for CLOSED."""
+    ending = Ending.EXITED
+    match stopped:
+        case Stop.CLOSED:
+            raise SandboxError("the sandbox was closed while the command ran")
+        case Stop.TIME:
+            ending = Ending.TIMED_OUT
+        case Stop.SPACE:
+            ending = Ending.OUT_OF_SPACE
+        case None if exit_code and out_of_memory:
+            ending = Ending.OUT_OF_MEMORY
+        case None if exit_code and full:
+            ending = Ending.OUT_OF_SPACE
+    return CommandResult(
+        ending=ending,
+        exit_code=None if stopped else exit_code,
+        output=text.output,
+        seconds=seconds,
+        omitted=text.omitted,
+        gap=text.gap,
+    )

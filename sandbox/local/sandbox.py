@@ -1,21 +1,63 @@
-"""Base of the sandboxes over folders of this machine, and the provider of files without commands, which is what is left
-where another one does not work."""
+"""Base of the sandboxes over folders of this machine, how providers hold one for each thread, and the provider of files
+without commands, which is what is left where another one does not work."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NoReturn
+import asyncio
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar
 
 from sandbox.base import Isolation, Report, SandboxError, sandbox_id
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Coroutine, Iterator
 
     from sandbox.files.local import LocalFiles
     from sandbox.files.workspace import Workspaces
 
 
+T = TypeVar("T")
+
+
+class HeldByThread(Generic[T]):
+    """What a provider holds for each thread; it is made once, even when several ask at the same time."""
+
+    def __init__(self, make: Callable[[str], Coroutine[Any, Any, T]]) -> None:
+        self._make = make
+        self._made: dict[str, asyncio.Task[T]] = {}
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._made)
+
+    async def get_or_make(self, thread_id: str) -> T:
+        """What the thread has; after a SandboxError or an OSError the next call tries again."""
+        if thread_id not in self._made:
+            self._made[thread_id] = asyncio.create_task(self._make(thread_id), name="acquire a sandbox")
+        making = self._made[thread_id]
+        try:
+            return await asyncio.shield(making)
+        except (SandboxError, OSError):
+            if self._made.get(thread_id) is making:
+                del self._made[thread_id]
+            raise
+
+    def get(self, thread_id: str) -> T | None:
+        """What the thread has, if it is there already."""
+        making = self._made.get(thread_id)
+        if making is None or not making.done() or making.cancelled() or making.exception() is not None:
+            return None
+        return making.result()
+
+    async def pop(self, thread_id: str) -> T | None:
+        """Hold it no longer; None where there was none, or where it could not be made."""
+        making = self._made.pop(thread_id, None)
+        try:
+            return None if making is None else await making
+        except (SandboxError, OSError):
+            return None  # who asked for it was told
+
+
 class LocalSandbox:
-    """One thread's. Its file half is LocalFiles', whose methods it has as its own; who inherits it runs commands."""
+    """Sandbox of one thread over LocalFiles, whose methods it has as its own; subclasses run commands."""
 
     def __init__(self, thread_id: str, files: LocalFiles) -> None:
         self._id = sandbox_id(thread_id)
@@ -33,7 +75,7 @@ class LocalSandbox:
 
 
 class FilesOnlySandbox(LocalSandbox):
-    """One thread's."""
+    """Sandbox of one thread that has files and refuses commands."""
 
     def __init__(self, thread_id: str, files: LocalFiles, refusal: SandboxError) -> None:
         super().__init__(thread_id, files)

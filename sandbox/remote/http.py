@@ -45,7 +45,7 @@ class Lost(SandboxError):
 
 
 class Http:
-    """One for each provider, which closes it. proxy: None for a direct way. ca_file: of CAs to trust besides the
+    """The provider's HTTP client, which it closes. proxy: None for a direct way. ca_file: of CAs to trust besides the
     system's. Nothing is taken from the environment. Its methods raise SandboxError only."""
 
     def __init__(self, settings: RemoteSettings, *, proxy: str | None = None, ca_file: Path | None = None) -> None:

@@ -13,6 +13,7 @@ from pydantic import TypeAdapter
 
 from sandbox.base import SandboxError, SandboxUnavailable, sandbox_id
 from sandbox.files.skills import no_skills
+from sandbox.local.sandbox import HeldByThread
 from sandbox.remote import wire
 from sandbox.remote.http import Http, not_understood
 from sandbox.remote.sandbox import RemoteSandbox, SkillSender
@@ -55,7 +56,7 @@ class RemoteProvider:
         self._http = Http(settings.remote, proxy=proxy, ca_file=ca_file)
         self._skills = skills
         self._takes_skills = False
-        self._held: dict[str, asyncio.Task[RemoteSandbox]] = {}
+        self._held = HeldByThread(self._opened)
 
     async def start(self) -> Report:
         try:
@@ -94,48 +95,27 @@ class RemoteProvider:
             await self.forget(thread_id)
 
     async def acquire(self, thread_id: str) -> RemoteSandbox:
-        if thread_id not in self._held:
-            made = self._sandbox(thread_id)
-            self._held[thread_id] = asyncio.create_task(_opened(made), name="acquire a sandbox")
-        opening = self._held[thread_id]
-        try:
-            return await asyncio.shield(opening)
-        except SandboxError:
-            if self._held.get(thread_id) is opening:
-                del self._held[thread_id]
-            raise
+        return await self._held.get_or_make(thread_id)
 
-    def _sandbox(self, thread_id: str) -> RemoteSandbox:
+    async def _opened(self, thread_id: str) -> RemoteSandbox:
         identifier = sandbox_id(thread_id)
         folders = partial(self._skills, thread_id)
         sender = SkillSender(self._http, f"/sandboxes/{identifier}", folders) if self._takes_skills else None
-        return RemoteSandbox(identifier, self._http, sender)
+        sandbox = RemoteSandbox(identifier, self._http, sender)
+        await sandbox.open()
+        return sandbox
 
     def get(self, thread_id: str) -> RemoteSandbox | None:
-        opening = self._held.get(thread_id)
-        if opening is None or not opening.done() or opening.cancelled() or opening.exception() is not None:
-            return None
-        return opening.result()
+        return self._held.get(thread_id)
 
     async def release(self, thread_id: str) -> None:
-        if await self._let_go(thread_id):
+        if await self._held.pop(thread_id) is not None:
             await self._http.call("POST", f"/sandboxes/{sandbox_id(thread_id)}/release", again=True)
 
     async def forget(self, thread_id: str) -> None:
         """The thread's files, which are on the other machine only, are deleted too."""
-        await self._let_go(thread_id)
+        await self._held.pop(thread_id)
         await self._http.call("DELETE", f"/sandboxes/{sandbox_id(thread_id)}", again=True)
-
-    async def _let_go(self, thread_id: str) -> bool:
-        """Hold it no longer; whether it was held."""
-        opening = self._held.pop(thread_id, None)
-        if opening is None:
-            return False
-        try:
-            await opening
-        except SandboxError:
-            return False  # It never came to be; who asked for it was told.
-        return True
 
     async def shutdown(self) -> None:
         """What runs is ended as well as can be: the server ends it too when the connections are gone."""
@@ -148,8 +128,3 @@ class RemoteProvider:
         except TimeoutError:
             log.warning("the sandbox server did not answer at the end")
         await self._http.close()
-
-
-async def _opened(sandbox: RemoteSandbox) -> RemoteSandbox:
-    await sandbox.open()
-    return sandbox

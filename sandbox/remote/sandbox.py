@@ -48,7 +48,7 @@ _WANTED = TypeAdapter(wire.Wanted)
 
 
 class SkillSender:
-    """One sandbox's. folders: of the thread's skills, by place. path: of the sandbox on the server."""
+    """Sends one sandbox its skills. folders: of the thread's skills, by place. path: of the sandbox on the server."""
 
     def __init__(self, http: Http, path: str, folders: Callable[[], Mapping[str, Path]]) -> None:
         self._http = http

@@ -95,7 +95,7 @@ class SkillStore:
 
 
 def _write(path: Path, file: SkillFile) -> None:
-    """Make it readable for the user of commands, whatever the umask."""
+    """Make it readable for the user of commands, under any umask."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(file.data)
     path.chmod(0o755 if file.executable else 0o644)
