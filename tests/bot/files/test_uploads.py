@@ -25,9 +25,8 @@ from channels.errors import AttachmentFailed, ChannelError, Temporary
 from channels.memory import MemoryChannel
 from channels.message import Attachment
 from harness.context import InputFile, RunInput
-from sandbox.files.rights import Owner
-from tests.bot.store.samples import message, run_row
 from sandbox.files.beneath import Owner
+from tests.bot.store.samples import message, run_row
 from tests.clock import VirtualClock
 from tests.tables import table
 
