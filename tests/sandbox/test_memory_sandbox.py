@@ -89,6 +89,7 @@ async def test_a_program_can_put_files_where_the_agent_cannot(sandbox: MemorySan
     assert read.text == "# X\n"
 
 
+@pytest.mark.slow
 async def test_what_is_too_large_for_a_file_is_not_held() -> None:
     settings = SandboxSettings(use=USE, limits=SandboxLimits(file_mb=1))
     sandbox = await MemoryProvider(settings).acquire("thread")

@@ -17,6 +17,7 @@ from harness.skills.scan import scan
 from harness.skills.verdict import Level
 from sandbox.policy import CHECKOUT
 from tests.skills.running import LIBRARY, require_runtime, runtime_python
+from tests.tables import table
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -35,7 +36,7 @@ WHOLE = re.compile(r"/mnt/skills/public/[\w-]+(?:/[\w/.-]*\w)?")
 COMMAND = re.compile(r"python3 /mnt/skills/public/(\S+\.py)([^\n`]*)")
 OPTION = re.compile(r"(?<!\S)--[a-z][a-z-]+")
 
-skills = pytest.mark.parametrize("skill", SKILLS, ids=lambda skill: skill.name)
+skills = table("skill", SKILLS)
 
 
 def test_all_of_them_fit_into_the_prompt() -> None:

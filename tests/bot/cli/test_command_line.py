@@ -1,4 +1,4 @@
-"""The `antler` command: exit codes, what it prints, how fast it starts."""
+"""The `antler` command: exit codes, and what it prints."""
 
 from __future__ import annotations
 
@@ -98,31 +98,6 @@ def test_without_a_file_the_built_in_default_is_checked(tmp_path: Path) -> None:
     assert done.returncode == 0
     assert "built-in default" in done.stdout
     assert "model     demo" in done.stdout
-
-
-def test_version_imports_neither_settings_nor_agent() -> None:
-    code = (
-        "import sys\nfrom bot.__main__ import app\napp(['version'], standalone_mode=False)\n"
-        "print(sorted({'bot.settings', 'bot.process.app', 'yaml', 'langgraph', 'telegram'} & set(sys.modules)))"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=60, check=True
-    )
-    name, modules = done.stdout.splitlines()
-    assert name.startswith("antler ")
-    assert modules == "[]"
-
-
-def test_the_gateway_is_imported_without_the_agent() -> None:
-    """The platforms are listened to before what takes a second to import."""
-    code = (
-        "import sys\nimport bot.process.gateway\n"
-        "print(sorted({'langchain_core', 'langgraph', 'openai', 'mcp', 're2', 'PIL'} & set(sys.modules)))"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=60, check=True
-    )
-    assert done.stdout == "[]\n"
 
 
 def test_manifest_prints_what_a_platform_wants_pasted(tmp_path: Path) -> None:

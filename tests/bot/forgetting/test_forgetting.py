@@ -281,6 +281,7 @@ async def test_what_cannot_be_deleted_now_is_tried_again_and_said(tmp_path: Path
         assert everywhere(tmp_path) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", [3, 9, 15, 23, 31, 40, 52])
 async def test_no_crash_leaves_it_half_done(tmp_path: Path, step: int) -> None:
     async with core(tmp_path) as c:

@@ -170,6 +170,7 @@ def test_no_word_is_lost_and_the_order_stays(text: str) -> None:
     assert sorted(set(found), key=found.index) == words if "|--" not in text else set(found) == set(words)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text",
     [

@@ -280,6 +280,7 @@ def test_no_text_breaks_the_reader(text: str) -> None:
     assert assess(text).verdict in Verdict
 
 
+@pytest.mark.slow
 @table("piece", ["$(", "'a'\"b\"$c ", "a|", "`", "{a,b} ", "<<E\n", "bash -c ", "a=$a$a;", "((", "${a:-"])
 def test_long_commands_are_read_in_time(piece: str) -> None:
     begun = time.process_time()
