@@ -37,9 +37,7 @@ if TYPE_CHECKING:
         ToolStarted,
         Usage,
     )
-    from harness.memory.changes import Updated
-    from harness.memory.exchange import Exchange
-    from harness.memory.model import Memory
+    from harness.memory.model import Exchange, Memory, Updated
 
     AnyRunEvent = (
         TextDelta

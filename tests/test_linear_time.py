@@ -35,7 +35,7 @@ from channels.text.parse import parse
 from channels.wecom import outbound as wecom
 from harness.guardrails.commands import read
 from harness.guardrails.shown import shown_arguments, shown_proposal
-from harness.memory.hygiene import without_secrets
+from harness.memory.redaction import without_secrets
 from harness.text.frames import VisibleStream, as_data, harmless, neutral, visible
 from harness.text.plain import one_line, plain_text
 from sandbox.shell.audit import assess

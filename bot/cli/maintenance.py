@@ -16,7 +16,7 @@ from bot.settings.sections import ACCOUNT_ID
 from bot.skills.folders import move_owner
 from bot.store import Store, accounts, conversations
 from bot.store.errors import StoreError
-from harness.memory.port import MemoryUnavailable
+from harness.memory.store import MemoryUnavailable
 
 if TYPE_CHECKING:
     from bot.settings import Settings

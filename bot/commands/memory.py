@@ -18,8 +18,8 @@ from bot.store import memories, prompts
 from bot.texts import memory_page
 from bot.texts.markdown import plain
 from channels.message import OutboundMessage
-from harness.memory.hygiene import has_secret
-from harness.memory.port import MemoryUnavailable, NotKept
+from harness.memory.redaction import has_secret
+from harness.memory.store import MemoryUnavailable, NotKept
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence

@@ -18,12 +18,11 @@ from cachetools import LRUCache
 
 from bot.store import memories, runs
 from bot.store.identity import folder_name, moved_key
-from harness.memory.changes import Proposed
-from harness.memory.hygiene import has_secret
+from harness.memory.injection import is_override
 from harness.memory.merge import TOOLS_CONFIDENCE, merged, remembered
-from harness.memory.model import LONGEST_FACT, SUMMARIES, Fact, Memory, Summary, summaries, with_summaries
-from harness.memory.orders import is_override
-from harness.memory.port import NotKept, Recalled
+from harness.memory.model import LONGEST_FACT, SUMMARIES, Fact, Memory, Proposed, Summary, summaries, with_summaries
+from harness.memory.redaction import has_secret
+from harness.memory.store import NotKept, Recalled
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence
@@ -35,10 +34,9 @@ if TYPE_CHECKING:
     from bot.store.memories import OwnerState
     from bot.store.retrying import PatientStore
     from harness.context import RunContext
-    from harness.memory.changes import Changes
     from harness.memory.config import MemorySettings
-    from harness.memory.model import Category, Fact
-    from harness.memory.port import MemoryStore, StoredMemory
+    from harness.memory.model import Category, Changes, Fact
+    from harness.memory.store import MemoryStore, StoredMemory
 
 
 log = logging.getLogger(__name__)
@@ -188,13 +186,13 @@ class MemoryBook:
     # For the agent.
 
     async def recalled(self, ctx: RunContext) -> Recalled:
-        """See harness.memory.port.Memories."""
+        """See harness.memory.store.Memories."""
         state = await self.state(ctx.owner)
         known = Memory() if state.off or not self.covers(is_group=ctx.is_group) else await self.show(ctx.owner)
         return Recalled(memory=known, changed=state.changed)
 
     async def remember(self, ctx: RunContext, call: str, content: str, category: Category) -> Fact:
-        """See harness.memory.port.Memories."""
+        """See harness.memory.store.Memories."""
         if not self.covers(is_group=ctx.is_group):
             raise NotKept("There is no memory here: its operator turned it off.")
         async with self._lock(ctx.owner):

@@ -13,8 +13,8 @@ from bot.store.rows import RunState, StopReason
 from bot.store.sql import to_json
 from harness.config import SAME
 from harness.events import Outcome
-from harness.memory.exchange import EXCHANGE, LONGEST_SAID, Exchange, Said, is_tainted, own_words
-from harness.memory.hygiene import without_secrets
+from harness.memory.model import EXCHANGE, LONGEST_SAID, Exchange, Said, is_tainted, own_words
+from harness.memory.redaction import without_secrets
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 from bot.memory.book import MemoryBook
 from bot.store.memories import StoreMemories
-from harness.memory.files import FileMemoryStore
+from harness.memory.store import FileMemoryStore
 
 if TYPE_CHECKING:
     from bot.settings import Settings
     from bot.store import Store
     from bot.store.retrying import PatientStore
-    from harness.memory.port import MemoryStore
+    from harness.memory.store import MemoryStore
 
 USERS = "users"
 """The folder below data_dir for what belongs to persons and groups."""

@@ -26,8 +26,8 @@ from bot.store.retrying import every
 from bot.texts import DEFAULT, texts_for
 from bot.usage.budgets import Payer
 from harness.events import Usage
-from harness.memory.exchange import EXCHANGE
-from harness.memory.port import MemoryUnavailable, Remembering
+from harness.memory.model import EXCHANGE
+from harness.memory.store import MemoryUnavailable, Remembering
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -45,8 +45,7 @@ if TYPE_CHECKING:
     from bot.usage.meter import Meter
     from bot.usage.report import Spending
     from channels.base import Clock
-    from harness.memory.changes import Updated
-    from harness.memory.exchange import Exchange
+    from harness.memory.model import Exchange, Updated
     from harness.ports import Harness
 
 

@@ -15,14 +15,14 @@ from bot.store.identity import folder_name
 from bot.texts import DEFAULT, texts_for
 from bot.texts.commands import unmarked
 from bot.texts.memory_page import as_markdown
-from harness.memory.port import MemoryUnavailable
+from harness.memory.store import MemoryUnavailable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from bot.memory.book import MemoryBook
     from bot.settings import Settings
-    from harness.memory.port import StoredMemory
+    from harness.memory.store import StoredMemory
 
     Answer = tuple[str, bool]
     """What to print, and whether it is what was asked for."""

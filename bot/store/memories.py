@@ -16,7 +16,7 @@ from bot.store.identity import folder_name
 from bot.store.sql import chunks, insert, insert_once, storable
 from bot.store.tables import memories, memory_lists, memory_owners, memory_queue, runs
 from harness.memory.model import Memory, from_json
-from harness.memory.port import MemoryUnavailable, StoredMemory
+from harness.memory.store import MemoryUnavailable, StoredMemory
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Sequence

@@ -362,7 +362,7 @@ memory_queue = Table(
     _text("thread_id", "where it was said"),
     _text("speaker", "person id of whom the turn answered"),
     _text("conversation", "who pays for the update"),
-    _text("exchange", "harness.memory.exchange.Exchange as JSON, without secrets"),
+    _text("exchange", "harness.memory.model.Exchange as JSON, without secrets"),
     _time("queued_at", "when the turn ended"),
     _time("due_at", "when it is to be learnt from: after a quiet time, or after a failure"),
     _count("tries", "that failed"),

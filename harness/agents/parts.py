@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from harness.files.spool import Spool
     from harness.graph.sandbox import SandboxSetup
     from harness.mcp.offering import Servers
-    from harness.memory.port import Remembering
+    from harness.memory.store import Remembering
     from harness.ports import AuditLog, Budget, Clock, EffectLog, RunLedger, Steering
     from harness.scheduling.schedules import Scheduling
     from harness.skills.library import SkillSource

@@ -20,6 +20,7 @@ from harness.failures import classify
 from harness.files.slots import FairSlots
 from harness.graph.messages import THINK_CLOSE, answer_text, believed
 from harness.memory.changes import Changes, Updated
+from harness.memory.model import Changes, Updated
 from harness.memory.updater import Updater
 from harness.models.build import DEMO
 from harness.models.pool import ModelPool
@@ -39,7 +40,9 @@ if TYPE_CHECKING:
     from harness.models.build import BuiltModel
     from harness.models.health import ModelHealth
     from harness.ports import Clock
-
+    from harness.context import Titled
+    from harness.memory.model import Exchange, Memory
+    from harness.memory.store import Remembering
 
 log = logging.getLogger(__name__)
 MAX_AGENTS = 32

@@ -11,7 +11,7 @@ from langchain_core.tools import BaseTool
 
 from harness.errors import ToolSetupError
 from harness.graph.calls import ASK, FOREIGN, TASK, is_foreign
-from harness.memory.tool import memory_tools
+from harness.memory.telling import memory_tools
 from harness.scheduling.tool import schedule_tool
 from harness.tools.files import file_tools
 from harness.tools.presenting import present_tool, view_tool

@@ -12,17 +12,14 @@ from datetime import date, timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from harness.memory.asking import SHORT_NAMES
-from harness.memory.changes import Changes, Correction, Heard, Proposed
-from harness.memory.model import CATEGORIES, LONGEST_FACT, SUMMARIES, summaries
-from harness.memory.orders import is_instruction
-from harness.memory.words import is_among, share, words
+from harness.memory.injection import is_among, is_instruction, share, words
+from harness.memory.model import CATEGORIES, LONGEST_FACT, SUMMARIES, Changes, Correction, Heard, Proposed, summaries
 from harness.text.plain import clean_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from harness.memory.exchange import Exchange
-    from harness.memory.model import Category, Memory
+    from harness.memory.model import Category, Exchange, Memory
 
 log = logging.getLogger(__name__)
 
@@ -84,7 +81,7 @@ def changes_of(answer: Mapping[str, Any], exchanges: Sequence[Exchange], memory:
 
 
 def _removed(answer: Mapping[str, Any], sources: Sequence[Source], memory: Memory) -> list[str]:
-    """In a group nobody takes away what rests on another's words: that is for who may forget there."""
+    """Ids of the facts to remove. In a group nobody takes away what rests on another's words."""
     said_by = {fact.id: fact.said_by for fact in memory.facts}
     found = []
     for item in _items(answer, "remove"):
@@ -105,7 +102,7 @@ def _few(found: Sequence[Item], ids: set[str], memory: Memory) -> tuple[Item, ..
 
 
 def _learnt_summaries(answer: Mapping[str, Any], sources: Sequence[Source], memory: Memory) -> dict[str, str]:
-    """Without those that tell the agent what to do in words that nobody used."""
+    """The summaries, without those that tell the agent what to do in words that nobody used."""
     if any(source.exchange.is_group for source in sources):
         return {}
     known = [each.summary for each in summaries(memory).values()] + [fact.content for fact in memory.facts]
@@ -176,7 +173,7 @@ def _persons(exchange: Exchange) -> str:
 
 
 def _summaries(found: object) -> dict[str, str]:
-    """By their full names, whether they came as a list, flat or nested, in camel case or not."""
+    """The summaries by full name, whether they came as a list, flat or nested, in camel case or not."""
     flat: dict[str, object] = {}
     if isinstance(found, list):
         flat = {_text(item.get("name")): item.get("text") for item in found if isinstance(item, dict)}

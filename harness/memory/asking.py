@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from harness.memory.cues import cues
-from harness.memory.exchange import LONGEST_SAID
-from harness.memory.hygiene import without_secrets
 from harness.memory.merge import ranked
-from harness.memory.model import CATEGORIES, LONGEST_FACT, SUMMARIES, summaries
+from harness.memory.model import CATEGORIES, LONGEST_FACT, LONGEST_SAID, SUMMARIES, summaries
+from harness.memory.redaction import plain, without_secrets
 from harness.text.frames import MEMORY, QUOTED, as_data, framed
 
 if TYPE_CHECKING:
@@ -18,8 +17,8 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from harness.memory.config import MemorySettings
-    from harness.memory.exchange import Exchange
-    from harness.memory.model import Memory
+    from harness.memory.model import Exchange, Memory
+
 
 MOST_READ = 24_000
 """Characters of turns; of more the oldest are left out."""
@@ -27,7 +26,6 @@ MOST_FACTS_SHOWN = 200
 MOST_KNOWN = 24_000
 """Characters of facts: of more the least wanted are left out, so that no memory is too long for a small model."""
 LONGEST_NAME = 80
-
 TASK = f"""\
 You keep the memory of a chat assistant: what is worth knowing about {{whose}} in later conversations. You read the
 memory as it is now (<{MEMORY}>) and new turns of conversation (<{QUOTED}>), and answer with what changes, as JSON.
@@ -78,9 +76,40 @@ Answer with one JSON object and nothing else, in this form:
 AGAIN = """\
 That could not be read: {problem}. Answer again with the one JSON object alone: no explanation, no code fence, double
 quotes, no trailing commas."""
-
 SHORT_NAMES = {name.partition(".")[2]: name for name in SUMMARIES}
 """How the model calls the summaries -> their names."""
+
+Cue = Literal["correction", "reinforcement"]
+LOOKED_AT = 600
+"""Characters at the beginning of what was said: people say so first."""
+_CORRECTION = re.compile(
+    r"(?i)^\s*(?:no\b(?!\s+(?:problem|worries|idea|need|rush|thanks|thank you))|nope\b|wrong\b|actually\b|not quite\b)"
+    r"|\bthat(?:'s| is|’s) (?:wrong|incorrect|not (?:right|correct|true|what i (?:meant|said|asked|wanted)))\b"
+    r"|\byou(?:'re| are|’re)? (?:wrong|mistaken|misunderst\w+|got (?:it|that|this|me) wrong|mixed (?:it|that|up)\w*)\b"
+    r"|\bi (?:meant|mean|said|never said|didn['’]t (?:say|mean))\b|\b(?:correction|i stand corrected)\b"
+    r"|\b(?:not|isn['’]t|don['’]t) [^.!?\n]{1,60}\b(?:but|anymore|any more|any longer)\b"
+    r"|\b(?:no longer|it(?:'s|’s| is) (?:now )?actually|try again|redo)\b"
+    r"|(?:不对|不是(?:这样|这个意思|的)|错了|弄错|搞错|记错|说错|理解错|不正确|有误|我(?:是说|的意思是|说的是|没说)|其实(?:我|是|应该)|"
+    r"更正|纠正|改成|不再|应该是|并不是|并非)"
+)
+_REINFORCEMENT = re.compile(
+    r"(?i)\b(?:exactly|precisely|perfect(?:ly)?|spot on|nailed it|well remembered|good memory)\b"
+    r"|\b(?:that|you)(?:'s| is|’s|'re| are|’re) (?:right|correct|true|it\b|(?:just |exactly )?what i meant)"
+    r"|^\s*(?:yes|yep|yeah|right|correct|indeed|true)\b[,.! ]"
+    r"|\b(?:keep doing|just like (?:that|this)|i (?:still|always|really do))\b"
+    r"|(?:对的|没错|正是|就是这样|就是这个|完全正确|说得对|说对了|记得没错|记性真好|太好了|完美|很好[,,!!。]|是的)"
+)
+
+
+def cues(text: str) -> tuple[Cue, ...]:
+    """What a person's words say of what the agent said before. Guesses: the model decides."""
+    said = plain(text[:LOOKED_AT])
+    found: list[Cue] = []
+    if _CORRECTION.search(said):
+        found.append("correction")
+    if _REINFORCEMENT.search(said):
+        found.append("reinforcement")
+    return tuple(found)
 
 
 def _fact(**more: Any) -> dict[str, Any]:
@@ -187,7 +216,7 @@ def _turn(number: int, exchange: Exchange) -> str:
 
 
 def _there(at: datetime, timezone: str) -> datetime:
-    """By the clock of the person; by UTC where this machine does not know their zone."""
+    """The moment in the person's time zone, or in UTC if this machine does not know the zone."""
     try:
         return at.astimezone(ZoneInfo(timezone))
     except (ZoneInfoNotFoundError, ValueError, OSError):

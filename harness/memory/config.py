@@ -22,6 +22,6 @@ class MemorySettings(Section):
     max_facts: int = Field(default=100, ge=1, le=1000)
     max_injection_tokens: int = Field(default=2000, ge=100, le=20_000, description="Of what a thread is told")
     injected_facts: int = Field(default=15, ge=0, le=200)
-    refresh_minutes: float = Field(default=60.0, gt=0, description="After which a thread is told anew")
+    refresh_minutes: float = Field(default=60.0, gt=0, description="After which a thread is told again")
     stale_days: int = Field(default=90, ge=1, description="A fact not heard for so long loses half of its rank")
     keep_days: int | None = Field(default=None, ge=1, description="A memory untouched for so long is deleted")

@@ -11,31 +11,30 @@ import unicodedata
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from harness.memory.hygiene import has_secret, without_unseen
+from harness.memory.injection import is_instruction, is_override
 from harness.memory.model import LONGEST_FACT, LONGEST_SUMMARY, SUMMARIES, Fact, Summary, with_summaries
-from harness.memory.orders import is_instruction, is_override
-from harness.memory.port import NotKept
+from harness.memory.redaction import has_secret, without_unseen
+from harness.memory.store import NotKept
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from datetime import datetime
 
-    from harness.memory.changes import Changes, Correction, Proposed
     from harness.memory.config import MemorySettings
-    from harness.memory.model import Memory
+    from harness.memory.model import Changes, Correction, Memory, Proposed
 
 REINFORCED = 0.25
-"""Of what is missing to certainty, when a fact is heard again."""
+"""Share of the remaining uncertainty removed each time a fact is repeated."""
 OVER = timedelta(days=30)
-"""A fact that held until a day is kept for so long after it."""
+"""Time that a fact is kept after the last day on which it holds."""
 WESTMOST = timedelta(hours=12)
-"""By which the last time zone is behind UTC."""
+"""Offset of the last time zone behind UTC."""
 LEAST_WEIGHT = 0.25
 OVER_WEIGHT = 0.1
-"""Of the rank of a fact that is old, or over."""
+"""Factors on the rank of a fact that is old, or over."""
 
 TOOLS_CONFIDENCE = 0.95
-"""Of what the agent was asked to remember."""
+"""Confidence of what the agent was asked to remember."""
 
 _EDGES = re.compile(r"^[\W_]+|[\W_]+$")
 
@@ -78,7 +77,7 @@ def remembered(memory: Memory, proposed: Proposed, settings: MemorySettings, now
 
 
 def pruned(memory: Memory, settings: MemorySettings, now: datetime) -> Memory:
-    """Without what is long over, and within max_facts; the same one where there is nothing to do."""
+    """The memory without what is long over, within max_facts; the same object if nothing changes."""
     kept = _most_wanted(_still_holding(memory.facts, now), settings, now)
     return memory if kept == memory.facts else memory.model_copy(update={"facts": kept, "last_updated": now})
 
@@ -118,7 +117,7 @@ class Facts:
         self._wrong = {normal(fact.source_error): fact.heard_at for fact in facts if fact.source_error}
 
     def all(self) -> tuple[Fact, ...]:
-        """In the order in which they came."""
+        """All facts in the order in which they came."""
         return tuple(self._facts.values())
 
     def add(self, proposed: Proposed) -> Fact | None:
@@ -159,9 +158,9 @@ class Facts:
         if text == normal(wrong.content):
             self.confirm(wrong.id, to.at)
             return
-        twin = self._ids.get(text)
-        if twin is not None:
-            self.remove(twin)
+        same = self._ids.get(text)
+        if same is not None:
+            self.remove(same)
         before = wrong.content if wrong.said_by in ("", to.said_by) else None
         changes = {
             "content": content,
@@ -233,7 +232,7 @@ def _still_holding(facts: Sequence[Fact], now: datetime) -> tuple[Fact, ...]:
 
 
 def _most_wanted(facts: tuple[Fact, ...], settings: MemorySettings, now: datetime) -> tuple[Fact, ...]:
-    """At most max_facts, in the order in which they came."""
+    """The best ranked facts, at most max_facts, in the order in which they came."""
     if len(facts) <= settings.max_facts:
         return facts
     kept = {fact.id for fact in ranked(facts, settings, now)[: settings.max_facts]}

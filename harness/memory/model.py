@@ -1,25 +1,41 @@
-"""What is remembered of one owner (a person, or a group's conversation): frozen values, and their JSON.
+"""The values of memory: what is remembered of one owner (a person, or a group's conversation) and its JSON, what a
+memory is to learn (`Changes`), and the turns of conversation that it learns from (`Exchange`).
 
-The JSON has camelCase keys. A key or a version that is not known is refused: writing it back would lose it.
+The JSON of a memory has camelCase keys. An unknown key or version is refused: writing it back would lose it.
 """
 
 from __future__ import annotations
 
+import re
+from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, TypeAdapter, model_validator
 from pydantic.alias_generators import to_camel
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from harness.context import RunInput
+
 
 LONGEST_FACT = 500
 LONGEST_SUMMARY = 1500
 LONGEST_NAME = 200
 """Characters of a text, a summary, an id."""
 MOST_FACTS = 1000
-"""However many the settings allow: a file with more is not ours."""
-
+"""A limit above every setting: a file with more facts was not written by Antler."""
 Category = Literal["preference", "knowledge", "context", "behavior", "goal", "correction"]
 CATEGORIES: tuple[Category, ...] = ("preference", "knowledge", "context", "behavior", "goal", "correction")
+LONGEST_SAID = 4000
+"""Characters of one side of a turn; the middle is left out of more."""
+OWN_WORDS = frozenset(
+    {"ask_clarification", "write_todos", "schedule", "remember", "recall", "write_file", "str_replace", "present_files"}
+)
+"""Tools whose results hold only what the person or the agent said. Every other one may bring text of strangers."""
+_FORWARDED = re.compile(r"^\[forwarded (?:from .*|messages)\][ \t]*$", re.MULTILINE)
+"""The line behind which channels put what somebody else wrote; nothing marks its end."""
 
 
 def _in_utc(value: datetime) -> datetime:
@@ -89,7 +105,7 @@ class Fact(Part):
 
 
 class Memory(Part):
-    """All of it. last_updated: None: nothing was ever written."""
+    """Everything remembered of one owner. last_updated: None: nothing was ever written."""
 
     version: Literal[1] = 1
     last_updated: Moment | None = None
@@ -109,7 +125,7 @@ class Memory(Part):
         return not self.facts and not any(summary.summary for summary in summaries(self).values())
 
     def to_json(self) -> str:
-        """As it is stored and exported: readable, the same for the same memory."""
+        """JSON as it is stored and exported: readable, the same for the same memory."""
         return self.model_dump_json(by_alias=True, indent=2) + "\n"
 
 
@@ -145,3 +161,124 @@ def with_summaries(memory: Memory, changed: dict[str, Summary]) -> Memory:
             "history": History(recent_months=recent, earlier_context=earlier, long_term_background=background),
         }
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proposed:
+    """A fact that may be kept. at, source, said_by: when, in which run and by whom it was said. tainted: it may be
+    what strangers wrote: the turn read such a text, or the person used other words. valid_until: the last day on which
+    it holds."""
+
+    content: str
+    category: Category
+    confidence: float
+    at: datetime
+    source: str = ""
+    said_by: str = ""
+    tainted: bool = False
+    valid_until: date | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Correction:
+    """What is known under that id is wrong; this is right."""
+
+    fact_id: str
+    to: Proposed
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """What is known under that id was said again then."""
+
+    fact_id: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Changes:
+    """Everything that a memory is to learn. summaries: their new texts, by name (SUMMARIES). removed: ids. An id that
+    is gone meanwhile, since the person was faster, changes nothing."""
+
+    summaries: Mapping[str, str] = field(default_factory=dict)
+    added: tuple[Proposed, ...] = ()
+    corrected: tuple[Correction, ...] = ()
+    confirmed: tuple[Heard, ...] = ()
+    removed: tuple[str, ...] = ()
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to learn."""
+        return not (self.summaries or self.added or self.corrected or self.confirmed or self.removed)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Updated:
+    """The result of an update. memory: the one that was read, with the changes. The caller puts `changes` into
+    the memory as it is by then (`merge.merged`), under its owner's lock: the person may have forgotten something in
+    the meantime. model: its name in the config, "" where none was asked; tokens: of all its calls. trouble: why nothing
+    was learnt though the model answered, "" where all is well: the turns may be tried again a few times."""
+
+    memory: Memory
+    changes: Changes
+    model: str = ""
+    input_tokens: int = 0
+    output_tokens: int = 0
+    trouble: str = ""
+
+
+def own_words(text: str) -> str:
+    """A person's message without what they only passed on."""
+    forwarded = _FORWARDED.search(text)
+    return text[: forwarded.start()].rstrip() if forwarded is not None else text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Said:
+    """One message of a turn. name: how the person is called, untrusted; "" for the agent."""
+
+    role: Literal["person", "agent"]
+    text: str
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exchange:
+    """One turn of a conversation as the memory reads it.
+
+    owner: whose memory it is. speaker: `account:native id`. tainted: the turn read what strangers wrote, see
+    `is_tainted`; then what the agent said is not for the memory. outcome: as of the run's `Finished` ("" where it had
+    none). said: in order. timezone: by which its person means days and times. model: that answered, and alone may learn
+    from it; "": any may.
+    """
+
+    owner: str
+    thread_id: str
+    run_id: str
+    speaker: str
+    is_group: bool
+    locale: str
+    tainted: bool
+    outcome: str
+    at: AwareDatetime
+    said: tuple[Said, ...]
+    timezone: str = "UTC"
+    model: str = ""
+
+    @property
+    def heard(self) -> tuple[Said, ...]:
+        """The part that the memory may read: only the person's own words if the turn is tainted."""
+        own = (replace(said, text=own_words(said.text)) if said.role == "person" else said for said in self.said)
+        return tuple(said for said in own if said.text.strip() and not (self.tainted and said.role == "agent"))
+
+
+def is_tainted(run_input: RunInput, tools: Iterable[str]) -> bool:
+    """Whether the turn read what somebody else wrote. tools: the names of those that it called."""
+    files = any(file.voice is None for file in run_input.files)
+    passed_on = own_words(run_input.words) != run_input.words
+    foreign = files or passed_on or bool(run_input.quote or run_input.background)
+    return foreign or any(tool not in OWN_WORDS for tool in tools)
+
+
+EXCHANGE: TypeAdapter[Exchange] = TypeAdapter(Exchange)
+"""Codec of the queue's JSON."""

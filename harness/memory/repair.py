@@ -1,4 +1,8 @@
-"""JSON as weak models write it: in fences, between sentences, with trailing commas, comments, without its end. Pure."""
+"""JSON as weak models write it: in fences, between sentences, with trailing commas, comments, without its end. Pure.
+
+The package json-repair is no substitute: its time grows with the square of nested text (seconds for 16 kB of braces),
+and of an answer that was cut off it keeps half a sentence as if it were whole.
+"""
 
 from __future__ import annotations
 
@@ -65,7 +69,7 @@ def _candidates(text: str) -> Iterator[str]:
 
 
 def _forms(text: str) -> Iterator[str]:
-    """As it is, then with what is often wrong put right."""
+    """The text as it is, then with common mistakes corrected."""
     if "{" not in text:
         return
     yield text

@@ -1,5 +1,5 @@
-"""When the agent may not do by itself what lasts (a memory, a schedule, a skill): strangers had a word, and it could be
-theirs. For the guardrail.
+"""When the agent may not do by itself what lasts (a memory, a schedule, a skill): text of strangers was read, and the
+wish could be theirs.
 
 Text from outside may tell the agent to keep something, at once or at a later turn. So in a turn that read such text
 the person is asked each time, and while it is still before the model, if only in a summary, they are asked about what
@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 from langchain_core.messages import AIMessage, ToolMessage
 
 from harness.graph.messages import MARK, SCHEDULED, SUMMARY, TEXT_LENGTH, VOICE_LINE, is_users, users_text
-from harness.memory.exchange import OWN_WORDS, own_words
-from harness.memory.words import is_among, words
+from harness.memory.injection import is_among, words
+from harness.memory.model import OWN_WORDS, own_words
 from harness.text.frames import FILES, OUTSIDE, QUOTED, SAID_BY_OTHERS
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ _FILES = re.compile(rf"<{FILES}>\n(.*?)\n</{FILES}>", re.DOTALL)
 
 
 def needs_word(tool: BaseTool, args: Mapping[str, Any], messages: Sequence[BaseMessage], run_id: str) -> bool:
-    """Whether the person has to be asked before the call, whatever the rules say. messages: of the thread."""
+    """Whether the person has to be asked before the call, even if a rule allows it. messages: of the thread."""
     kept = _kept((tool.metadata or {}).get(LASTS), args)
     if not kept:
         return False
@@ -94,11 +94,11 @@ def _is_foreign(message: BaseMessage) -> bool:
         return False
     written, behind = users_text(message), str(message.text)[message.additional_kwargs.get(TEXT_LENGTH, 0) :]
     foreign = (own_words(written) != written, any(block in behind for block in _BLOCKS), _has_files(behind))
-    return any(foreign) or SCHEDULED in behind  # what a schedule says was written by the agent, whoever told it to
+    return any(foreign) or SCHEDULED in behind  # the agent wrote a schedule's words, perhaps a stranger's
 
 
 def _has_files(behind: str) -> bool:
-    """Of a voice message it is the person who speaks."""
+    """Whether files came with it; a voice message is the person's own words."""
     lines = [line for block in _FILES.findall(behind) for line in block.splitlines()]
     return any(not line.startswith(VOICE_LINE) for line in lines)
 

@@ -1,41 +1,196 @@
-"""How a thread is told of the memory: a block behind a message of the person, kept in the thread; for runner.py.
+"""What the agent reads of a memory: a block behind a message of the person, and the tools remember and recall.
 
-So the thread stays one prefix that providers cache. It is told at its first turn, and anew when what is remembered has
-changed and it was told more than refresh_minutes ago, or a person changed it: then the older block is taken out of its
-message, so that nothing forgotten stays before the model.
+The block is kept in the thread, which so stays one prefix that providers cache. A thread is told at its first turn, and
+again when the memory has changed and refresh_minutes have passed, or at once when a person changed it: then the older
+block is taken out of its message, so that nothing forgotten stays before the model. Everything in a block was once
+somebody's words: nothing in it can open or close a block.
 """
 
 from __future__ import annotations
 
 import hashlib
 import logging
+import re
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from langchain_core.messages import BaseMessage
+from langchain_core.tools import tool
 
-from harness.memory.port import MemoryUnavailable
-from harness.memory.recall import memory_block
+from harness.graph.calls import IDEMPOTENT, asking_message
+from harness.graph.results import Answer, Runtime, done, failed
+from harness.graph.signals import scope_of
+from harness.memory.injection import words
+from harness.memory.merge import is_correction, is_over, ranked
+from harness.memory.model import LONGEST_FACT, Category, summaries
+from harness.memory.store import MemoryUnavailable, NotKept
+from harness.memory.taint import LASTS
+from harness.text.frames import MEMORY, as_data, framed
+from harness.text.plain import clean_text
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
     from langchain_core.messages import AnyMessage, HumanMessage
+    from langchain_core.tools import BaseTool
     from langgraph.checkpoint.base import CheckpointTuple
 
     from harness.context import RunContext
     from harness.memory.config import MemorySettings
-    from harness.memory.port import Remembering
+    from harness.memory.model import Fact, Memory
+    from harness.memory.store import Remembering
     from harness.ports import Clock
 
+
 log = logging.getLogger(__name__)
-
 Message = TypeVar("Message", bound=BaseMessage)
-
 TOLD = "told_memory"
 """The state's channel: what the thread was told last, {"at", "changed", "digest"}, or empty."""
 BLOCK = "antler_memory"
 """additional_kwargs key of a message with the block: where in its first text it begins."""
+HEADINGS = {
+    "user.workContext": "work",
+    "user.personalContext": "personal",
+    "user.topOfMind": "on their mind",
+    "history.recentMonths": "recent months",
+    "history.earlierContext": "before that",
+    "history.longTermBackground": "background",
+}
+URGENT = ("user.topOfMind", "user.workContext", "user.personalContext")
+"""Summaries that come before the facts where the budget is short; the others come after them."""
+SUMMARY_SHARE = 6
+"""A summary has at most this part of the budget."""
+ASCII_PER_TOKEN = 3.5
+"""Characters; on the safe side of what tokenizers make of English."""
+TOKENS = ((0x80, 0.0), (0x800, 1.0), (0x2E80, 2.0), (0xD7B0, 1.2), (0xF900, 3.0), (0x10000, 1.5), (0x110000, 3.0))
+"""Tokens of one other sign, by the first code point behind its range: alphabets, South and Southeast Asian scripts,
+Chinese, Japanese and Korean, rare ones and pictures. On the safe side too."""
+_OTHERS = re.compile(r"[^\0-\x7f]")
+MOST_FOUND = 12
+
+REMEMBER, RECALL = "remember", "recall"
+REMEMBERING = """\
+Remember one thing about the person (in a group: about the group and its work) for later conversations, because they ask
+for it or put right what you know. One sentence in their language that is complete without this conversation. Never
+secrets such as passwords, keys, codes and card numbers."""
+RECALLING = """\
+Look up what is remembered of earlier conversations with the person (in a group: with the group) by words that may be in
+it. Without a query: what matters most."""
+NOT_A_PERSON = "Nothing is remembered: this message was sent anonymously or in the name of a chat."
+NOTHING = "Nothing about that is remembered."
+
+
+def memory_tools(remembering: Remembering, clock: Clock) -> list[BaseTool]:
+    """The tools remember and recall. What a call keeps is known by the call, so that it may be repeated."""
+
+    @tool(REMEMBER, description=REMEMBERING)
+    async def remember(
+        content: Annotated[str, f"The sentence, at most {LONGEST_FACT} characters"],
+        runtime: Runtime,
+        category: Category = "context",
+    ) -> Answer:
+        scope, text = scope_of(runtime), " ".join(clean_text(content).split())
+        if not scope.ctx.speaker.is_person:
+            return failed(runtime, REMEMBER, NOT_A_PERSON)
+        if len(text) > LONGEST_FACT:
+            return failed(runtime, REMEMBER, f"Nothing is remembered: at most {LONGEST_FACT} characters.")
+        call_id = runtime.tool_call_id or ""
+        call = f"{scope.key(asking_message(runtime.state['messages'], call_id))}/{call_id}"
+        try:
+            fact = await remembering.memories.remember(scope.ctx, call, text, category)
+        except NotKept as error:
+            return failed(runtime, REMEMBER, f"Nothing is remembered. {error}")
+        except MemoryUnavailable:
+            return failed(
+                runtime, REMEMBER, "Nothing is remembered: the memory cannot be written now. Tell the person."
+            )
+        return done(runtime, REMEMBER, f"Remembered: {fact.content}")
+
+    @tool(RECALL, description=RECALLING)
+    async def recall(runtime: Runtime, query: Annotated[str, "A few words"] = "") -> Answer:
+        try:
+            known = await remembering.memories.recalled(scope_of(runtime).ctx)
+        except MemoryUnavailable:
+            return failed(runtime, RECALL, "The memory cannot be read now.")
+        lines = found(known.memory, query[:1000], remembering.settings, clock.now())
+        return done(runtime, RECALL, "\n".join(lines) or NOTHING)
+
+    remember.metadata = {IDEMPOTENT: True, LASTS: "content"}
+    recall.metadata = {IDEMPOTENT: True}
+    return [remember, recall]
+
+
+def tokens(text: str) -> int:
+    """Roughly the number of tokens of a text, counted without the network and without a tokenizer."""
+    others = [] if text.isascii() else _OTHERS.findall(text)
+    weight = sum(next(tokens for end, tokens in TOKENS if ord(sign) < end) for sign in others)
+    return int((len(text) - len(others)) / ASCII_PER_TOKEN + weight) + 1
+
+
+def memory_block(memory: Memory, settings: MemorySettings, now: datetime) -> str:
+    """The block, at most max_injection_tokens long; "" where there is nothing to tell."""
+    room = settings.max_injection_tokens - tokens(framed(MEMORY, "facts:"))
+    told = {name: summary.summary for name, summary in summaries(memory).items() if summary.summary}
+    facts = [fact for fact in ranked(memory.facts, settings, now) if not is_over(fact, now)][: settings.injected_facts]
+    shown: dict[str, str] = {}
+    lines: list[str] = []
+    most = max(settings.max_injection_tokens // SUMMARY_SHARE, 20)
+    for name in (*URGENT, "", *(name for name in HEADINGS if name not in URGENT)):
+        if not name:
+            lines, room = _fitting((_fact(fact) for fact in facts), room)
+        elif name in told:
+            line = _within(f"{HEADINGS[name]}: {_safe(told[name])}", min(most, room))
+            shown |= {name: line} if line else {}
+            room -= tokens(line) + 1 if line else 0
+    body = [shown[name] for name in HEADINGS if name in shown] + (["facts:", *lines] if lines else [])
+    return framed(MEMORY, "\n".join(body)) if body else ""
+
+
+def found(memory: Memory, query: str, settings: MemorySettings, now: datetime) -> list[str]:
+    """What is remembered with words of the query, the best first; all that is most wanted where there is no query."""
+    asked = set(words(query))
+    facts = ranked(memory.facts, settings, now)
+    lines = [_fact(fact) + (" (over)" if is_over(fact, now) else "") for fact in facts]
+    lines += [f"- {HEADINGS[name]}: {_safe(each.summary)}" for name, each in summaries(memory).items() if each.summary]
+    if not asked:
+        return lines[:MOST_FOUND]
+    scored = [(len(asked.intersection(words(line))), -place, line) for place, line in enumerate(lines)]
+    return [line for score, _, line in sorted(scored, reverse=True)[:MOST_FOUND] if score > 0]
+
+
+def _fact(fact: Fact) -> str:
+    until = f" (until {fact.valid_until})" if fact.valid_until else ""
+    before = f" (not: {_safe(fact.source_error)})" if is_correction(fact) and fact.source_error else ""
+    return f"- [{fact.category}] {_safe(fact.content)}{until}{before}"
+
+
+def _safe(text: str) -> str:
+    """The text on one line, without markup of any kind: what is remembered needs none."""
+    return as_data(" ".join(text.split())).replace("<", "&lt;").replace(">", "&gt;")
+
+
+def _fitting(lines: Iterable[str], room: int) -> tuple[list[str], int]:
+    """Those that fit, in order, and what room is left: a long one that does not fit makes way for shorter ones."""
+    kept = []
+    for line in lines:
+        size = tokens(line) + 1
+        if size <= room:
+            kept.append(line)
+            room -= size
+    return kept, room
+
+
+def _within(line: str, room: int) -> str:
+    """Its beginning, up to so many tokens; "" where that would say nothing."""
+    if tokens(line) <= room:
+        return line
+    if room < 12:
+        return ""
+    low, high = 0, len(line)
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if tokens(line[:middle]) < room else (low, middle - 1)
+    return line[:low].rstrip() + "…"
 
 
 class Telling:

@@ -1,7 +1,7 @@
-"""An update of a memory: one model call beside the conversation, for HarnessRunner.remember.
+"""An update of a memory: one model call, separate from the conversation.
 
 Asked for structured output where the model takes that, else for JSON in text; what cannot be read is asked for once
-more. Whatever comes of it, the memory that was given is not touched: the changes are for whoever stores it.
+more. The memory that was given is never touched: the caller stores the changes.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from harness.failures import classify
 from harness.graph.messages import believed
 from harness.memory.answers import changes_of
 from harness.memory.asking import AGAIN, FORM, SCHEMA, instructions, material, readable
-from harness.memory.changes import Changes, Updated
 from harness.memory.merge import merged
+from harness.memory.model import Changes, Updated
 from harness.memory.repair import Unreadable, read_object
 
 if TYPE_CHECKING:
@@ -30,8 +30,7 @@ if TYPE_CHECKING:
 
     from harness.errors import ModelFailure
     from harness.memory.config import MemorySettings
-    from harness.memory.exchange import Exchange
-    from harness.memory.model import Memory
+    from harness.memory.model import Exchange, Memory
     from harness.models.build import BuiltModel
     from harness.models.health import ModelHealth
     from harness.ports import Clock

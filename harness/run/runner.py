@@ -41,9 +41,7 @@ if TYPE_CHECKING:
     from harness.context import HistoryEntry, RunContext, RunInput, Titled
     from harness.events import Usage
     from harness.graph.state import Graph
-    from harness.memory.changes import Updated
-    from harness.memory.exchange import Exchange
-    from harness.memory.model import Memory
+    from harness.memory.model import Exchange, Memory, Updated
     from harness.ports import AnyRunEvent
     from harness.threads.checkpoints import Checkpoints
 

@@ -1,7 +1,7 @@
 """Scenario `memory`: what an update of a full memory costs, and what being told of it costs each thread and turn.
 
 The agent's own code, in this process, with its files on the disk and the simulated model in a process of its own.
-Tokens are counted as the agent counts them (harness/memory/recall.py).
+Tokens are counted as the agent counts them (harness/memory/telling.py).
 """
 
 from __future__ import annotations
@@ -19,14 +19,11 @@ from bot.clock import SystemClock
 from harness.agents.parts import Parts
 from harness.config import ModelSettings
 from harness.context import RunContext, RunInput, Speaker
-from harness.memory.changes import Changes, Proposed
 from harness.memory.config import MemorySettings
-from harness.memory.exchange import Exchange, Said
-from harness.memory.files import FileMemoryStore
 from harness.memory.merge import merged
-from harness.memory.model import SUMMARIES, Fact, Memory, Summary, with_summaries
-from harness.memory.port import Recalled, Remembering
-from harness.memory.recall import memory_block, tokens
+from harness.memory.model import SUMMARIES, Changes, Exchange, Fact, Memory, Proposed, Said, Summary, with_summaries
+from harness.memory.store import FileMemoryStore, Recalled, Remembering
+from harness.memory.telling import memory_block, tokens
 from harness.ports import MemoryEffectLog, MemoryRunLedger
 from harness.run.runner import make_harness
 from tests.bench.figures import Figure, Outcome
@@ -38,7 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
 
     from harness.memory.model import Category
-    from harness.memory.port import MemoryStore
+    from harness.memory.store import MemoryStore
     from harness.run.runner import HarnessRunner
     from tests.simulators.model.records import Record
 

@@ -58,12 +58,12 @@ from channels.capabilities import Rate
 from channels.memory import FULL, MemoryChannel, MemoryMode
 from channels.message import Address, Attachment, ButtonPressed, Message, MessageEdited, Quote, Sender
 from harness.memory.config import MemorySettings
-from harness.memory.port import InMemoryStore
 from harness.models.health import ModelHealth
 from sandbox.base import SandboxError
 from tests.bot.scripted_harness import ScriptedHarness
 from tests.clock import VirtualClock
 from tests.delivery_world import Tripwire, WatchedStore
+from tests.harness.memory.in_memory import InMemoryStore
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence

@@ -14,9 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Sequence
 
     from harness.context import HistoryEntry, RunContext, RunInput, Titled
-    from harness.memory.changes import Updated
-    from harness.memory.exchange import Exchange
-    from harness.memory.model import Memory
+    from harness.memory.model import Exchange, Memory, Updated
     from harness.ports import AnyRunEvent, Steering
 
     Script = Callable[["Teller"], AsyncGenerator[AnyRunEvent, None]]

@@ -10,15 +10,15 @@ import pytest
 from bot.clock import SystemClock
 from bot.store import Store
 from bot.store.memories import StoreMemories
-from harness.memory.files import FileMemoryStore
 from harness.memory.model import Fact, Memory
-from harness.memory.port import InMemoryStore
+from harness.memory.store import FileMemoryStore
+from tests.harness.memory.in_memory import InMemoryStore
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
-    from harness.memory.port import MemoryStore
+    from harness.memory.store import MemoryStore
 
 ANN, HOSTILE = "telegram:7", "telegram:../\u00e9/%2e%2e\n" + "x" * 300
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)

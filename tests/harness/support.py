@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from harness.agents.profiles import AgentDefinition
     from harness.guardrails.config import GuardrailSettings
     from harness.mcp.offering import Servers
-    from harness.memory.port import Remembering
+    from harness.memory.store import Remembering
     from harness.ports import AnyRunEvent, AuditLog, Budget, EffectLog, Steering
     from harness.scheduling.schedules import Scheduling
     from harness.skills.library import SkillSource

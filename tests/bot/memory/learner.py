@@ -7,16 +7,15 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from harness.memory.changes import Changes, Proposed, Updated
+from harness.memory.model import Changes, Proposed, Updated
 from tests.bot.scripted_harness import ScriptedHarness
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Sequence
 
     from harness.context import RunContext, RunInput
-    from harness.memory.exchange import Exchange
-    from harness.memory.model import Memory
-    from harness.memory.port import Memories
+    from harness.memory.model import Exchange, Memory
+    from harness.memory.store import Memories
     from harness.ports import AnyRunEvent, Head
 
 

@@ -11,10 +11,9 @@ import pytest
 from bot.memory.book import Forgotten
 from bot.store import runs
 from harness.context import RUN_CONTEXT
-from harness.memory.changes import Changes, Correction
 from harness.memory.config import MemorySettings
-from harness.memory.model import Memory, Summary, summaries, with_summaries
-from harness.memory.port import NotKept
+from harness.memory.model import Changes, Correction, Memory, Summary, summaries, with_summaries
+from harness.memory.store import NotKept
 from tests.bot.memory.world import ANN, BOB, GROUP
 from tests.bot.store.samples import run_row
 

@@ -12,7 +12,7 @@ from bot.texts.zh import ZH
 from channels.memory import NO_BUTTONS
 from harness.memory.config import MemorySettings
 from harness.memory.model import Memory, Summary, from_json, with_summaries
-from harness.memory.port import MemoryUnavailable
+from harness.memory.store import MemoryUnavailable
 from tests.bot.core import ANN, BOB, EVE, core
 from tests.bot.memory.learner import Learner
 

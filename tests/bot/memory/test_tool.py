@@ -15,8 +15,8 @@ from bot.settings import Settings
 from bot.store import Store
 from bot.store.identity import folder_name
 from bot.store.memories import StoreMemories
-from harness.memory.files import FileMemoryStore
 from harness.memory.model import from_json
+from harness.memory.store import FileMemoryStore
 from tests.bot.memory.world import ANN, BOB
 
 if TYPE_CHECKING:

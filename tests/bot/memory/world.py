@@ -10,10 +10,9 @@ from bot.memory.book import MemoryBook
 from bot.store import memories
 from bot.store.memories import QueuedTurn
 from bot.store.sql import to_json
-from harness.memory.changes import Changes, Proposed
 from harness.memory.config import MemorySettings
-from harness.memory.exchange import EXCHANGE, Exchange, Said
-from harness.memory.port import InMemoryStore
+from harness.memory.model import EXCHANGE, Changes, Exchange, Proposed, Said
+from tests.harness.memory.in_memory import InMemoryStore
 
 if TYPE_CHECKING:
     from datetime import datetime

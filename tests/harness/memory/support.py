@@ -5,10 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from harness.memory.changes import Proposed
 from harness.memory.config import MemorySettings
-from harness.memory.exchange import Exchange, Said
-from harness.memory.model import Fact, Memory
+from harness.memory.model import Exchange, Fact, Memory, Proposed, Said
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 SETTINGS = MemorySettings()

@@ -12,10 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.memory.answers import changes_of
-from harness.memory.changes import Changes, Heard
-from harness.memory.cues import Cue, cues
-from harness.memory.exchange import Said
-from harness.memory.model import Memory, Summary, User
+from harness.memory.asking import Cue, cues
+from harness.memory.model import Changes, Heard, Memory, Said, Summary, User
 from harness.memory.repair import Unreadable, read_object
 from tests.harness.memory.support import NOW, days, exchange, fact, memory
 from tests.tables import table

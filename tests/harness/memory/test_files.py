@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pydantic import ValidationError
 
-from harness.memory.files import FileMemoryStore
 from harness.memory.model import Memory, from_json, summaries, with_summaries
-from harness.memory.port import InMemoryStore, MemoryStore, MemoryUnavailable
+from harness.memory.store import FileMemoryStore, MemoryStore, MemoryUnavailable
+from tests.harness.memory.in_memory import InMemoryStore
 from tests.harness.memory.support import ANN, NOW, fact, memory
 from tests.tables import table
 
@@ -97,13 +97,13 @@ async def test_a_broken_file_is_set_aside_and_the_last_good_one_is_used(
     assert len(list(path.parent.glob("memory.json.broken-*"))) == 1
 
 
-async def test_where_both_are_broken_it_begins_anew(files: FileMemoryStore, caplog: pytest.LogCaptureFixture) -> None:
+async def test_where_both_are_broken_it_starts_empty(files: FileMemoryStore, caplog: pytest.LogCaptureFixture) -> None:
     await files.save(ANN, memory(fact("Likes tea")))
     await files.save(ANN, memory(fact("canary")))
     for name in ("memory.json", "memory.json.last"):
         (files.folder(ANN) / name).write_text('{"facts": ["canary"]}')
     assert await files.load(ANN) == Memory()
-    assert "begins anew" in caplog.text
+    assert "starts empty" in caplog.text
     assert "canary" not in caplog.text
 
 

@@ -10,17 +10,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.memory.changes import Changes, Correction, Heard
 from harness.memory.config import MemorySettings
-from harness.memory.hygiene import has_secret
 from harness.memory.merge import is_over, merged, normal, pruned, ranked, remembered
-from harness.memory.model import CATEGORIES, Memory, summaries
-from harness.memory.port import NotKept
+from harness.memory.model import CATEGORIES, Changes, Correction, Heard, Memory, summaries
+from harness.memory.redaction import has_secret
+from harness.memory.store import NotKept
 from tests.harness.memory.support import ANN, NOW, SETTINGS, days, fact, memory, proposed
 from tests.properties import examples
 
 if TYPE_CHECKING:
-    from harness.memory.changes import Proposed
+    from harness.memory.model import Proposed
 
 
 def after(known: Memory, **changes: Any) -> Memory:

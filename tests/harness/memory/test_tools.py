@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
 from langchain_core.tools import StructuredTool, tool
+from tests.harness.memory.in_memory import InMemoryMemories
 
 from harness.context import RunInput, Speaker
 from harness.events import ApprovalRequested
@@ -14,11 +15,10 @@ from harness.graph.calls import ASK, FOREIGN
 from harness.graph.messages import MARK, SUMMARY, TEXT_LENGTH
 from harness.guardrails.approvals import Approval
 from harness.guardrails.config import GuardrailSettings
-from harness.memory.exchange import OWN_WORDS, is_tainted
-from harness.memory.port import Remembering
+from harness.memory.model import OWN_WORDS, is_tainted
+from harness.memory.store import Remembering
 from harness.memory.taint import ALL, FOREIGN_SINCE, LASTS, foreign_since, needs_word
-from harness.memory.tool import RECALL, REMEMBER
-from harness.memory.twin import InMemoryMemories
+from harness.memory.telling import RECALL, REMEMBER
 from harness.scheduling.schedules import MemorySchedules, Scheduling
 from harness.scheduling.tool import SCHEDULE
 from harness.text.frames import OUTSIDE, framed

@@ -6,18 +6,17 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.harness.memory.in_memory import InMemoryMemories
 
 from harness.config import ModelSettings
 from harness.memory.config import MemorySettings
 from harness.memory.model import Memory, Summary, summaries, with_summaries
-from harness.memory.port import Remembering
-from harness.memory.twin import InMemoryMemories
+from harness.memory.store import Remembering
 from tests.harness.memory.support import NOW, days, exchange, fact, memory
 from tests.simulators.model.scripts import Reason, Say, Status
 
 if TYPE_CHECKING:
-    from harness.memory.changes import Updated
-    from harness.memory.exchange import Exchange
+    from harness.memory.model import Exchange, Updated
     from tests.harness.support import Bench
     from tests.simulators.model.client import ModelSimulator
     from tests.simulators.model.scripts import Step

@@ -1,14 +1,20 @@
-"""Words that are meant for the agent instead of about the person; merge.py keeps them out of memories. Pure.
+"""The injection filter: words meant for the agent instead of about the person, and words that the person never used.
 
 What pretends to be an instruction of the system is never kept. What only tells the agent what to do may be a wish of
-the person's ("always answer in German"), but not of a turn in which strangers had a word.
+the person ("always answer in German"), but not in a turn that read what strangers wrote. Pure.
 """
 
 from __future__ import annotations
 
 import re
+import unicodedata
+from typing import TYPE_CHECKING
 
-from harness.memory.hygiene import plain
+from harness.memory.redaction import plain
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 
 _OVERRIDE = re.compile(
     r"(?i)\b(?:ignore|disregard|forget|override|bypass)\b[^.\n]{0,40}\b(?:previous|prior|earlier|above|all|any|your|other|"
@@ -36,13 +42,43 @@ _INSTRUCTION = re.compile(
     r"|(?:助手|机器人|你)(?:必须|应该|应当|需要|要)"
 )
 
+_WORDS = re.compile(r"[a-z0-9\u00c0-\u024f\u0370-\u052f]+|[^\W_]")
+
+
+def words(text: str) -> Iterator[str]:
+    """The words of a text in order, folded; where a script has no blanks, each pair of signs."""
+    before = ""
+    for found in _WORDS.findall(unicodedata.normalize("NFKC", text).casefold()):
+        if len(found) > 1 or found.isascii():
+            yield found
+            before = ""
+        else:
+            yield before + found
+            before = found
+
+
+_EXACT = re.compile(r"(?<!\S)\S*?(?:[@\d]|://|www\.)\S*")
+"""Addresses and numbers: one that is not there is another one, however much of the rest is the same."""
+
+
+def is_among(part: str, whole: frozenset[str], least: float) -> bool:
+    """Whether at least this share of a text is among these words, and each address and number in it."""
+    exact = (word for piece in _EXACT.findall(part) for word in words(piece))
+    return share(part, whole) >= least and all(word in whole for word in exact)
+
+
+def share(part: str, whole: frozenset[str]) -> float:
+    """How much of a text is among these words, 0 to 1; 0 of a text without any."""
+    own = list(words(part))
+    return sum(word in whole for word in own) / len(own) if own else 0.0
+
 
 def is_override(text: str) -> bool:
-    """Whether it is meant to change what the agent is: never remembered, whoever said it."""
+    """Whether the text is meant to change what the agent is: never remembered."""
     return _OVERRIDE.search(plain(text)) is not None
 
 
 def is_instruction(text: str) -> bool:
-    """Whether it tells the agent what to do: not remembered of a turn in which strangers had a word."""
+    """Whether the text tells the agent what to do: not remembered if the turn read what strangers wrote."""
     looked_at = plain(text)
     return is_override(looked_at) or _INSTRUCTION.search(looked_at) is not None

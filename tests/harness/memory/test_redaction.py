@@ -7,7 +7,7 @@ import time
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.memory.hygiene import LEFT_OUT, has_secret, without_secrets
+from harness.memory.redaction import LEFT_OUT, has_secret, without_secrets
 from tests.tables import table
 
 SECRETS = [

@@ -1,15 +1,14 @@
-"""`Memories` in memory: one of every owner, never off. For tests, and for what runs without bot/."""
+"""The ports of harness/memory in memory: a store, and the memories of every owner, never off."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from harness.memory.changes import Proposed
 from harness.memory.config import MemorySettings
 from harness.memory.merge import TOOLS_CONFIDENCE, remembered
-from harness.memory.model import Memory
-from harness.memory.port import InMemoryStore, Recalled
+from harness.memory.model import Memory, Proposed
+from harness.memory.store import Recalled, StoredMemory
 
 if TYPE_CHECKING:
     from harness.context import RunContext
@@ -18,8 +17,30 @@ if TYPE_CHECKING:
 
 
 @dataclass(slots=True)
+class InMemoryStore:
+    """MemoryStore in memory."""
+
+    kept: dict[str, Memory] = field(default_factory=dict)
+
+    async def load(self, owner: str) -> Memory:
+        return self.kept.get(owner, Memory())
+
+    async def save(self, owner: str, memory: Memory) -> None:
+        self.kept[owner] = memory
+
+    async def delete(self, owner: str) -> bool:
+        return self.kept.pop(owner, None) is not None
+
+    async def owners(self) -> list[StoredMemory]:
+        return [
+            StoredMemory(owner=owner, size=len(memory.to_json().encode()), updated_at=memory.last_updated)
+            for owner, memory in sorted(self.kept.items())
+        ]
+
+
+@dataclass(slots=True)
 class InMemoryMemories:
-    """changed: by owner, what `Recalled` counts; whoever plays a person's command counts it up."""
+    """changed: by owner, what `Recalled` counts; a test that plays a person's command counts it up."""
 
     clock: Clock
     settings: MemorySettings = field(default_factory=MemorySettings)

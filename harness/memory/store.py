@@ -1,4 +1,8 @@
-"""Memories in files: users/<hash of the owner>/memory.json, for one process and its command line."""
+"""Where memories are kept: the ports `MemoryStore` and `Memories`, and the store in files.
+
+Files are users/<hash of the owner>/memory.json, for one process and its command line; bot/store/memories.py keeps them
+in the database. Everything that changes a memory goes through bot's MemoryBook, which is the `Memories` of the harness.
+"""
 
 from __future__ import annotations
 
@@ -9,22 +13,25 @@ import logging
 import os
 import tempfile
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from pydantic import ValidationError
 
 from harness.memory.model import Memory, from_json
-from harness.memory.port import MemoryUnavailable, StoredMemory
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
+    from harness.context import RunContext
+    from harness.memory.config import MemorySettings
+    from harness.memory.model import Category, Fact
+
+
 Result = TypeVar("Result")
-
 log = logging.getLogger(__name__)
-
 FILE, LAST, OWNER = "memory.json", "memory.json.last", "memory.owner"
 """The memory, the last good one before it, and whose it is (a folder's name does not say)."""
 BROKEN = "memory.json.broken-"
@@ -34,8 +41,70 @@ MOST_BROKEN = 5
 """Files that are set aside; of more the oldest go."""
 
 
+class MemoryUnavailable(Exception):
+    """The memories cannot be read or written now; nothing was changed."""
+
+
+class NotKept(Exception):
+    """What was to be remembered is not. Its text says why, in a sentence for the model."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredMemory:
+    """A kept memory in lists, without its content. size: bytes of its JSON."""
+
+    owner: str
+    size: int
+    updated_at: datetime | None
+
+
+class MemoryStore(Protocol):
+    """Keeps one memory per owner. Its caller writes one owner's memory one at a time. All methods raise
+    MemoryUnavailable."""
+
+    async def load(self, owner: str) -> Memory:
+        """The memory, empty if there is none. A broken one is set aside and logged, then the last good copy serves."""
+
+    async def save(self, owner: str, memory: Memory) -> None:
+        """Write it, all or nothing; what it replaces stays as the last good copy."""
+
+    async def delete(self, owner: str) -> bool:
+        """Delete it, its last good copy and what was set aside. False where there was nothing."""
+
+    async def owners(self) -> list[StoredMemory]:
+        """All memories that are kept, sorted by owner."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recalled:
+    """What a run may know. changed: counts what persons themselves changed (forgot, edited, turned off): a thread that
+    was told with another count is told again at its next turn."""
+
+    memory: Memory
+    changed: int = 0
+
+
+class Memories(Protocol):
+    """The memory of the run's owner, for the harness. Where memory is off for that owner nothing is told or kept."""
+
+    async def recalled(self, ctx: RunContext) -> Recalled:
+        """What is remembered; an empty memory where it is off. Raises MemoryUnavailable."""
+
+    async def remember(self, ctx: RunContext, call: str, content: str, category: Category) -> Fact:
+        """Keep a fact in the words of the agent, as `merge.remembered` does it. call: names the tool call within the
+        run; the same one again returns what it kept. Raises NotKept, MemoryUnavailable."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Remembering:
+    """What the harness needs where there is memory."""
+
+    memories: Memories
+    settings: MemorySettings
+
+
 class FileMemoryStore:
-    """MemoryStore below the folder `users`. All of it is for this account alone (0700 and 0600)."""
+    """The store in files below the folder `users`, readable by this account alone (0700 and 0600)."""
 
     def __init__(self, users: Path) -> None:
         self._users = users
@@ -53,7 +122,7 @@ class FileMemoryStore:
         return await _told(lambda: sorted(self._found(), key=lambda found: found.owner))
 
     def folder(self, owner: str) -> Path:
-        """Named by a hash: an id may hold anything, and says who somebody is."""
+        """The owner's folder, named by a hash: an id may hold any character, and says who somebody is."""
         digest = hashlib.sha256(owner.encode("utf-8", "surrogatepass")).digest()
         return self._users / base64.b32encode(digest).decode().rstrip("=").lower()
 
@@ -107,13 +176,13 @@ def _last_good(folder: Path, error: ValueError) -> Memory:
         memory = Memory()
     aside = _aside(folder)
     _write(folder / FILE, memory.to_json())
-    instead = "it begins anew" if memory.is_empty else f"that of {memory.last_updated} takes its place"
+    instead = "it starts empty" if memory.is_empty else f"that of {memory.last_updated} takes its place"
     log.error("a memory could not be read and is set aside as %s; %s: %s", aside, instead, _what(error))
     return memory
 
 
 def _aside(folder: Path) -> Path:
-    """The broken file under another name besides: nothing of it is lost, whatever happens next."""
+    """Link the broken file under another name first, so that no later failure loses it."""
     set_aside = sorted(folder.glob(f"{BROKEN}*"))
     for old in set_aside[: max(len(set_aside) - MOST_BROKEN + 1, 0)]:
         old.unlink(missing_ok=True)
@@ -164,7 +233,7 @@ def _owner(folder: Path) -> str:
 
 
 def _what(error: ValueError) -> str:
-    """Without what is in the file."""
+    """The error's text without content of the file."""
     if isinstance(error, ValidationError):
         faults = error.errors(include_input=False, include_url=False, include_context=False)
         return "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in faults[:3])
@@ -172,7 +241,7 @@ def _what(error: ValueError) -> str:
 
 
 async def _told(work: Callable[..., Result], *args: object) -> Result:
-    """In a thread; what the disk refuses is MemoryUnavailable."""
+    """Run it in a thread; an OSError becomes MemoryUnavailable."""
     try:
         return await asyncio.to_thread(work, *args)
     except OSError as error:
