@@ -33,7 +33,7 @@ from channels.slack import outbound as slack
 from channels.telegram import outbound as telegram
 from channels.text.parse import parse
 from channels.wecom import outbound as wecom
-from harness.guardrails.commands import read
+from harness.guardrails.rules import read
 from harness.guardrails.shown import shown_arguments, shown_proposal
 from harness.memory.redaction import without_secrets
 from harness.text.frames import VisibleStream, as_data, harmless, neutral, visible

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from harness.files.spool import Spool
     from harness.graph.sandbox import SandboxSetup
     from harness.ports import Clock
-    from harness.web.service import Web
+    from harness.web.tools import Web
 WEB_TOOLS = frozenset({"web_search", "web_fetch"})
 MEMORY_TOOLS = frozenset({"remember", "recall"})
 ANTLERS = "the tools of Antler"
@@ -75,7 +75,7 @@ def _web(settings: ExtraSettings) -> Web | None:
     if not settings.web.is_on:
         return None
     # Here, not at the top: with it comes an HTTP client, which an agent without the web does not need.
-    from harness.web.service import Web
+    from harness.web.tools import Web
 
     return Web(settings.web, settings.route)
 

@@ -86,11 +86,10 @@ class Refused:
 
 
 class Proposing(Protocol):
-    """Beside a tool that changes something of which people want to see more than arguments. call: its name within the
-    run."""
+    """What a tool shows people who have to see more of a change than arguments. call: its name within the run."""
 
     async def state(self, runtime: HasWriter, args: Mapping[str, Any], call: str) -> str:
-        """What the change depends on besides the arguments: another one makes a decision void. Cheap; raises
+        """What the change depends on apart from the arguments: another one makes a decision void. Cheap; raises
         nothing."""
 
     async def proposal(self, runtime: HasWriter, args: Mapping[str, Any], call: str) -> Proposal | Refused | None:

@@ -48,7 +48,7 @@ _EMPTY = frozenset("\u115f\u1160\u3164\uffa0\u2800\u034f\u17b4\u17b5")
 
 
 def args_hash(tool: str, args: Mapping[str, Any], place: str) -> str:
-    """Of the exact call. place: where it would run (isolation, the server's definition)."""
+    """Hash of the exact call. place: where it would run (isolation, the server's definition)."""
     text = json.dumps([tool, args, place], sort_keys=True, ensure_ascii=True, default=str, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
 

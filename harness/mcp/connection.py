@@ -9,26 +9,27 @@ from __future__ import annotations
 import asyncio
 import functools
 import logging
+import os
 import random
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import anyio
+import httpx
 from mcp import McpError
 from mcp.types import CONNECTION_CLOSED, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, PARSE_ERROR
 from pydantic import ValidationError
 
 from harness.mcp.definitions import checked
 from harness.mcp.errors import CallFailed, ServerFailed
-from harness.mcp.failures import reason, within
 from harness.mcp.http import BROKEN, GONE, REFUSED, UNREACHED, code_of, http_streams, plain_client
 from harness.mcp.oauth import Tokens
-from harness.mcp.session import Session, hush
+from harness.mcp.session import Session, silence_sdk_log
 from harness.mcp.stdio import stdio_streams
 from harness.text.frames import line
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Coroutine
     from contextlib import AbstractAsyncContextManager
     from pathlib import Path
 
@@ -41,20 +42,20 @@ if TYPE_CHECKING:
     from harness.mcp.session import Streams
     from harness.ports import Clock
 
-log = logging.getLogger(__name__)
 
+log = logging.getLogger(__name__)
 
 PING_SECONDS, PONG_SECONDS = 30.0, 10.0
 """Between two signs of life at most, and how long one may take."""
 RELIST_SECONDS = 300.0
-"""The list of tools is read anew, for servers whose notice of a change was lost."""
+"""Seconds until the list of tools is read again, for servers whose notice of a change was lost."""
 FIRST_WAIT, LONGEST_WAIT = 1.0, 60.0
 """Seconds between two attempts to connect; they grow."""
 STEADY_SECONDS = 60.0
-"""A connection that lasted so long was a good one: the waits begin anew."""
+"""Seconds after which a connection counts as good: the waits start from the shortest again."""
 CALM_SECONDS = 1.0
 """Between two readings of the list at least, however often it changes."""
-PATIENCE = 10.0
+GREETING_SECONDS = 10.0
 """Seconds that a call waits for a connection that is being made."""
 MOST_TOLD = 10
 """Refused tools that are named."""
@@ -63,8 +64,52 @@ LONGEST_ERROR = 2000
 BROKE = "the connection to its server broke during the call"
 NOT_BEGUN = frozenset({PARSE_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, INVALID_PARAMS})
 """Errors by which a server says that it did not understand a call (JSON-RPC 2.0, section 5.1)."""
+silence_sdk_log()
 
-hush()
+T = TypeVar("T")
+
+
+async def within(seconds: float, session: Session, work: Coroutine[Any, Any, T]) -> T:
+    """The result of a request. Raises TimeoutError, ServerFailed when the session ends first, and what it raises."""
+    task = asyncio.ensure_future(work)
+    try:
+        waited: set[asyncio.Future[Any]] = {task, session.ended}
+        await asyncio.wait(waited, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        if task.done():
+            return task.result()
+    finally:
+        task.cancel()
+        await asyncio.wait({task})
+    if session.ended.done():
+        raise ServerFailed("the connection has ended")
+    raise TimeoutError
+
+
+def reason(error: BaseException) -> str:
+    """Why a connection failed, for operators; never a URL, which may hold a key."""
+    match error:
+        case BaseExceptionGroup():
+            inner = [each for each in error.exceptions if not isinstance(each, anyio.ClosedResourceError)]
+            return reason(next((e for e in inner if _says(e)), inner[0] if inner else error.exceptions[0]))
+        case ServerFailed():
+            return str(error)
+        case McpError():
+            return error.error.message
+        case httpx.HTTPStatusError():
+            return f"it answers with status {error.response.status_code}"
+        case httpx.HTTPError():
+            return f"it cannot be reached ({type(error).__name__})"
+        case TimeoutError():
+            return "it does not answer"
+        case OSError():
+            return os.strerror(error.errno) if error.errno else type(error).__name__
+        case RuntimeError():
+            return str(error)
+    return f"it does not speak MCP as it should ({type(error).__name__})"
+
+
+def _says(error: BaseException) -> bool:
+    return isinstance(error, BaseExceptionGroup | ServerFailed | McpError)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,7 +206,7 @@ class Connection:
         return http_streams(self._settings, self._route, self._tokens)
 
     async def _connect(self) -> None:
-        """One session, from its beginning to its end. Raises whatever ended it."""
+        """One session, from its beginning to its end. Raises the error that ended it."""
         with anyio.CancelScope(deadline=anyio.current_time() + self._settings.connect_timeout) as scope:
             async with self._streams() as streams, Session(streams, self._changed.set) as session:
                 await session.initialize()
@@ -232,7 +277,7 @@ class Connection:
             self._hurry.set()
             self._ready.clear()
             try:
-                async with asyncio.timeout(PATIENCE):
+                async with asyncio.timeout(GREETING_SECONDS):
                     await self._ready.wait()
             except TimeoutError:
                 pass
@@ -288,5 +333,5 @@ class _NotSent(Exception):
 def make_tokens(
     settings: OAuthSettings, file: Path, route: Route, clock: Clock, learn: Callable[[str], None]
 ) -> Tokens:
-    """For pool.py, which knows nothing of HTTP."""
+    """The tokens of a server: the pool makes them here, so that it need not import HTTP."""
     return Tokens(settings, file, functools.partial(plain_client, route), clock, learn)

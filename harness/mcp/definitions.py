@@ -9,25 +9,153 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
-from harness.mcp.arguments import Unfit, fitted
 from harness.mcp.config import HintSettings
-from harness.mcp.references import problem
 from harness.text.frames import described, harmless, line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from harness.mcp.arguments import Renamed
     from harness.mcp.config import McpServerSettings
 
+
 MOST_TOOLS = 500
-"""Of one server."""
+"""Tools of one server."""
 LONGEST_NAME = 128
 LONGEST_DESCRIPTION, LONGEST_PARAMETER = 1024, 400
 LARGEST_SCHEMA, DEEPEST_SCHEMA, MOST_PROPERTIES = 32_000, 16, 200
 _PROPERTY = re.compile(r"[\w.$@:/ -]{1,64}")
 _TEXTS = ("description", "title")
 _NESTED = ("properties", "$defs", "definitions", "patternProperties")
+MOST_PARTS, DEEPEST = 20_000, 100
+"""Limits of a schema once its references are in place."""
+
+LONGEST = 64
+_FIT = re.compile(r"[a-zA-Z0-9_.-]{1,64}")
+_OTHERS = re.compile(r"[^a-zA-Z0-9_.-]+")
+_PLAIN = frozenset(
+    [
+        "type",
+        "properties",
+        "required",
+        "additionalProperties",
+        "description",
+        "title",
+        "$defs",
+        "definitions",
+        "$schema",
+    ]
+)
+"""Keys that a schema may have if an argument is to be renamed; others may refer to arguments by name."""
+Renamed = tuple[tuple[str, str], ...]
+"""(name for the model, the server's own)."""
+
+
+class Unfit(Exception):
+    """An argument's name can neither stay nor be replaced; the text says which one and why."""
+
+
+def fitted(schema: dict[str, Any]) -> tuple[dict[str, Any], Renamed]:
+    """The schema of an object with names that every provider takes, and the renamed ones. Raises Unfit.
+
+    Anthropic refuses the whole request for one such name ("Property keys should match pattern"), which would take away
+    every other tool too; it accepts those of nested objects.
+    """
+    own = schema.get("properties", {})
+    unfit = [name for name in own if not _FIT.fullmatch(name)]
+    if not unfit:
+        return schema, ()
+    if (others := sorted(set(schema) - _PLAIN)) or '"#/properties/' in json.dumps(schema):
+        why = f"its schema has {others[0]}" if others else "its schema refers to arguments by their names"
+        raise Unfit(f"the argument {unfit[0]!r} has a name that some models' providers refuse, and {why}")
+    names = _new_names(own, unfit)
+    changed = {names.get(name, name): _told(value, name, renamed=name in names) for name, value in own.items()}
+    schema = {**schema, "properties": changed}
+    if "required" in schema:
+        required = schema["required"] if isinstance(schema["required"], list) else []
+        schema["required"] = [names.get(name, name) for name in required if isinstance(name, str)]
+    return schema, tuple((new, old) for old, new in names.items())
+
+
+def given_back(arguments: Mapping[str, Any], renamed: Renamed) -> dict[str, Any]:
+    """A call's arguments as the server has them."""
+    names = dict(renamed)
+    return {names.get(name, name): value for name, value in arguments.items()}
+
+
+def _new_names(own: Mapping[str, Any], unfit: list[str]) -> dict[str, str]:
+    taken, names = set(own) - set(unfit), {}
+    for name in unfit:
+        base = _OTHERS.sub("_", name).strip("_")[: LONGEST - 4] or "argument"
+        new, number = base, 1
+        while new in taken:
+            number += 1
+            new = f"{base}_{number}"
+        taken.add(new)
+        names[name] = new
+    return names
+
+
+def _told(value: Any, name: str, *, renamed: bool) -> Any:
+    """The model reads what the server calls it."""
+    if not renamed or not isinstance(value, dict):
+        return value
+    about = value.get("description", "")
+    return {**value, "description": f"{name}: {about}" if about else name}
+
+
+def problem(schema: dict[str, Any]) -> str:
+    """Why the references cannot be followed; "" when they can. A circle is none: it is broken where it closes."""
+    try:
+        _Walk(schema).visit(schema, frozenset(), 0)
+    except _Bad as bad:
+        return str(bad)
+    return ""
+
+
+class _Bad(Exception):
+    """The text goes behind "the schema of its arguments"."""
+
+
+class _Walk:
+    """The walk of langchain_core.utils.json_schema.dereference_refs, with a limit on parts and depth.
+
+    LangChain puts all references in place for every request: a small schema could become gigabytes, and one reference
+    to nothing would break every call of the model.
+    """
+
+    def __init__(self, schema: dict[str, Any]) -> None:
+        self._schema = schema
+        self._left = MOST_PARTS
+
+    def visit(self, node: Any, within: frozenset[str], depth: int) -> None:
+        self._left -= 1
+        if self._left < 0 or depth > DEEPEST:
+            raise _Bad("is too large once its references are followed")
+        if isinstance(node, list):
+            parts = node
+        elif isinstance(node, dict):
+            parts = [value for key, value in node.items() if key not in ("$ref", "$defs")]
+            if "$ref" in node and (name := self._name(node["$ref"])) not in within:
+                self.visit(self._target(name), within | {name}, depth + 1)
+        else:
+            return
+        for part in parts:
+            self.visit(part, within, depth + 1)
+
+    def _name(self, reference: Any) -> str:
+        """Also of what only looks like a reference: an argument called $ref."""
+        if not isinstance(reference, str):
+            raise _Bad("has a reference that is none")
+        return reference
+
+    def _target(self, name: str) -> Any:
+        root, *steps = name.split("/")
+        found: Any = self._schema
+        for step in steps:
+            found = found.get(step) if isinstance(found, dict) else None
+        if root != "#" or not isinstance(found, dict):
+            raise _Bad("refers to something that it has not")
+        return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,9 +173,9 @@ class Offer:
 class RemoteTool:
     """A checked tool. name: as the server has it. schema: of its arguments, as JSON text, which nothing can change.
 
-    read_only, idempotent: what its server or the operator says of it. destructive: unless the operator says otherwise,
-    whatever its server says. renamed: arguments that the server calls otherwise. digest: changes with anything that the
-    model is told of it, and with what its server says it does.
+    read_only, idempotent: what its server or the operator says of it. destructive: unless the operator says otherwise;
+    the server's word does not count. renamed: arguments that the server calls otherwise. digest: changes with anything
+    that the model is told of it, and with what its server says it does.
     """
 
     server: str

@@ -1,4 +1,4 @@
-"""The transports over HTTP: the SDK's, on a client of ours that takes the configured route, bounds what comes, and
+"""The transports over HTTP: the SDK's, on a client that takes the configured route, bounds what comes, and
 turns one request's failure into that request's error. Entered and left by connection.py, in one task.
 
 The SDK ends the whole session, everybody's calls with it, when one POST fails.
@@ -84,7 +84,7 @@ async def _pass_on(read: Reading, to_session: Writing) -> None:
 
 
 def plain_client(route: Route) -> httpx.AsyncClient:
-    """For the provider of tokens."""
+    """A client without the session's rules, used to ask the provider of tokens."""
     return httpx.AsyncClient(trust_env=False, transport=_transport(route), timeout=CONNECT_SECONDS)
 
 
@@ -105,13 +105,13 @@ class SessionClient(httpx.AsyncClient):
             transport=_transport(route),
             headers={name: plain(value) for name, value in settings.headers.items()},
             auth=auth,
-            # An answer may take as long as whoever waits for it does.
+            # An answer may take as long as its caller waits.
             timeout=httpx.Timeout(CONNECT_SECONDS, read=None),
         )
         self._to_session = to_session
 
     async def send(self, request: httpx.Request, **options: Any) -> httpx.Response:
-        """As httpx's, but of a POST that fails the session is told, and the SDK that there is nothing to wait for."""
+        """Send like httpx, but tell the session of a POST that fails, and the SDK that there is nothing to wait for."""
         if request.method != "POST":
             return await super().send(request, **options)
         try:
@@ -147,7 +147,7 @@ def _error(code: int, problem: str) -> ErrorData:
 
 
 def code_of(error: ErrorData) -> int | None:
-    """Which of this module's errors it is; None: the server itself says so, with whatever code."""
+    """Which of this module's errors it is; None: the server itself says so, with a code of its own."""
     return error.code if error.data is _OURS else None
 
 

@@ -1,7 +1,8 @@
 """Runs one program, and ends it with all that it started when the gateway is gone, however that ended.
 
-A program of its own, started by stdio.py as `python -I -S keeper.py CONTROL COMMAND [ARGUMENT ...]`; it imports nothing
-of ours. CONTROL: the reading end of a pipe that the gateway holds open. Nobody writes to it: its end is the sign.
+A program of its own, started as `python -I -S keeper.py CONTROL COMMAND [ARGUMENT ...]`: it imports only the standard
+library, so it shares no code with sandbox/launcher. CONTROL: the reading end of a pipe that the gateway holds open.
+Nobody writes to it: its end is the sign.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ def become(argv: list[str]) -> None:
 
 
 def let_go() -> None:
-    """Of the pipes: whoever reads them must see the program's end."""
+    """Close the keeper's ends of the pipes: their readers must see the program's end."""
     nothing = os.open(os.devnull, os.O_RDWR)
     for number in range(3):
         os.dup2(nothing, number)
@@ -103,7 +104,7 @@ def signal_all(number: signal.Signals) -> None:
 
 
 def descendants() -> list[int]:
-    """See proc(5); whoever ended meanwhile is reaped in the next sweep."""
+    """All processes below this one, by proc(5); one that ended meanwhile is reaped in the next sweep."""
     found: list[int] = []
     pending = [os.getpid()]
     while pending:

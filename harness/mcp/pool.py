@@ -35,7 +35,7 @@ log = logging.getLogger(__name__)
 State = Literal["connecting", "ready", "retrying", "off"]
 """retrying: it was tried, and is not connected now."""
 
-START_PATIENCE = 10.0
+START_SECONDS = 10.0
 """Seconds after the start that a run waits at most for servers that were not tried yet."""
 FOLDER = "mcp"
 
@@ -82,7 +82,7 @@ class McpPool:
         self._connections: dict[str, Connection] = {}
         self._task: asyncio.Task[None] | None = None
         self._made = asyncio.Event()
-        self._patience_ends = 0.0
+        self._start_ends = 0.0
         self._revision = 0
 
     @property
@@ -92,7 +92,7 @@ class McpPool:
 
     @property
     def tools(self) -> tuple[RemoteTool, ...]:
-        """Of all servers that were reached once: a server that is away keeps its tools, and calls say so."""
+        """The tools of all servers that were reached once: a server that is away keeps its tools, and calls say so."""
         return tuple(tool for connection in self._connections.values() for tool in connection.tools)
 
     @property
@@ -113,12 +113,12 @@ class McpPool:
     def start(self) -> None:
         """Begin to connect; returns at once. Does nothing where no server is enabled, or the second time."""
         if self._task is None and any(server.enabled for server in self._servers.values()):
-            self._patience_ends = self._clock.monotonic() + START_PATIENCE
+            self._start_ends = self._clock.monotonic() + START_SECONDS
             self._task = asyncio.create_task(self._serve(), name="mcp")
 
     async def settled(self) -> None:
         """Until every server was tried, for a few seconds after the start; later at once."""
-        left = self._patience_ends - self._clock.monotonic()
+        left = self._start_ends - self._clock.monotonic()
         if self._task is None or left <= 0:
             return
         try:
@@ -128,7 +128,7 @@ class McpPool:
                     await connection.tried.wait()
         except TimeoutError:
             log.info("mcp: runs go on without the servers that have not answered yet")
-        self._patience_ends = 0.0
+        self._start_ends = 0.0
 
     async def call(self, tool: RemoteTool, arguments: dict[str, Any]) -> CallToolResult:
         """Ask a tool's server. Raises CallFailed. Cancelling this withdraws the call."""

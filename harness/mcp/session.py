@@ -113,8 +113,8 @@ def _offer(tool: types.Tool) -> Offer:
     )
 
 
-def hush() -> None:
-    """The SDK's own log lines quote servers at any length, and URLs with their keys; we say what matters ourselves."""
+def silence_sdk_log() -> None:
+    """Drop the SDK's own log lines: they quote servers at any length, and URLs with their keys."""
     logging.getLogger("mcp").setLevel(logging.CRITICAL)
     root = logging.getLogger()
     if _is_not_the_sdks not in root.filters:

@@ -1,4 +1,4 @@
-"""The stdio transport: a server as a process of ours, its lines bounded, its stderr logged, its life tied to ours.
+"""The stdio transport: a server as a child process, its lines bounded, its stderr logged, ended with the gateway.
 
 The SDK's own client hands stderr to the terminal, reads lines of any length and leaves the process behind when the
 gateway is killed; so only its session is used. Entered and left by connection.py, in one task.
@@ -10,7 +10,10 @@ import asyncio
 import contextlib
 import logging
 import os
-from typing import TYPE_CHECKING
+import subprocess
+import sys
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
 
 import anyio
 from mcp.shared.message import SessionMessage
@@ -18,21 +21,20 @@ from mcp.types import JSONRPCMessage
 from pydantic import ValidationError
 
 from harness.mcp import keeper
-from harness.mcp.child import Child, started
 from harness.mcp.config import plain
 from harness.mcp.errors import ServerFailed
 from harness.text.frames import line
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Mapping, Sequence
 
     from anyio.abc import ObjectReceiveStream, ObjectSendStream
 
     from harness.mcp.config import McpServerSettings
     from harness.mcp.session import Streams
 
-log = logging.getLogger(__name__)
 
+log = logging.getLogger(__name__)
 LARGEST_MESSAGE = 8 * 1024 * 1024
 GOODBYE_SECONDS = 0.5
 """After its input was closed; then it is ended."""
@@ -43,9 +45,137 @@ LOGGED_LINES, LOGGED_SECONDS = 20, 60.0
 """Of its stderr, so many in such a time; the others are counted."""
 _INHERITED = ("PATH", "HOME", "LANG")
 
+ENDED_SECONDS = 10.0
+
+
+class Child:
+    """A program below its keeper, with three pipes. Made by `started`.
+
+    asyncio's own waits for a process only when all its output was read, and starts a thread for each.
+    """
+
+    def __init__(self, process: subprocess.Popen[bytes], control: int) -> None:
+        self._process = process
+        self._control = control
+        self._loop = asyncio.get_running_loop()
+        self._handle = os.pidfd_open(process.pid)
+        self._exited: asyncio.Future[int] = self._loop.create_future()
+        self._loop.add_reader(self._handle, self._exit)
+        self._transports: list[asyncio.BaseTransport] = []
+        self.stdin: asyncio.StreamWriter
+        self.stdout: asyncio.StreamReader
+        self.stderr: asyncio.StreamReader
+
+    async def connect(self, limit: int) -> None:
+        """Open the pipes' ends. limit: bytes of a line."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        assert self._process.stderr is not None
+        self.stdout = await self._reading(self._process.stdout, limit)
+        self.stderr = await self._reading(self._process.stderr, limit)
+        transport, protocol = await self._loop.connect_write_pipe(
+            lambda: asyncio.StreamReaderProtocol(asyncio.StreamReader()), self._process.stdin
+        )
+        self._transports.append(transport)
+        self.stdin = asyncio.StreamWriter(transport, protocol, None, self._loop)
+
+    async def _reading(self, pipe: IO[bytes], limit: int) -> asyncio.StreamReader:
+        reader = asyncio.StreamReader(limit)
+        transport, _ = await self._loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), pipe)
+        self._transports.append(transport)
+        return reader
+
+    def _exit(self) -> None:
+        self._loop.remove_reader(self._handle)
+        os.close(self._handle)
+        self._exited.set_result(self._process.wait())
+
+    async def ended(self, seconds: float) -> int | None:
+        """Wait for it and all that it started; its exit code, None when it is not over within this time.
+
+        Works in a task that was cancelled, where asyncio.timeout of Python 3.11 does not.
+        """
+        await asyncio.wait({self._exited}, timeout=seconds)
+        return self._exited.result() if self._exited.done() else None
+
+    def end(self) -> None:
+        """Have the keeper end it. Idempotent."""
+        control, self._control = self._control, -1
+        if control >= 0:
+            os.close(control)
+
+    def kill(self) -> None:
+        """Kill the keeper too, even while it waits."""
+        self._process.kill()
+
+    def close(self) -> None:
+        """Give back the pipes."""
+        self.end()
+        for transport in self._transports:
+            transport.close()
+        if not self._exited.done():
+            self._loop.remove_reader(self._handle)
+            os.close(self._handle)
+
+
+async def started(argv: Sequence[str], env: Mapping[str, str], cwd: Path | None, limit: int) -> Child:
+    """Start a program with an environment of its own. Raises OSError when that cannot be done in `cwd`.
+
+    A start that is cancelled is waited for and ended: it cannot be withdrawn, and nobody else knows of it.
+    """
+    starting = asyncio.ensure_future(_connected(argv, env, cwd, limit))
+    if not await _over(starting):
+        return starting.result()
+    if starting.exception() is None:
+        child = starting.result()
+        child.end()
+        await _over(asyncio.ensure_future(child.ended(ENDED_SECONDS)))
+        child.close()
+    raise asyncio.CancelledError
+
+
+async def _over(work: asyncio.Future[Any]) -> bool:
+    """Wait until it is done, even if cancelled; whether this was cancelled meanwhile."""
+    cancelled = False
+    while not work.done():
+        try:
+            await asyncio.wait({work})
+        except asyncio.CancelledError:
+            cancelled = True
+    return cancelled
+
+
+async def _connected(argv: Sequence[str], env: Mapping[str, str], cwd: Path | None, limit: int) -> Child:
+    theirs, ours = os.pipe()
+    command = [sys.executable, "-I", "-S", str(Path(keeper.__file__)), str(theirs), *argv]
+    try:
+        process = await asyncio.to_thread(_open, command, dict(env), cwd, theirs)
+    except OSError:
+        os.close(ours)
+        raise
+    finally:
+        os.close(theirs)
+    child = Child(process, ours)
+    await child.connect(limit)
+    return child
+
+
+def _open(command: list[str], env: dict[str, str], cwd: Path | None, control: int) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        command,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        bufsize=0,
+        env=env,
+        cwd=cwd,
+        pass_fds=(control,),
+        start_new_session=True,
+    )
+
 
 def environment(settings: McpServerSettings) -> dict[str, str]:
-    """All that a server's process knows of ours, and its own variables."""
+    """The few variables that a server's process inherits, and its own."""
     inherited = {name: os.environ[name] for name in _INHERITED if name in os.environ}
     return inherited | {name: plain(value) for name, value in settings.env.items()}
 
@@ -84,7 +214,7 @@ async def _started(settings: McpServerSettings) -> Child:
 
 
 async def _ended(child: Child, server: str) -> None:
-    """As the protocol says: close its input, then have the keeper end the tree, and wait for that."""
+    """End it as the protocol says: close its input, then have the keeper end the tree, and wait for that."""
     child.stdin.close()
     try:
         await child.ended(GOODBYE_SECONDS)

@@ -38,7 +38,7 @@ NO_BUDGET = framed(
 
 
 class ModelCallLimit(AgentMiddleware[Any, Any, Any]):
-    """At `limit` calls (retries count) one last call without tools; its answer is marked Outcome.LIMITED."""
+    """Limits model calls: at `limit` (retries count) one last call has no tools, and its answer is Outcome.LIMITED."""
 
     def __init__(self, ledger: RunLedger, limit: int) -> None:
         super().__init__()

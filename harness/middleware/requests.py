@@ -159,6 +159,6 @@ def _arguments(args: dict[str, Any]) -> dict[str, Any]:
 
 
 def _call_id(block: Any) -> str | None:
-    """Of a block that is a call."""
+    """The id of a block that is a call."""
     is_call = isinstance(block, dict) and block.get("type") in ("tool_use", "tool_call", "function_call")
     return str(block.get("call_id") or block.get("id")) if is_call else None

@@ -32,7 +32,7 @@ class Joined:
 
     @property
     def update(self) -> dict[str, Any]:
-        """Of the state, without the messages; empty where nothing joined."""
+        """Changes of the state, without the messages; empty if nothing joined."""
         return {STEERED: list(self.taken)} if self.messages else {}
 
 

@@ -71,7 +71,7 @@ def _without(message: AIMessage, extra: Sequence[ToolCall]) -> AIMessage:
 
 
 def _repeats(block: Any, ids: set[str | None]) -> bool:
-    """OpenAI's Responses API gives a block an id of its own besides its call's."""
+    """OpenAI's Responses API gives a block an id of its own next to its call's."""
     return isinstance(block, dict) and block.get("type") in BLOCKS and (block.get("call_id") or block.get("id")) in ids
 
 

@@ -16,9 +16,8 @@ from langgraph.types import Command
 from harness.graph.calls import is_foreign
 from harness.graph.results import MOST_CHARACTERS
 from harness.graph.signals import scope_of
-from harness.text.frames import neutral
+from harness.text.frames import neutral, outside
 from harness.text.plain import clean_text
-from harness.web.results import outside
 from sandbox.base import RESULTS, Problem, SandboxError
 
 if TYPE_CHECKING:

@@ -191,7 +191,7 @@ def digest_on_disk(folder: Path) -> str:
 
 
 def write_files(folder: Path, files: Files) -> None:
-    """Write files into a new folder, readable for the users of sandboxes whatever the umask is."""
+    """Write files into a new folder, readable for the users of sandboxes under any umask."""
     folder.mkdir()
     for path, data in files.items():
         target = folder / path

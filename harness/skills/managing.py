@@ -192,8 +192,8 @@ class SkillManager:
         return _as_before(verdict, next(each for each in versions if each.number == request.version))
 
     async def state(self, ctx: RunContext, request: Request, call: str, *, shared: bool) -> str:
-        """State that a change depends on besides its arguments. The call that made a change still sees the state before
-        it, so it can be repeated when nobody knows whether it was made."""
+        """State that a change depends on, without its arguments. The call that made a change still sees the state
+        before it, so it can be repeated when nobody knows whether it was made."""
         home = self._editing.home(ctx, shared)
         before = await self._standing(home, request.name)
         made = await asyncio.to_thread(_made_by, home, request.name, call)

@@ -63,7 +63,7 @@ _BUILT_IN = (
 
 
 def subagent_kinds(settings: SubagentsSettings, *, bash: bool) -> dict[str, Kind]:
-    """By name, the built-in ones first. bash: commands can be run here."""
+    """All kinds by name, the built-in ones first. bash: commands can be run here."""
     kinds = {
         kind.name: _changed(kind, settings, settings.types.get(kind.name))
         for kind in _BUILT_IN

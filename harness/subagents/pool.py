@@ -159,8 +159,8 @@ class SubagentPool:
 
 
 def _own_context() -> contextvars.Context:
-    """Without LangGraph's: the subagent's graph is none of the lead agent's, so nothing of its text, its callbacks and
-    its checkpoints can get into the lead agent's stream or thread."""
+    """A context without LangGraph's: nothing of the subagent's text, callbacks and checkpoints can get into the lead
+    agent's stream or thread."""
     context = contextvars.copy_context()
     context.run(var_child_runnable_config.set, None)
     return context

@@ -50,7 +50,7 @@ claim what did not happen. Be complete and brief, without filler.
 
 
 def delegation_section(limit: int) -> str:
-    """For the lead agent's system prompt."""
+    """The section on delegation in the lead agent's system prompt."""
     return DELEGATION.format(limit=limit)
 
 

@@ -28,6 +28,11 @@ def framed(name: str, body: str) -> str:
     return f"<{name}>\n{body}\n</{name}>"
 
 
+def outside(text: str) -> str:
+    """Text of strangers as a block: it cannot end the block, and nothing in it is hidden from a reader."""
+    return framed(OUTSIDE, harmless(text))
+
+
 def neutral(text: str) -> str:
     """Foreign text that cannot open or close a block; everything else of it stays as it was written."""
     return _TAG.sub("&lt;", text)

@@ -12,22 +12,29 @@ from typing import TYPE_CHECKING
 
 import httpx
 
-from harness.web.errors import Refused
-from harness.web.rules import LABEL, LONGEST_NAME, NUMBER, PORTS, Address, is_never, rule
+from harness.web.config import LABEL, LONGEST_NAME, NUMBER, PORTS, Address, is_never, rule
 from sandbox.egress.guard import is_public
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+
 
 _DEFAULT_PORT = {"http": 80, "https": 443}
 _LONGEST_URL = 4000
 _UNPRINTED = re.compile(r"[\x00-\x20\x7f-\xa0\\\u3002\uff0e\uff61\u2028\u2029]")
 """Spaces and control characters, the backslash that some read as a slash, and dots that are none."""
 _AUTHORITY_END = re.compile(r"[/?#]")
-
 _NEVER_NAMES = frozenset({"metadata.google.internal", "metadata.goog", "instance-data.ec2.internal"})
 _INSIDE = ("localhost", "local", "localdomain", "internal", "intranet", "private", "corp", "home.arpa", "lan")
 """Ends of names that mean nobody's public host: where a proxy resolves, the name is all there is to see."""
+
+
+class WebError(Exception):
+    """Nothing was had. The text is for the model: no secret, no address of an inside."""
+
+
+class Refused(WebError):
+    """The address may not be fetched. The text says why, and what an operator could allow."""
 
 
 class Rules:

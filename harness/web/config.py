@@ -2,12 +2,97 @@
 
 from __future__ import annotations
 
+import ipaddress
+import re
+from dataclasses import dataclass
 from typing import Any, Literal, Self
 
 from pydantic import Field, SecretStr, field_validator, model_validator
 
 from harness.config import Section
-from harness.web.rules import rule
+
+PORTS = frozenset({80, 443})
+LONGEST_NAME = 253
+LABEL = re.compile(r"(?!-)[a-z0-9_-]{1,63}(?<!-)", re.ASCII)
+NUMBER = re.compile(r"[0-9].*", re.ASCII)
+"""The last label of an address in some notation: no public name ends in one that begins so."""
+NEVER = tuple(
+    ipaddress.ip_network(each)
+    for each in (
+        # IPv4: this host, link-local with the clouds' metadata, multicast, reserved, metadata of single clouds.
+        *("0.0.0.0/8", "169.254.0.0/16", "224.0.0.0/4", "240.0.0.0/4"),
+        *("100.100.100.200/32", "168.63.129.16/32", "192.0.0.192/32"),
+        # IPv6: the same, and every way of writing an IPv4 address: mapped, NAT64, Teredo, 6to4.
+        *("::/128", "fe80::/10", "fec0::/10", "ff00::/8", "fd00:ec2::/32", "fd20:ce::/32"),
+        *("::ffff:0:0/96", "::ffff:0:0:0/96", "64:ff9b::/96", "64:ff9b:1::/48", "2001::/32", "2002::/16"),
+    )
+)
+_COMPATIBLE = ipaddress.IPv6Network("::/96")
+_LOOPBACK = ipaddress.IPv6Address("::1")
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One entry of the allow list: a host, every host below `*.`, or a network. port: None for PORTS."""
+
+    host: str = ""
+    network: Network | None = None
+    port: int | None = None
+
+    def opens(self, port: int) -> bool:
+        return port in PORTS if self.port is None else port == self.port
+
+    def names(self, host: str) -> bool:
+        if self.host.startswith("*."):
+            return host.endswith(self.host[1:]) and len(host) >= len(self.host)
+        return bool(self.host) and host == self.host
+
+    def holds(self, address: Address) -> bool:
+        return self.network is not None and address.version == self.network.version and address in self.network
+
+
+def rule(entry: str) -> Rule:
+    """An entry of the config: host, *.host, address or network, each with or without :port ([..]:port for IPv6).
+
+    Raises ValueError with a text that goes behind the key's name.
+    """
+    text = entry.strip().lower()
+    if (network := _network(text)) is not None:
+        return Rule(network=network)
+    name, port = _without_port(text)
+    if (network := _network(name.removeprefix("[").removesuffix("]"))) is not None:
+        return Rule(network=network, port=port)
+    labels = name.removeprefix("*.").split(".")
+    if len(name) > LONGEST_NAME or not all(map(LABEL.fullmatch, labels)) or NUMBER.fullmatch(labels[-1]):
+        raise ValueError("should be host names, addresses or networks, such as wiki.example.org:8080 or 10.1.0.0/16")
+    return Rule(host=name, port=port)
+
+
+def _network(text: str) -> Network | None:
+    try:
+        return ipaddress.ip_network(text, strict=False)
+    except ValueError:
+        return None
+
+
+def _without_port(text: str) -> tuple[str, int | None]:
+    name, colon, port = text.rpartition(":")
+    if not colon:
+        return text, None
+    if not port.isascii() or not port.isdigit() or not 0 < int(port[:6]) < 65536:
+        raise ValueError("should be host names, addresses or networks; a port is a number up to 65535")
+    return name, int(port)
+
+
+def is_never(address: Address) -> bool:
+    """Whether an address lies in NEVER, or is written in a way that hides another one."""
+    if isinstance(address, ipaddress.IPv4Address):
+        return any(address in each for each in NEVER)
+    if address.scope_id is not None or (address in _COMPATIBLE and address != _LOOPBACK):
+        return True
+    return any(address in each for each in NEVER)
 
 
 class SearchSettings(Section):
@@ -35,9 +120,9 @@ class SearchSettings(Section):
     @model_validator(mode="after")
     def _has_what_it_needs(self) -> Self:
         if self.provider == "tavily" and self.api_key is None:
-            raise ValueError("provider: tavily needs api_key beside it")
+            raise ValueError("provider: tavily needs api_key as well")
         if self.provider == "searxng" and self.base_url is None:
-            raise ValueError("provider: searxng needs base_url beside it, the address of the server")
+            raise ValueError("provider: searxng needs base_url as well, the address of the server")
         return self
 
 

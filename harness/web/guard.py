@@ -1,37 +1,58 @@
-"""The one way to an address that the model or a stranger chose: an httpx transport. For fetch.py, and for any client.
+"""The one way to an address that the model or a stranger chose: an httpx transport.
 
 Directly, a name is resolved once, here, between the checks and the connection: every address has to be allowed, and the
-connection goes to one of these very addresses, whatever the name means a moment later. TLS and the Host header keep the
-name. Behind a proxy the proxy resolves: what can be told from the URL is checked, and what the name means here if it
-means anything; where the proxy then goes is for its own rules to decide.
+connection goes to one of these very addresses, even if the name means another one a moment later. TLS and the Host
+header keep the name. Behind a proxy the proxy resolves: what can be told from the URL is checked, and what the name
+means here if it means anything; where the proxy then goes is for its own rules to decide.
 """
 
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections.abc import Awaitable, Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import httpcore
 import httpx
 
-from harness.web.addresses import Rules, port_of
-from harness.web.errors import Refused
+from harness.web.addresses import Refused, Rules, port_of
 from harness.web.pools import PoolTransport
-from harness.web.resolver import SystemResolver
 
 Route = tuple[str | None, Path | None]
 """(proxy URL or None for direct, file of extra CAs or None)"""
 Resolve = Callable[[str, int], Awaitable[list[str]]]
 """(host, port) -> addresses. Raises OSError for a name that has none."""
-
 CONNECT_SECONDS = 8.0
 """For one address; a host's next one is tried then."""
 MOST_ADDRESSES = 4
 RESOLVE_SECONDS = 10.0
 PEEK_SECONDS = 2.0
 """How long a name may take that a proxy will resolve anyway."""
+
+THREADS = 4
+
+
+class SystemResolver:
+    """Asks what the system asks (hosts file, DNS). Raises OSError for a name that has no address."""
+
+    def __init__(self) -> None:
+        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="web names")
+
+    async def __call__(self, host: str, port: int) -> list[str]:
+        """The addresses of a host, in the order in which they are to be tried."""
+        return await asyncio.get_running_loop().run_in_executor(self._threads, _asked, host, port)
+
+    def close(self) -> None:
+        """What is still being asked is not waited for."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+
+def _asked(host: str, port: int) -> list[str]:
+    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys(str(address[0]) for *_, address in found))
 
 
 class PinnedBackend(httpcore.AsyncNetworkBackend):

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.files.helpers import HelperFailed, Helpers
-from harness.web.errors import WebError
+from harness.web.addresses import WebError
 
 if TYPE_CHECKING:
     from harness.web.fetch import Fetched
@@ -89,7 +89,7 @@ def is_readable(kind: str) -> bool:
 
 
 def unreadable(kind: str, size: int | None) -> str:
-    """For a model that wanted to read something that is no text."""
+    """The answer to a model that wanted to read something that is no text."""
     if kind == "application/pdf":
         named = "a PDF"
     elif kind.startswith(("image/", "audio/", "video/")):
@@ -109,7 +109,7 @@ def _looks_like_html(body: bytes) -> bool:
 
 
 async def _decoded(body: bytes, charset: str) -> str:
-    """In pieces: what fits no character is slow, and a whole page of it would hold up everybody."""
+    """The text, decoded in pieces: what fits no character is slow, and a whole page would hold up everybody."""
     try:
         name = codecs.lookup(charset or "utf-8").name
     except (LookupError, ValueError):

@@ -1,4 +1,4 @@
-"""The helper process that makes Markdown of a page's HTML; see helpers.py. Imports nothing of ours."""
+"""The helper process that makes Markdown of a page's HTML; run by harness/files/helpers.py."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def readable(body: bytes, charset: str, url: str) -> tuple[str, str]:
 
 
 def _decoded(body: bytes, charset: str) -> str | bytes:
-    """As the server says; else it is found out of the bytes."""
+    """The body decoded as the server says, else as bytes, whose encoding is then guessed."""
     if charset:
         try:
             return body.decode(charset, errors="replace")

@@ -64,4 +64,4 @@ tool_groups: [flies]
 
 def test_a_provider_needs_its_key(tmp_path: Path) -> None:
     problems = found(tmp_path, CHANNELS + "web: {search: {provider: tavily}}\n")
-    assert "tavily needs api_key beside it" in problems["web.search"]
+    assert "tavily needs api_key as well" in problems["web.search"]

@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 from harness.mcp import keeper
-from harness.mcp.child import started
+from harness.mcp.stdio import started
 
 
 @pytest.mark.parametrize("turns", range(1, 7))

@@ -15,14 +15,11 @@ from mcp import types
 from pydantic import SecretStr, ValidationError
 
 from harness.graph.state import MOST_PROMOTED, reduce_promoted
-from harness.mcp.arguments import fitted, given_back
 from harness.mcp.config import McpServerSettings, OAuthSettings, ToolSearchSettings
-from harness.mcp.definitions import Offer, RemoteTool, checked
+from harness.mcp.definitions import Offer, RemoteTool, checked, fitted, given_back
 from harness.mcp.errors import CallFailed
-from harness.mcp.names import RESERVED, shown_names
-from harness.mcp.prompt import servers_section
-from harness.mcp.results import result_of
-from harness.mcp.tools import mcp_tools
+from harness.mcp.offering import RESERVED, servers_section, shown_names
+from harness.mcp.tools import mcp_tools, result_of
 from harness.text.frames import described, harmless
 from tests.tables import table
 

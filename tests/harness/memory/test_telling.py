@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.harness.memory.in_memory import InMemoryMemories
 
 from harness.agents.profiles import AgentDefinition, AgentSettings, Features
 from harness.config import SummarizationSettings
 from harness.context import RunContext, Speaker
 from harness.memory.config import MemorySettings
 from harness.memory.store import MemoryUnavailable, Recalled, Remembering
+from tests.harness.memory.in_memory import InMemoryMemories
 from tests.harness.memory.support import ANN, fact, memory
 from tests.harness.support import Bench, Script, collect, context, finished, said, visible
 

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
 from langchain_core.tools import StructuredTool, tool
-from tests.harness.memory.in_memory import InMemoryMemories
 
 from harness.context import RunInput, Speaker
 from harness.events import ApprovalRequested
@@ -25,6 +24,7 @@ from harness.text.frames import OUTSIDE, framed
 from harness.tools.files import REPLACE, WRITE
 from harness.tools.planning import WRITE_TODOS
 from harness.tools.presenting import PRESENT
+from tests.harness.memory.in_memory import InMemoryMemories
 from tests.harness.memory.support import ANN, fact, memory
 from tests.harness.support import Bench, Script, answers, calls, collect, context, in_memory, results, said
 

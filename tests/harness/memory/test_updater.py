@@ -6,12 +6,12 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.harness.memory.in_memory import InMemoryMemories
 
 from harness.config import ModelSettings
 from harness.memory.config import MemorySettings
 from harness.memory.model import Memory, Summary, summaries, with_summaries
 from harness.memory.store import Remembering
+from tests.harness.memory.in_memory import InMemoryMemories
 from tests.harness.memory.support import NOW, days, exchange, fact, memory
 from tests.simulators.model.scripts import Reason, Say, Status
 

@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.web.addresses import Rules
-from harness.web.errors import Refused
-from harness.web.rules import rule
+from harness.web.addresses import Refused, Rules
+from harness.web.config import rule
 from tests.tables import table
 
 PUBLIC = ["93.184.215.14"]

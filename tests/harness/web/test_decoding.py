@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.web.decoding import BadEncoding, Body
+from harness.web.fetch import BadEncoding, Body
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 import httpx
 import pytest
 
-from harness.web.addresses import Rules
-from harness.web.errors import WebError
+from harness.web.addresses import Rules, WebError
 from harness.web.fetch import AT_ONCE, Fetcher
 from tests.simulators.web.site import page, write
 

@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 import pytest
 
-from harness.web.errors import Refused, WebError
+from harness.web.addresses import Refused, WebError
 from harness.web.fetch import MOST_REDIRECTS
 from tests.simulators.proxy.authority import PrivateAuthority
 from tests.simulators.proxy.server import ProxyServer

@@ -9,8 +9,8 @@ import pytest
 
 from harness.agents.parts import ExtraSettings
 from harness.ports import EffectKey, MemoryEffectLog
+from harness.web.addresses import WebError
 from harness.web.config import FetchSettings, WebSettings
-from harness.web.errors import WebError
 from harness.web.fetch import Fetched
 from harness.web.readable import Reader
 from tests.harness.support import answers, calls, collect, context, results, said

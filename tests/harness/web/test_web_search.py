@@ -11,11 +11,9 @@ import pytest
 from pydantic import SecretStr, ValidationError
 
 from harness.agents.parts import ExtraSettings
+from harness.web.addresses import WebError
 from harness.web.config import SearchSettings, WebSettings
-from harness.web.errors import WebError
-from harness.web.search.duckduckgo import DuckDuckGo
-from harness.web.search.searxng import Searxng
-from harness.web.search.tavily import Tavily
+from harness.web.providers import DuckDuckGo, Searxng, Tavily
 from tests.harness.support import answers, calls, results
 from tests.simulators.proxy.authority import PrivateAuthority
 from tests.simulators.proxy.server import ProxyServer
@@ -26,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
-    from harness.web.search.base import SearchProvider
+    from harness.web.providers import SearchProvider
     from tests.harness.support import Bench, Script
 
 DIRECT = (None, None)

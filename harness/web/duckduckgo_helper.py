@@ -1,4 +1,4 @@
-"""The helper process that asks DuckDuckGo with the package ddgs; see helpers.py. Imports nothing of ours.
+"""The helper process that asks DuckDuckGo with the package ddgs; run by harness/files/helpers.py.
 
 A process of its own, since the package reads proxies out of the environment, which is empty here.
 """

@@ -1,1 +1,0 @@
-"""Who can be asked when the agent searches: one provider per file, all with the shape in base.py."""
