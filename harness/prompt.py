@@ -149,7 +149,7 @@ def system_prompt(
     """The same for every turn of every thread of an agent: providers cache what begins alike.
 
     outside: there are tools whose results are framed as foreign. servers: the section of harness/mcp/offering.py.
-    delegation: that of harness/subagents/prompt.py. soul: who the agent is, as its operator wrote it. skills: the slot
+    delegation: that of harness/subagents/kinds.py. soul: who the agent is, as its operator wrote it. skills: the slot
     for their list (harness/skills/prompt.py), which differs from owner to owner and stands in it for each request.
     remembers: threads are told what is remembered (harness/memory/telling.py).
     """

@@ -19,9 +19,8 @@ from harness.middleware import ChainParts, middleware_chain, subagent_chain
 from harness.prompt import system_prompt
 from harness.skills.prompt import SLOT
 from harness.subagents.config import INHERIT
-from harness.subagents.kinds import SANDBOX_TOOLS, subagent_kinds
+from harness.subagents.kinds import SANDBOX_TOOLS, delegation_section, subagent_kinds, subagent_prompt
 from harness.subagents.pool import SubagentPool, Worker
-from harness.subagents.prompt import delegation_section, subagent_prompt
 from harness.subagents.tool import task_tool
 from harness.tools.asking import ask_tool
 from harness.tools.files import READ

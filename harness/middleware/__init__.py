@@ -14,16 +14,14 @@ from harness.middleware.dangling import DanglingToolCall
 from harness.middleware.effects import EffectGuard
 from harness.middleware.fallback import Candidate, Fallback
 from harness.middleware.guardrail import Guardrail
-from harness.middleware.limits import BudgetStop, ModelCallLimit, SubagentCallLimit
+from harness.middleware.limits import BudgetStop, LoopDetection, ModelCallLimit, SubagentCallLimit, SubagentLimit
 from harness.middleware.llm_errors import LLMErrorHandling
-from harness.middleware.loop import LoopDetection
 from harness.middleware.pictures import Sightless, ViewImage
 from harness.middleware.report import RunReport
 from harness.middleware.requests import Clarification, DeferredToolFilter, TodoList
 from harness.middleware.sandbox_audit import SandboxAudit
 from harness.middleware.skills import SkillList, SkillTools
 from harness.middleware.steering import Meanwhile
-from harness.middleware.subagent_limit import SubagentLimit
 from harness.middleware.summarization import Summarization
 from harness.middleware.tool_results import ForeignResults, ToolErrorHandling, ToolOutputBudget
 from harness.tools.planning import WRITE_TODOS

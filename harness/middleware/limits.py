@@ -1,10 +1,13 @@
-"""Limits of a run, model calls and budget: the last call gets no tools and is asked for an honest summary.
+"""Limits of a run: repeated calls, subagents at once, model calls and budget.
 
-Both counts live outside of the thread (RunLedger, Budget), since LangChain's own counter starts again after a resume.
+At the end of its calls or its budget the last call gets no tools and is asked for an honest summary. Both counts live
+outside of the thread (RunLedger, Budget), since LangChain's own counter starts again after a resume. A loop is counted
+in the thread itself, over the open turn: so a resumed run goes on counting, and nothing has to be kept.
 """
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -13,17 +16,22 @@ from langchain_core.messages import AIMessage, HumanMessage
 
 from harness.errors import ModelFailure
 from harness.events import FailureKind
-from harness.graph.messages import BUDGET, CALLS, cut_answer
-from harness.graph.signals import scope_of
-from harness.text.frames import LIMIT, framed
+from harness.graph.calls import TASK
+from harness.graph.messages import BUDGET, CALLS, LOOP, MARK, cut_answer, is_users
+from harness.graph.signals import CallDropped, CallEnded, scope_of, tell
+from harness.text.frames import LIMIT, framed, neutral
+from harness.text.plain import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Sequence
 
     from langchain.agents.middleware import ModelRequest, ModelResponse
+    from langchain_core.messages import BaseMessage, ToolCall
 
+    from harness.config import LoopSettings
     from harness.graph.signals import RunScope
     from harness.ports import Budget, RunLedger
+
 
 SUM_UP = framed(
     LIMIT,
@@ -35,6 +43,137 @@ NO_BUDGET = framed(
     "The budget for this turn is used up, so no more tools can be called. Answer now, and briefly: say what is done, "
     "what is not, and what the user can do next. Do not claim anything that did not happen.",
 )
+TASKS_CUT = "subagent_limit"
+CUT = "antler_tasks_cut"
+"""response_metadata key of an answer with cut calls: what they were about. In the thread, so it survives a restart."""
+MOST_NAMED, LONGEST_NAMED = 20, 80
+BLOCKS = frozenset({"tool_use", "tool_call", "function_call"})
+"""Types of content blocks in which providers repeat a call."""
+NOTE = (
+    "At most {limit} tasks run at once, so these of your last answer were not started: {tasks}. Nothing was done for "
+    "them. Delegate them now if they are still needed, at most {limit} in one answer."
+)
+
+Key = tuple[str, str]
+"""A tool, and its salient arguments as JSON."""
+LOOP_WARNING = "loop_warning"
+WARNING = framed(
+    LIMIT,
+    "You have made this very call {count} times in this turn: {tool}. Making it again will not give anything new. "
+    "Do something else, or answer with what you have.",
+)
+STOP = framed(
+    LIMIT,
+    "The same call was about to be made for the {count}th time in this turn, so no more tools can be called. Answer "
+    "now: say what is done, what is not and why, and what the user can do next. Do not claim anything that did not "
+    "happen.",
+)
+NOT_SALIENT = frozenset({"description"})
+"""Arguments that a model words differently each time, and that change nothing."""
+
+
+class LoopDetection(AgentMiddleware[Any, Any, Any]):
+    """Outside what tells of and counts the model's calls, since a stop asks it once more."""
+
+    def __init__(self, settings: LoopSettings) -> None:
+        super().__init__()
+        self._settings = settings
+
+    async def awrap_model_call(
+        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
+    ) -> ModelResponse[Any]:
+        made = calls_of_turn(request.state["messages"])
+        count = self._repeated(made)
+        # At the end of the request: between a call and its result nothing may stand.
+        warned = count >= self._settings.warn
+        asked = _noted(request, WARNING.format(count=count, tool=made[-1][0])) if warned else request
+        response = await handler(asked)
+        count = self._repeated([*made, *_keys(response.result)])
+        if count < self._settings.stop:
+            return response
+        if request.tools:
+            tell(request.runtime, CallDropped())
+            response = await handler(_noted(request, STOP.format(count=count)).override(tools=[], tool_choice=None))
+        result = [cut_answer(message, {LOOP: count}) for message in response.result]
+        for message in result:
+            if isinstance(message, AIMessage):  # told before it was marked
+                tell(request.runtime, CallEnded(message))
+        return replace(response, result=result)
+
+    def _repeated(self, made: Sequence[Key]) -> int:
+        """How often the last call was made: a loop is in what was just done."""
+        return made[-self._settings.window :].count(made[-1]) if made else 0
+
+
+def calls_of_turn(messages: Sequence[BaseMessage]) -> list[Key]:
+    """The tool calls since the person's last message, oldest first."""
+    start = max((place for place, message in enumerate(messages) if is_users(message)), default=-1)
+    return _keys(messages[start + 1 :])
+
+
+def _keys(messages: Sequence[Any]) -> list[Key]:
+    return [_key(call) for message in messages if isinstance(message, AIMessage) for call in message.tool_calls]
+
+
+def _key(call: ToolCall) -> Key:
+    salient = {name: value for name, value in call["args"].items() if name not in NOT_SALIENT}
+    return call["name"], json.dumps(salient, sort_keys=True, ensure_ascii=False, default=str)
+
+
+def _noted(request: ModelRequest[Any], note: str) -> ModelRequest[Any]:
+    return request.override(messages=[*request.messages, HumanMessage(note, name=LOOP_WARNING)])
+
+
+class SubagentLimit(AgentMiddleware[Any, Any, Any]):
+    """Cuts calls of `task` beyond `limit` in one answer and tells the model; calls of other tools are left alone."""
+
+    def __init__(self, limit: int) -> None:
+        super().__init__()
+        self._limit = limit
+
+    async def awrap_model_call(
+        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
+    ) -> ModelResponse[Any]:
+        cut = _cut_before(request.messages)
+        if cut and request.tools:
+            # At the end of the request: between a call and its result nothing may stand.
+            note = framed(LIMIT, NOTE.format(limit=self._limit, tasks="; ".join(cut)))
+            request = request.override(
+                messages=[*request.messages, HumanMessage(note, name=TASKS_CUT, additional_kwargs={MARK: TASKS_CUT})]
+            )
+        response = await handler(request)
+        return replace(response, result=[self._limited(message) for message in response.result])
+
+    def _limited(self, message: Any) -> Any:
+        if not isinstance(message, AIMessage):
+            return message
+        extra = [call for call in message.tool_calls if call["name"] == TASK][self._limit :]
+        return _without(message, extra) if extra else message
+
+
+def _without(message: AIMessage, extra: Sequence[ToolCall]) -> AIMessage:
+    ids = {call["id"] for call in extra}
+    named = [neutral(one_line(str(call["args"].get("description") or TASK), LONGEST_NAMED)) for call in extra]
+    update: dict[str, Any] = {
+        "tool_calls": [call for call in message.tool_calls if call["id"] not in ids],
+        "response_metadata": {**message.response_metadata, CUT: named[:MOST_NAMED]},
+    }
+    if isinstance(message.content, list):
+        update["content"] = [block for block in message.content if not _repeats(block, ids)]
+    return message.model_copy(update=update)
+
+
+def _repeats(block: Any, ids: set[str | None]) -> bool:
+    """OpenAI's Responses API gives a block an id of its own next to its call's."""
+    return isinstance(block, dict) and block.get("type") in BLOCKS and (block.get("call_id") or block.get("id")) in ids
+
+
+def _cut_before(messages: Sequence[BaseMessage]) -> list[str]:
+    """What was cut from the answer whose results the model is about to read."""
+    newest = next((message for message in reversed(messages) if isinstance(message, AIMessage)), None)
+    if newest is None or messages[-1] is newest or not newest.tool_calls:
+        return []
+    return [str(each) for each in newest.response_metadata.get(CUT, [])]
 
 
 class ModelCallLimit(AgentMiddleware[Any, Any, Any]):

@@ -44,7 +44,7 @@ from harness.ports import MemoryAuditLog, MemoryEffectLog, MemoryRunLedger
 from harness.prompt import system_prompt
 from harness.skills.library import NO_SKILLS
 from harness.subagents.config import SubagentsSettings
-from harness.subagents.prompt import delegation_section
+from harness.subagents.kinds import delegation_section
 from harness.threads.checkpoints import open_checkpoints, thread_config
 from tests.bench.chains import BARE, CHAIN, MODEL_ROUNDS, STORE
 from tests.simulators.sandbox.provider import MemoryProvider

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from harness.config import LoopSettings
 from harness.events import Outcome, TextReset, ToolStarted, Usage
-from harness.middleware.loop import NAME
+from harness.middleware.limits import LOOP_WARNING
 from tests.harness.support import Bench, Script, calls, collect, context, finished, said
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def looks(*places: str) -> list[AIMessage]:
 
 
 def warnings(request: list[BaseMessage]) -> list[HumanMessage]:
-    return [message for message in request if isinstance(message, HumanMessage) and message.name == NAME]
+    return [message for message in request if isinstance(message, HumanMessage) and message.name == LOOP_WARNING]
 
 
 async def test_the_third_equal_call_is_warned_of_behind_its_result(bench: Bench, script: Script) -> None:

@@ -10,7 +10,7 @@ from langchain_core.language_models import FakeListChatModel
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
 
 from harness.graph.messages import is_users
-from harness.middleware.subagent_limit import CUT, SubagentLimit
+from harness.middleware.limits import CUT, SubagentLimit
 from tests.harness.subagents.crew_bench import delegates, task
 from tests.harness.support import calls
 

@@ -11,7 +11,7 @@ from langchain_core.messages import AIMessage, AIMessageChunk
 from harness.events import SubagentProgress, ToolStarted
 from harness.graph.signals import CallDropped, CallEnded, CallStarted, Told
 from harness.graph.turn import MODEL_NODE
-from harness.subagents.watch import Watch
+from harness.subagents.pool import Watch
 from tests.harness.support import HeldClock, calls
 
 if TYPE_CHECKING:
