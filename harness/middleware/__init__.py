@@ -10,15 +10,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from harness.graph.calls import is_foreign
-from harness.middleware.dangling import DanglingToolCall
-from harness.middleware.effects import EffectGuard
+from harness.middleware.effects import EffectGuard, RunReport
 from harness.middleware.fallback import Candidate, Fallback
 from harness.middleware.guardrail import Guardrail
 from harness.middleware.limits import BudgetStop, LoopDetection, ModelCallLimit, SubagentCallLimit, SubagentLimit
 from harness.middleware.llm_errors import LLMErrorHandling
 from harness.middleware.pictures import Sightless, ViewImage
-from harness.middleware.report import RunReport
-from harness.middleware.requests import Clarification, DeferredToolFilter, TodoList
+from harness.middleware.requests import Clarification, DanglingToolCall, DeferredToolFilter, TodoList
 from harness.middleware.sandbox_audit import SandboxAudit
 from harness.middleware.skills import SkillList, SkillTools
 from harness.middleware.steering import Meanwhile

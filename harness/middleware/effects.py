@@ -1,35 +1,82 @@
-"""EffectGuard: a tool call happens at most once, also across a crash."""
+"""EffectGuard: a tool call happens at most once, also across a crash; RunReport: the runner is told of each call.
+
+RunReport stands inside EffectGuard: only calls that happen are told, and a result from the record makes no event.
+"""
 
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from langchain.agents.middleware import AgentMiddleware
-from langchain_core.messages import ToolMessage
+from langchain_core.messages import AIMessage, ToolMessage
 
+from harness.events import ToolEnded, ToolStarted
 from harness.graph.calls import (
     IDEMPOTENT,
     call_place,
     interrupted_result,
 )
-from harness.graph.signals import scope_of
+from harness.graph.messages import next_message_id, stored_form, usage_event
+from harness.graph.signals import CallEnded, CallStarted, Told, scope_of, tell
 from harness.ports import EffectKey
+from harness.text.plain import summary
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from langchain.agents.middleware import ToolCallRequest
+    from langchain.agents.middleware import ModelRequest, ModelResponse, ToolCallRequest
     from langgraph.types import Command
 
     from harness.ports import EffectLog
 
-log = logging.getLogger(__name__)
 
+log = logging.getLogger(__name__)
 
 NOT_KEPT = (
     "The call was made, and its result was nothing that can be kept. Look at the state of things before you repeat it."
 )
+
+
+class RunReport(AgentMiddleware[Any, Any, Any]):
+    """Tells the runner of each model call and tool call, and gives messages their final form. model: its name in the
+    config, for Usage."""
+
+    def __init__(self, model: str) -> None:
+        super().__init__()
+        self._model = model
+
+    async def awrap_model_call(
+        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
+    ) -> ModelResponse[Any]:
+        runtime, scope = request.runtime, scope_of(request.runtime)
+        message_id = next_message_id(scope.ctx.run_id, request.state["messages"])
+        tell(runtime, CallStarted(message_id))
+        response = await handler(request)
+        result = [stored_form(message, message_id, request.messages) for message in response.result]
+        for message in result:
+            if isinstance(message, AIMessage):
+                if message.usage_metadata is not None:
+                    tell(runtime, Told(usage_event(scope.answering.model or self._model, message.usage_metadata)))
+                tell(runtime, CallEnded(message))
+        return replace(response, result=result)
+
+    async def awrap_tool_call(
+        self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[ToolMessage | Command[Any]]]
+    ) -> ToolMessage | Command[Any]:
+        call, ok = request.tool_call, False
+        call_id, name = call["id"] or "", call["name"]
+        tell(
+            request.runtime, Told(partial(ToolStarted, call_id=call_id, tool=name, summary=summary(name, call["args"])))
+        )
+        try:
+            result = await handler(request)
+            ok = not (isinstance(result, ToolMessage) and result.status == "error")
+            return result
+        finally:
+            tell(request.runtime, Told(partial(ToolEnded, call_id=call_id, tool=name, ok=ok)))
 
 
 class EffectGuard(AgentMiddleware[Any, Any, Any]):

@@ -73,7 +73,8 @@ NOT_SALIENT = frozenset({"description"})
 
 
 class LoopDetection(AgentMiddleware[Any, Any, Any]):
-    """Outside what tells of and counts the model's calls, since a stop asks it once more."""
+    """Tells a model that it repeats a call, then asks it to answer without tools. Stands outside of what counts the
+    model's calls, since a stop asks it once more."""
 
     def __init__(self, settings: LoopSettings) -> None:
         super().__init__()

@@ -1,4 +1,6 @@
-"""What a thread says about a request: servers' tools it has found, the plan it follows, the one question it asks."""
+"""What a thread says about a request: servers' tools it has found, the plan it follows, the one question it asks, and
+each tool call answered right after it, as strict providers demand.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +9,11 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 from langchain.agents.middleware import AgentMiddleware
-from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
 from langchain_core.tools import BaseTool
 
 from harness.events import TodoStatus
-from harness.graph.calls import ASK
+from harness.graph.calls import ASK, interrupted_result
 from harness.graph.state import PROMOTED, TODOS
 from harness.text.frames import PLAN, framed, neutral
 from harness.tools.asking import MOST_OPTIONS, asked
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage, ToolCall
     from langgraph.types import Command
 
+
 LONGEST_NAME = 64
 NOT_LOADED = (
     "{name} is not loaded, so nothing happened. Call tool_search with select:{name} first; then call it with the "
@@ -33,6 +36,49 @@ MISSING = (
     "There is no tool {name} now, so nothing happened: a server that had it has changed, or it never was.{near} If "
     "nothing else can do it, tell the person."
 )
+
+
+class DanglingToolCall(AgentMiddleware[Any, Any, Any]):
+    """Unanswered calls get a synthetic result, orphaned and doubled results are dropped; the state stays as it is.
+
+    The settle step makes broken histories rare; this catches the rest (a rewind, a summary, a provider's quirk).
+    """
+
+    async def awrap_model_call(
+        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
+    ) -> ModelResponse[Any]:
+        paired = pair_tool_calls(request.messages)
+        return await handler(request if paired is request.messages else request.override(messages=paired))
+
+
+def pair_tool_calls(messages: list[AnyMessage]) -> list[AnyMessage]:
+    """The messages with every call followed by exactly one result; the same list when nothing is to do."""
+    if not any(isinstance(m, ToolMessage) or (isinstance(m, AIMessage) and m.tool_calls) for m in messages):
+        return messages
+    paired: list[AnyMessage] = []
+    for place, message in enumerate(messages):
+        if isinstance(message, ToolMessage):
+            continue  # taken along with its call
+        paired.append(message)
+        if isinstance(message, AIMessage) and message.tool_calls:
+            results = _results_after(messages, place)
+            paired += [results.get(call["id"] or "") or interrupted_result(call) for call in message.tool_calls]
+    return messages if _same(paired, messages) else paired
+
+
+def _results_after(messages: list[AnyMessage], place: int) -> dict[str, ToolMessage]:
+    """The results between this assistant message and the next one, the newest for each call."""
+    results: dict[str, ToolMessage] = {}
+    for message in messages[place + 1 :]:
+        if isinstance(message, AIMessage):
+            break
+        if isinstance(message, ToolMessage):
+            results[message.tool_call_id] = message
+    return results
+
+
+def _same(left: list[AnyMessage], right: list[AnyMessage]) -> bool:
+    return len(left) == len(right) and all(a is b for a, b in zip(left, right, strict=True))
 
 
 class DeferredToolFilter(AgentMiddleware[Any, Any, Any]):

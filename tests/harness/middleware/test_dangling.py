@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
 
 from harness.graph.calls import INTERRUPTED
-from harness.middleware.dangling import pair_tool_calls
+from harness.middleware.requests import pair_tool_calls
 from tests.harness.support import calls, unpaired
 
 CALL_IDS = st.sampled_from(["a", "b", "c"])

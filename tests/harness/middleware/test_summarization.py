@@ -15,7 +15,7 @@ from harness.config import SummarizationSettings
 from harness.context import InputFile, RunInput
 from harness.events import FailureKind
 from harness.graph.messages import MARK, SUMMARY, is_users
-from harness.middleware.dangling import pair_tool_calls
+from harness.middleware.requests import pair_tool_calls
 from harness.middleware.summarization import NO_SUMMARY, SUMMARY_HEADER, cut_history
 from tests.harness.support import Bench, Script, calls, collect, context, finished, said, scripted_settings, unpaired
 
