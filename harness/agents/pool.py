@@ -19,7 +19,6 @@ from harness.events import FailureKind
 from harness.failures import classify
 from harness.files.slots import FairSlots
 from harness.graph.messages import THINK_CLOSE, answer_text, believed
-from harness.memory.changes import Changes, Updated
 from harness.memory.model import Changes, Updated
 from harness.memory.updater import Updater
 from harness.models.build import DEMO
@@ -34,15 +33,11 @@ if TYPE_CHECKING:
     from harness.agents.maker import Agent
     from harness.agents.parts import Parts
     from harness.config import ModelSettings
-    from harness.memory.exchange import Exchange
-    from harness.memory.model import Memory
-    from harness.memory.port import Remembering
+    from harness.memory.model import Exchange, Memory
+    from harness.memory.store import Remembering
     from harness.models.build import BuiltModel
     from harness.models.health import ModelHealth
     from harness.ports import Clock
-    from harness.context import Titled
-    from harness.memory.model import Exchange, Memory
-    from harness.memory.store import Remembering
 
 log = logging.getLogger(__name__)
 MAX_AGENTS = 32

@@ -16,12 +16,8 @@ from typing import TYPE_CHECKING
 
 from harness.errors import GuardrailSetupError
 from harness.guardrails.approvals import PROPOSES, MemoryApprovals
-from harness.guardrails.commands import all_fit, one_fits, one_may_fit, read
-from harness.guardrails.config import GuardrailSettings
-from harness.guardrails.patterns import fits_anywhere, fits_glob, fits_whole
-from harness.guardrails.port import MCP, Verdict
 from harness.guardrails.config import GuardrailSettings, fits_anywhere, fits_glob, fits_whole, fits_words
-from harness.guardrails.port import Verdict
+from harness.guardrails.port import MCP, Verdict
 from sandbox.base import Isolation
 from sandbox.shell.reader import DEEPEST, Unreadable, parsed
 from sandbox.shell.script import SHELLS, all_pipelines

@@ -25,7 +25,6 @@ from harness.graph.calls import IDEMPOTENT
 from harness.graph.results import IMAGE, size_text
 from harness.graph.signals import RunScope, scope_of
 from harness.guardrails.port import MCP
-from harness.mcp.arguments import given_back
 from harness.mcp.definitions import given_back
 from harness.mcp.errors import CallFailed
 from harness.text.frames import OUTSIDE, framed, harmless, line
