@@ -23,22 +23,19 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
 
     from bot.access.desk import AccessDesk
-    from bot.agents.profiles import AgentChoices
     from bot.commands.group import ButtonKind, CommandGroup, CommandHandler
     from bot.conversations.actor import Conversation
+    from bot.conversations.ports import ConversationPorts
     from bot.delivery.presented import Presented
-    from bot.delivery.respond import Responder
     from bot.forgetting.service import Forgetting
     from bot.memory.book import MemoryBook
     from bot.operations.status import StatusPage
-    from bot.runs.manager import RunManager
     from bot.schedule.book import ScheduleBook
-    from bot.skills.service import SkillService
-    from bot.store.retrying import PatientStore
     from bot.store.rows import PromptRow
     from bot.texts.command_line import Call, Press
     from bot.usage.report import Spending
     from channels.base import Clock
+    from bot.usage.spending import Spending
 
 
 WITHOUT_CONVERSATION = frozenset({"access", "allow", "disallow", "forget", "help", "pair", "whoami"})
@@ -46,30 +43,28 @@ WITHOUT_CONVERSATION = frozenset({"access", "allow", "disallow", "forget", "help
 
 
 def make_commands(
-    responder: Responder,
+    ports: ConversationPorts,
+    *,
     status: StatusPage,
-    clock: Clock,
     desk: AccessDesk,
     schedules: ScheduleBook,
-    *,
-    store: PatientStore,
-    runs: RunManager,
     spending: Spending,
     pictures: Presented,
-    agents: AgentChoices,
-    skills: SkillService,
     forgetting: Callable[[], Forgetting],
     memory: MemoryBook,
 ) -> Commands:
-    """pictures: keeps those of /usage, and the files of /memory export."""
-    answers = Answers(responder)
+    """Make every command that acts on the conversations with these ports.
+
+    pictures: keeps those of /usage, and the files of /memory export.
+    """
+    store, agents, clock, answers = ports.store, ports.agents, ports.store.clock, Answers(ports.responder)
     deleting = DeletingCommands(answers, forgetting, clock)
     return Commands(
         answers,
         [
             TalkCommands(answers, status, agents, clock),
             WaitingCommands(answers, clock),
-            UndoCommands(answers, store, runs, spending.budgets, agents),
+            UndoCommands(answers, store, ports.runs, spending.budgets, agents),
             deleting,
             ThreadCommands(answers, store, spending.days, clock, deleting.ask_thread),
             UsageCommands(answers, spending.page, pictures),
@@ -77,7 +72,7 @@ def make_commands(
             ApprovalCommands(answers, clock),
             model_commands(answers, agents, clock),
             agent_commands(answers, agents, clock),
-            SkillCommands(answers, skills, agents.agent_of),
+            SkillCommands(answers, ports.skills, agents.agent_of),
             MemoryCommands(answers, memory, store, pictures, clock),
             TimezoneCommands(answers, clock, spending.days.zone),
             ReminderCommands(answers, schedules, clock),

@@ -1,25 +1,25 @@
-"""What the composition root gives to every conversation."""
+"""ConversationPorts: what every conversation of a gateway works with."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from bot.agents.profiles import AgentChoices
-from bot.files.owners import ThreadOwners
 from bot.settings.busy_policies import Tally
-from bot.skills.service import SkillService
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
     from pathlib import Path
 
     from bot.access.admission import Background
+    from bot.agents.profiles import AgentChoices
     from bot.delivery import Delivery
     from bot.delivery.respond import Responder
+    from bot.files.owners import ThreadOwners
     from bot.files.uploads import Uploads
     from bot.runs.manager import RunManager
     from bot.settings.sections import LimitSettings
+    from bot.skills.service import SkillService
     from bot.store.retrying import PatientStore
     from bot.tasks import Tasks
     from channels.base import Channel, Clock
@@ -39,13 +39,16 @@ class ConversationPorts:
     uploads: Uploads
     with_text: Callable[[str, InputFile, str], Awaitable[InputFile]]
     background: Background
-    clock: Clock
     tasks: Tasks
     data_dir: Path
     limits: Callable[[], LimitSettings]
     channel: Callable[[str], Channel | None]
+    agents: AgentChoices
+    owners: ThreadOwners
+    skills: SkillService
+    timezone: str
     tally: Tally = field(default_factory=Tally)
-    agents: AgentChoices = field(default_factory=AgentChoices)
-    owners: ThreadOwners = field(default_factory=ThreadOwners)
-    skills: SkillService = field(default_factory=SkillService)
-    timezone: str = "UTC"
+
+    @property
+    def clock(self) -> Clock:
+        return self.store.clock

@@ -11,7 +11,7 @@ import asyncio
 import shutil
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from bot.store import forgetting, personal
 from bot.store.forgetting import PORTION, Whose
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from bot.delivery.presented import Presented
     from bot.store.forgetting import DeletionRow
+    from bot.memory.book import MemoryBook
     from bot.store.retrying import PatientStore
     from harness.ports import Harness
 
@@ -86,14 +87,6 @@ class ThreadEraser:
             await self._store.write(lambda tx, portion=portion: unit(tx, portion))  # type: ignore[misc]
 
 
-class Memories(Protocol):
-    """What is remembered, of persons and in groups."""
-
-    async def forget_everywhere(self, person: str) -> int:
-        """The person's own memory, and what groups of the account remember by the person's word; returns how many facts
-        that were."""
-
-
 @dataclass(frozen=True, slots=True)
 class Known:
     """What tells where a person's words are. met: the groups in which they spoke; direct: their chats with the bot."""
@@ -110,21 +103,13 @@ def whose(row: DeletionRow) -> Whose:
 
 
 class PersonEraser:
-    """users: the folder of what belongs to persons themselves, by `folder_name`. remove: deletes such a folder."""
+    """Deletes what was kept of a person. users: the folder of what belongs to persons themselves, by `folder_name`."""
 
-    def __init__(
-        self,
-        store: PatientStore,
-        threads: ThreadEraser,
-        memories: Memories,
-        users: Path,
-        remove: Callable[[Path], Awaitable[None]],
-    ) -> None:
+    def __init__(self, store: PatientStore, threads: ThreadEraser, memories: MemoryBook, users: Path) -> None:
         self._store = store
         self._threads = threads
         self._memories = memories
         self._users = users
-        self._remove = remove
 
     async def erase(self, row: DeletionRow, thread_ids: Sequence[str]) -> bool:
         """Delete everything of the person; nothing runs for them, and these threads are let go. False: others' answers
@@ -149,7 +134,7 @@ class PersonEraser:
         if "facts" in await self._store.read(lambda tx: forgetting.deleted_so_far(tx, deletion_id)):
             return
         facts = await self._memories.forget_everywhere(person)
-        await self._remove(self._users / folder_name(person))
+        await removed(self._users / folder_name(person))
         await self._store.write(lambda tx: forgetting.count_deleted(tx, deletion_id, facts=facts))
 
     async def unsaid(self, row: DeletionRow) -> int:

@@ -13,6 +13,12 @@ from typing import TYPE_CHECKING
 from bot.forgetting.erasing import PersonEraser, ThreadEraser, removed, whose
 from bot.store import forgetting
 from bot.store.forgetting import DeletionKind, DeletionRow
+from bot.forgetting import told
+from bot.forgetting.persons import PersonEraser, whose
+from bot.forgetting.retention import Retention
+from bot.forgetting.threads import ThreadEraser
+from bot.store import deletions, forgetting
+from bot.store.deletions import DeletionKind
 from bot.store.identity import users_folder
 from bot.store.rows import StopReason
 from bot.texts import DEFAULT, texts_for
@@ -30,15 +36,15 @@ if TYPE_CHECKING:
     from bot.store.rows import RunRow
     from bot.tasks import Tasks
     from bot.texts.catalogue import Texts
-    from channels.base import Clock
 
     InOrder = Callable[[str, Callable[[Conversation], Awaitable[None]]], None]
     from collections.abc import Mapping
     from datetime import datetime
     from pathlib import Path
-
     from bot.delivery.presented import Presented
     from bot.forgetting.erasing import Memories
+    from bot.memory.book import MemoryBook
+    from bot.settings import Settings
     from harness.ports import Harness
 
 
@@ -52,35 +58,30 @@ KINDS = ("threads", "messages", "reminders", "facts")
 
 
 def make_forgetting(
+    settings: Settings,
     *,
     store: PatientStore,
-    clock: Clock,
     tasks: Tasks,
     responder: Responder,
     harness: Callable[[], Awaitable[Harness]],
     files: Callable[[str], Awaitable[None]],
     presented: Presented,
-    memories: Memories,
-    data_dir: Path,
+    memories: MemoryBook,
     in_order: InOrder,
     background: Callable[[str], None],
-    keep_threads_days: int | None,
-    remove: Callable[[Path], Awaitable[None]] = removed,
 ) -> tuple[Forgetting, Retention]:
-    """files: deletes those of a thread. data_dir: persons' own folders are below it. keep_threads_days: None: threads
-    are kept until somebody deletes them. remove: deletes a folder, if it is there."""
+    """Make what deletes at a person's request, and what deletes by age. files: deletes those of a thread."""
     threads = ThreadEraser(store, harness, files, presented)
     service = Forgetting(
         store=store,
-        clock=clock,
         tasks=tasks,
         responder=responder,
         threads=threads,
-        persons=PersonEraser(store, threads, memories, users_folder(data_dir), remove),
+        persons=PersonEraser(store, threads, memories, users_folder(settings.data_dir)),
         in_order=in_order,
         background=background,
     )
-    return service, Retention(store, service, in_order, clock, keep_threads_days)
+    return service, Retention(store, service, in_order, store.clock, settings.data.keep_threads_days)
 
 
 class NotYet(Exception):
@@ -95,7 +96,6 @@ class Forgetting:
         self,
         *,
         store: PatientStore,
-        clock: Clock,
         tasks: Tasks,
         responder: Responder,
         threads: ThreadEraser,
@@ -104,7 +104,7 @@ class Forgetting:
         background: Callable[[str], None],
     ) -> None:
         self._store = store
-        self._clock = clock
+        self._clock = store.clock
         self._tasks = tasks
         self._responder = responder
         self._threads = threads

@@ -98,7 +98,7 @@ class Connections:
             except Exception as error:
                 # A package that is missing, a bug in one adapter: the others must not go down with it.
                 log.exception("%s: its adapter cannot be loaded", account)
-                # Of other errors the text is not told: whatever they hold, it was not written to be read in a chat.
+                # Of other errors the text is not told: it may hold anything, and was not written to be read in a chat.
                 what = str(error) if isinstance(error, ImportError) else type(error).__name__
                 self._failures[account] = Unloadable(what, UNLOADABLE)
                 continue
@@ -177,6 +177,10 @@ class Connections:
         """What the account's platform can do; None where its channel could not be built."""
         return self.channels[account].capabilities if account in self.channels else None
 
+    def can_edit(self, account: str) -> bool:
+        """Whether the account's platform changes sent messages."""
+        return account in self.channels and self.channels[account].capabilities.edits
+
     @property
     def all_stopped(self) -> bool:
         return all(health.state is ConnectionState.STOPPED for health in self.health.values())
@@ -186,7 +190,7 @@ class Connections:
             await channel.close()
 
     async def _check(self, account: str, identity: BotIdentity) -> None:
-        """An account's name and its bot belong together for ever; a mix-up would show one person's data to another."""
+        """An account's name and its bot stay together; a mix-up would show one person's data to another."""
         now = self._clock.now()
         try:
             await self._store.write(lambda tx: accounts.bind(tx, account, identity.platform, identity.bot_id, now))

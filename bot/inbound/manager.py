@@ -51,14 +51,14 @@ log = logging.getLogger(__name__)
 ONCE_A_MINUTE = 60.0
 
 
-async def _nobody(account: str, old_chat: str, new_chat: str) -> None:
-    """Nothing else is to be done."""
-
-
 class ChannelManager:
-    """desk: its book is asked for each event, so that what changes counts from the next message on. door: takes those
-    who are not let in. gate: decides, before an event is stored and after. moved: does first what else is to be done
-    where a chat of an account has another id; again after a crash."""
+    """Every event of all accounts goes through it, on its way to its conversation.
+
+    desk: its book is asked for each event, so that what changes counts from the next message on.
+    door: takes those who are not let in.
+    gate: decides, before an event is stored and after.
+    moved: does first what else is to be done where a chat of an account has another id; again after a crash.
+    """
 
     def __init__(
         self,
@@ -69,7 +69,7 @@ class ChannelManager:
         door: Doorkeeper,
         flood: FloodGate,
         store: Store,
-        moved: Callable[[str, str, str], Awaitable[None]] = _nobody,
+        moved: Callable[[str, str, str], Awaitable[None]],
     ) -> None:
         self._ports = ports
         self._commands = commands
@@ -77,7 +77,7 @@ class ChannelManager:
         self._desk = desk
         self._door = door
         self._policies = desk.book.policy
-        self._flood = flood
+        self.flood = flood
         self._told_too_fast = OncePer(ports.clock, ONCE_A_MINUTE)
         self.gate = Gate(
             book=desk.book,
@@ -171,7 +171,7 @@ class ChannelManager:
         unsure = decision.verdict is Verdict.CONTEXT and self.gate.threads.goes_on(message) is None
         if admitted:
             self.gate.admitted(message)
-        if admitted and not self._flood.passes(person):
+        if admitted and not self.flood.passes(person):
             await self._too_fast(event_id, message, person, language)
         elif admitted and message.unread:
             await self._cannot_read(event_id, message, language)
@@ -219,7 +219,7 @@ class ChannelManager:
 
     async def _too_fast(self, event_id: int, message: Message, person: str, language: str) -> None:
         if self._told_too_fast.first(person):
-            text = texts_for(language).too_fast.format(limit=f"{self._flood.per_minute:g}")
+            text = texts_for(language).too_fast.format(limit=f"{self.flood.per_minute:g}")
             await self._ports.responder.say(event_id, message, text, "flood")
         else:
             self._ports.responder.settle_soon(event_id, "flood")

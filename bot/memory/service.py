@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
 
+from bot.memory.book import MemoryBook
 from bot.memory.feeding import Feeding
-from bot.memory.keeping import make_book
 from bot.memory.tool import MemoryTool
 from bot.runs.endings import NO_AFTERMATH
 from bot.store import memories
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from bot.agents.profiles import AgentChoices
-    from bot.memory.book import MemoryBook
     from bot.runs.endings import Aftermath, Ending
     from bot.settings import Settings
     from bot.store.memories import QueuedTurn
@@ -46,6 +45,9 @@ if TYPE_CHECKING:
     from bot.usage.report import Spending
     from channels.base import Clock
     from harness.memory.model import Exchange, Updated
+    from harness.memory.changes import Updated
+    from harness.memory.exchange import Exchange
+    from harness.memory.port import MemoryStore
     from harness.ports import Harness
 
 
@@ -73,22 +75,23 @@ KEPT = timedelta(days=7)
 
 
 class MemoryParts:
-    """book: for commands and the agent. harness: as soon as it is built; it learns."""
+    """What remembers, put together. kept: where the memories are. harness: as soon as it is built; it learns."""
 
     def __init__(
         self,
         settings: Settings,
+        kept: MemoryStore,
         store: PatientStore,
-        clock: Clock,
         spending: Spending,
         tasks: Tasks,
         harness: Callable[[], Awaitable[Harness]],
         agents: AgentChoices,
     ) -> None:
+        clock = store.clock
         self._settings = settings.memory
         self._store = store
         self._clock = clock
-        self.book = make_book(settings, store)
+        self.book = MemoryBook(kept, store, settings.memory)
         self.tool = MemoryTool(self.book)
         self.service = MemoryService(
             self.book,

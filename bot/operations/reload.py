@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping
     from typing import Any
 
-    from bot.access.admission import FloodGate
     from bot.agents.profiles import AgentChoices
     from bot.inbound.connections import Connections
+    from bot.inbound.manager import ChannelManager
     from bot.process.agent import Agent
     from bot.runs.manager import RunManager
     from bot.runs.titles import Titles
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from bot.usage.report import Spending
     from channels.base import Clock
     from harness.agents.profiles import AgentDefinition
-    from harness.mcp.pool import McpPool
 
 
 log = logging.getLogger(__name__)
@@ -123,21 +122,19 @@ def _whole(section: BaseModel) -> BaseModel:
 
 @dataclass(slots=True, kw_only=True)
 class Adoption:
-    """settings: those that hold. know: is told of all their secrets. servers: makes those of some settings.
-    review_access: ends what is under way for those who have no access any more."""
+    """Makes changed settings hold, in all parts that use them. settings: those that hold. know: is told of all their
+    secrets."""
 
     settings: Settings
     know: Callable[[Iterable[str]], None]
-    servers: Callable[[Settings], McpPool]
     connections: Connections
     agents: AgentChoices
     skills: SkillService
     agent: Agent
     spending: Spending
     runs: RunManager
-    flood: FloodGate
     titles: Titles
-    review_access: Callable[[], None]
+    manager: ChannelManager
 
     async def adopt(self, change: Change) -> Outcome:
         """All that can hold at once does, or nothing: then the outcome says why."""
@@ -155,10 +152,10 @@ class Adoption:
         self.agents.adopt(settings, definitions)
         self.skills.adopt(settings)
         self.connections.adopt(settings)
-        self.review_access()
+        self.manager.review_access()
         self.titles.settings = settings.title
         self.runs.limit(RunLimits.of(settings.limits))
-        self.flood.allow(settings.limits.messages_per_minute, settings.limits.message_burst)
+        self.manager.flood.allow(settings.limits.messages_per_minute, settings.limits.message_burst)
         self.settings = settings
         return Outcome(tuple(applied), change.restart)
 
@@ -166,11 +163,10 @@ class Adoption:
         self, settings: Settings, definitions: Mapping[str, AgentDefinition], *, other_servers: bool
     ) -> str | None:
         """See Agent.renew. The budgets come first: an agent without any asks for none."""
-        servers = self.servers(settings) if other_servers else self.agent.servers
         why: str | None = "something unexpected"
         self.spending.adopt(settings.budgets, settings.prices)
         try:
-            why = await self.agent.renew(settings, servers, definitions)
+            why = await self.agent.renew(settings, definitions, other_servers=other_servers)
         finally:
             if why is not None:
                 self.spending.adopt(self.settings.budgets, self.settings.prices)

@@ -23,12 +23,7 @@ if TYPE_CHECKING:
     from bot.store.retrying import PatientStore
     from bot.store.rows import ConversationRow
     from bot.texts.catalogue import Texts
-    from channels.base import Clock
     from harness.mcp.pool import ServerFacts
-
-
-def _none() -> None:
-    """Nothing watches the config."""
 
 
 class StatusPage:
@@ -39,18 +34,17 @@ class StatusPage:
         store: PatientStore,
         runs: RunManager,
         health: HealthService,
-        clock: Clock,
         waiting: Callable[[], int],
         sandbox: Callable[[], SandboxFacts],
-        servers: Callable[[], Sequence[ServerFacts]] = tuple,
-        config: Callable[[], Outcome | None] = _none,
-        unreadable: Callable[[], int] = lambda: 0,
+        servers: Callable[[], Sequence[ServerFacts]],
+        config: Callable[[], Outcome | None],
+        unreadable: Callable[[], int],
     ) -> None:
         self._version = version
         self._store = store
         self._runs = runs
         self._health = health
-        self._clock = clock
+        self._clock = clock = store.clock
         self._waiting = waiting
         self._sandbox = sandbox
         self._servers = servers

@@ -13,8 +13,7 @@ from bot.tasks import Tasks
 from harness.errors import SetupError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from types import ModuleType
+    from collections.abc import Awaitable, Callable, Mapping
 
     from bot.files.sandboxes import Sandboxes
     from bot.settings import Settings
@@ -24,28 +23,47 @@ if TYPE_CHECKING:
     from harness.mcp.pool import McpPool
     from harness.ports import Harness
 
+    MakeHarness = Callable[[Parts, str, Harness | None], Awaitable[Harness]]
+    """Makes an agent of its parts and the URL of its checkpoints, in the place of a former one."""
+
 log = logging.getLogger(__name__)
 
 
+async def load_harness() -> MakeHarness:
+    """What makes agents. Its import takes long, so that it happens in a thread."""
+    runner = await asyncio.to_thread(importlib.import_module, "harness.run.runner")
+    make: MakeHarness = runner.make_harness
+    return make
+
+
 class Agent:
-    """sandboxes: started with it, shut down by the caller. servers: started and closed with it. parts: what an agent is
-    made of by these settings, but for the sandbox, the servers and the definitions. definitions: of agents, by name."""
+    """The agent of now, and its replacement when the settings change.
+
+    sandboxes: started with it, shut down by the caller.
+    make_servers: makes the MCP servers of some settings; started and closed with the agents that have them.
+    parts: what an agent is made of by these settings, but for the sandbox, the servers and the definitions.
+    definitions: of agents, by name.
+    load: gives what makes agents, once.
+    """
 
     def __init__(
         self,
         settings: Settings,
         sandboxes: Sandboxes,
-        servers: McpPool,
+        make_servers: Callable[[Settings], McpPool],
         parts: Callable[[Settings], Parts],
         definitions: Mapping[str, AgentDefinition] | None = None,
+        load: Callable[[], Awaitable[MakeHarness]] = load_harness,
     ) -> None:
         self._settings = settings
         self._sandboxes = sandboxes
-        self._servers = servers
+        self.make_servers = make_servers
+        self._servers = make_servers(settings)
         self._parts = parts
         self._definitions = definitions or {}
+        self._load = load
         self._harness: asyncio.Future[Harness] = asyncio.get_running_loop().create_future()
-        self._made_with: tuple[ModuleType, SandboxSetup | None] | None = None
+        self._made_with: tuple[MakeHarness, SandboxSetup | None] | None = None
         self._tasks = Tasks("agent")
         self._retiring: list[McpPool] = []
 
@@ -61,13 +79,11 @@ class Agent:
     async def build(self) -> str | None:
         """Import and build it, once; returns why that cannot be done, for operators."""
         try:
-            runner, sandbox = await asyncio.gather(
-                asyncio.to_thread(importlib.import_module, "harness.run.runner"), self._sandboxes.start()
-            )
+            make, sandbox = await asyncio.gather(self._load(), self._sandboxes.start())
             self._sandboxes.tell()
-            self._made_with = runner, sandbox
+            self._made_with = make, sandbox
             self._harness.set_result(
-                await self._made_by(runner, sandbox, self._settings, self._servers, self._definitions)
+                await self._made_by(make, sandbox, self._settings, self._servers, self._definitions)
             )
         except SetupError as error:
             self._harness.set_exception(error)
@@ -80,13 +96,14 @@ class Agent:
         return None
 
     async def renew(
-        self, settings: Settings, servers: McpPool, definitions: Mapping[str, AgentDefinition]
+        self, settings: Settings, definitions: Mapping[str, AgentDefinition], *, other_servers: bool
     ) -> str | None:
         """Replace the agent; running runs end as they began. Returns why that is impossible, for operators: then, and
-        where this raises, nothing changes. servers: the same ones, or others, which the agent then closes."""
+        where this raises, nothing changes. other_servers: the settings name other MCP servers than before."""
         former, made_with, before = await self.harness(), self._made_with, self._servers
         if made_with is None:
             raise RuntimeError("the agent was not built here")
+        servers = self.make_servers(settings) if other_servers else before
         try:
             made = await self._made_by(*made_with, settings, servers, definitions, former=former)
         except BaseException as error:  # a stop too: nobody else knows of the new servers
@@ -120,7 +137,7 @@ class Agent:
 
     async def _made_by(
         self,
-        runner: ModuleType,
+        make: MakeHarness,
         sandbox: SandboxSetup | None,
         settings: Settings,
         servers: McpPool,
@@ -130,5 +147,4 @@ class Agent:
         servers.start()
         used = servers if settings.mcp_servers else None
         parts = replace(self._parts(settings), sandbox=sandbox, servers=used, definitions=definitions)
-        harness: Harness = await runner.make_harness(parts, libpq_url(settings.checkpoints), former)
-        return harness
+        return await make(parts, libpq_url(settings.checkpoints), former)

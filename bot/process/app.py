@@ -90,7 +90,7 @@ def _threads(before: Belongings) -> list[str]:
 
 
 def _open(before: Belongings, data_dir: Path) -> list[str]:
-    """Sockets, and files of ours; what libraries keep open besides (a device, a cache) is their own affair."""
+    """Sockets, and files below the data folder; what else libraries keep open (a device, a cache) is theirs."""
     new = sorted(set(_handles()) - before.handles)
     sockets = [_described(number) for number, target in new if target.startswith("socket:")]
     folder = f"{data_dir.resolve()}{os.sep}"

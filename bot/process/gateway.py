@@ -13,8 +13,6 @@ from bot.control.server import ControlServer
 from bot.operations import upkeep
 from bot.process import gc_tuning, terminal
 from bot.process.wiring import Wiring
-from bot.store import access
-from bot.tasks import Tasks
 from channels.console.channel import ConsoleChannel
 from channels.errors import TakenOver
 
@@ -58,19 +56,13 @@ class Gateway:
         self._settings = settings
         self._store = store
         self._clock = clock
-        self._tasks = Tasks("gateway")
-        self._conversation_tasks = Tasks("conversation")
         self._stop = asyncio.Event()
         self._code = OK
         self._connected = asyncio.Event()
         self._terminal: asyncio.Task[None] | None = None
 
-        self._parts = Wiring(
-            *(settings, store, clock, redact, self._tasks, self._conversation_tasks),
-            source=source,
-            on_dead_letter=self._dead_letter,
-            on_moved=self._chat_moved,
-        )
+        self._parts = Wiring(settings, store, clock, redact, source=source, on_dead_letter=self._dead_letter)
+        self._tasks = self._parts.tasks
 
     async def run(self) -> int:
         """Serve until a signal or the end of the terminal's input; returns the exit code."""
@@ -91,26 +83,18 @@ class Gateway:
 
     async def _start(self) -> None:
         parts = self._parts
-        parts.connections.open(parts.bus.publish, parts.access.book.policy)
-        parts.access.book.load(await self._store.read(access.everything))
-        pairing.show(parts.access.book, parts.access.claims, self._settings.log.format)
-        for channel in parts.connections.channels.values():
-            parts.delivery.register(channel)
+        await parts.open()
+        pairing.show(parts.desk.book, parts.claims, self._settings.log.format)
         self._attach_terminal()
-        await parts.delivery.start()
-        await parts.uploads.recall(self._store)
-        self._tasks.spawn("manager", parts.manager.serve(parts.bus))
         self._tasks.spawn("control", self._control())
-        await parts.manager.recover()
-        await parts.forgetting.resume()
-        await parts.bus.replay()
+        await parts.recover()
         for account in self._settings.channels:
             self._tasks.spawn(f"channel {account}", self._receive(account))
         self._tasks.spawn("schedules", parts.timer.serve())
         self._tasks.spawn("agent", self._warm_up())
         if parts.reloader is not None:
             self._tasks.spawn("config", parts.reloader.serve())
-        self._tasks.spawn("door", parts.access.door.tidy())
+        self._tasks.spawn("door", parts.door.tidy())
         keep_runs = timedelta(days=self._settings.data.keep_days)
         work = upkeep.prune(self._store, self._clock, keep_runs, parts.presented, parts.retention.look)
         self._tasks.spawn("prune", work)
@@ -153,7 +137,7 @@ class Gateway:
         self._parts.outages.connected(account)
 
     async def _warm_up(self) -> None:
-        """Import and build the agent beside the running channels; runs that arrive earlier wait for it."""
+        """Import and build the agent while channels run; runs that arrive earlier wait for it."""
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._connected.wait(), WARM_UP_AFTER)
         why = await self._parts.agent.build()
@@ -168,7 +152,7 @@ class Gateway:
         parts = self._parts
         take_over = terminal.take_over(self._consoles[0], self._idle) if self._consoles else None
         operations = {
-            "access": parts.access.tool.do,
+            "access": parts.access_tool.do,
             "forget": parts.forgetter.do,
             "memory": parts.memory.tool.do,
         }
@@ -181,9 +165,6 @@ class Gateway:
         await upkeep.until_fenced(self._store, self._clock)
         self._fail("another process has taken over the database")
 
-    def _chat_moved(self, account: str, old_chat: str, new_chat: str) -> None:
-        self._tasks.spawn("migrate", self._parts.manager.migrate(account, old_chat, new_chat))
-
     def _dead_letter(self, row: RunRow) -> None:
         log.error("dead letter: run %s in %s brought the process down three times", row.run_id, row.conversation)
         self._tasks.spawn("dead letter", self._tell_admins(row))
@@ -192,14 +173,14 @@ class Gateway:
         def text(texts: Texts) -> str:
             return texts.gave_up_admin.format(conversation=row.conversation, run=row.run_id)
 
-        await self._parts.access.admins.tell(row.address.account, f"dead:{row.run_id}", text)
+        await self._parts.admins.tell(row.address.account, f"dead:{row.run_id}", text)
 
     # Stop.
 
     async def _idle(self) -> None:
         """Everything that was accepted is answered."""
         await self._parts.bus.handled()
-        await self._conversation_tasks.drain()
+        await self._parts.conversation_tasks.drain()
         await self._parts.delivery.drained()
 
     async def _shut_down(self) -> None:
@@ -210,11 +191,11 @@ class Gateway:
         began = self._clock.monotonic()
         parts.runs.suspend()
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._conversation_tasks.drain(), grace / 2)
+            await asyncio.wait_for(self._parts.conversation_tasks.drain(), grace / 2)
         await self._tasks.cancel()
         left = grace - CLOSING_SECONDS - (self._clock.monotonic() - began)
         await parts.delivery.close(max(0.1, left))
-        await self._conversation_tasks.cancel()
+        await self._parts.conversation_tasks.cancel()
         await parts.hearing.close()
         await parts.connections.close()
         if self._terminal is not None:

@@ -50,8 +50,8 @@ def interrupt() -> None:
 
 
 def end_after(seconds: float) -> None:
-    """A stop takes no longer than this, whatever hangs (a name look-up, a dead connection): then the process just ends,
-    which loses nothing either."""
+    """End the process after this time, even if something hangs (a name look-up, a dead connection); that loses nothing
+    either."""
 
     def end() -> None:
         print(f"antler: still stopping after {seconds:.0f} s, ended", file=sys.stderr, flush=True)

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
+from bot.access.admins import Admins
 from bot.access.admission import Background, FloodGate
-from bot.access.parts import make_access
+from bot.access.book import AccessBook
+from bot.access.desk import AccessDesk
+from bot.access.doorkeeper import Doorkeeper
+from bot.access.pairing import Claims
+from bot.access.tool import AccessTool
 from bot.agents.profiles import AgentChoices
 from bot.commands import make_commands
 from bot.conversations.ports import ConversationPorts
@@ -23,15 +28,16 @@ from bot.forgetting.tool import ForgettingTool
 from bot.inbound.bus import MessageBus
 from bot.inbound.connections import Connections
 from bot.inbound.manager import ChannelManager
+from bot.memory.keeping import make_kept
 from bot.memory.service import MemoryParts
 from bot.operations.health import HealthService
 from bot.operations.outages import Outages
 from bot.operations.reload import Adoption, Reloader
 from bot.operations.status import StatusPage
-from bot.process.agent import Agent
+from bot.process.agent import Agent, load_harness
 from bot.process.logs import NAME as AUDIT_LOG
 from bot.process.logs import AuditFile
-from bot.runs.active import ActiveRuns, RunLimits
+from bot.runs.active import RunLimits
 from bot.runs.approval_store import StoreApprovals
 from bot.runs.manager import RunManager
 from bot.runs.titles import Titles
@@ -41,9 +47,13 @@ from bot.skills.folders import editing_of
 from bot.skills.service import SkillService
 from bot.store.retrying import PatientStore
 from bot.store.run_events import StoreEffectLog, StoreRunLedger
+from bot.store import access
+from bot.store.effects import StoreEffectLog, StoreRunLedger
+from bot.tasks import Tasks
 from bot.texts import language_of, texts_for
 from bot.usage.report import make_spending
 from bot.voice.listener import make_hearing
+from channels.registry import channel_class
 from harness.agents.parts import ExtraSettings, Parts
 from harness.files.spool import Spool, SpoolSettings
 from harness.guardrails.rules import load_guardrails
@@ -51,90 +61,132 @@ from harness.mcp.pool import McpPool
 from harness.models.health import ModelHealth
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
 
-    from bot.clock import SystemClock
+    from bot.inbound.connections import Load
+    from bot.process.agent import MakeHarness
     from bot.redaction import Redactor
     from bot.settings import Settings
     from bot.settings.load import SettingsSource
     from bot.store import Store
     from bot.store.rows import RunRow
-    from bot.tasks import Tasks
     from bot.texts.catalogue import Texts
+    from bot.voice.listener import Hearing
+    from channels.base import Clock
+    from harness.memory.port import MemoryStore
+    from sandbox.files.skills import SkillsOf
+
+
+def _make_sandboxes(settings: Settings, skills: SkillsOf) -> Sandboxes:
+    return Sandboxes(settings.sandbox, settings.data_dir, settings.network_route, skills=skills)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outside:
+    """What a gateway meets outside of itself, as it is made from the settings; who embeds one may bring their own.
+
+    channel: gives the class of a platform's channels, by the platform's name.
+    harness: gives what makes agents.
+    memories: makes the place where memories are kept.
+    """
+
+    channel: Load = channel_class
+    harness: Callable[[], Awaitable[MakeHarness]] = load_harness
+    sandboxes: Callable[[Settings, SkillsOf], Sandboxes] = _make_sandboxes
+    skills: Callable[[Settings, AgentChoices, Callable[[str], str | None], Callable[[], bool]], SkillService] = (
+        SkillService.of
+    )
+    hearing: Callable[[Settings, Sandboxes, Clock], Hearing] = make_hearing
+    memories: Callable[[Settings, PatientStore], MemoryStore] = make_kept
+
+
+OUTSIDE = Outside()
 
 
 class Wiring:
-    """tasks, conversation_tasks: in which all of it works. source: where the settings came from, to be read again;
-    None: they hold as they are. on_dead_letter: of a run that was given up. on_moved: of an account's chat, by its old
-    and its new id."""
+    """Every part of one gateway.
+
+    tasks, conversation_tasks: in which all of it works.
+    source: where the settings came from, to be read again; None: they hold as they are.
+    on_dead_letter: told of a run that was given up.
+    """
 
     def __init__(
         self,
         settings: Settings,
         store: Store,
-        clock: SystemClock,
+        clock: Clock,
         redact: Redactor,
-        tasks: Tasks,
-        conversation_tasks: Tasks,
         *,
         source: SettingsSource | None,
         on_dead_letter: Callable[[RunRow], None],
-        on_moved: Callable[[str, str, str], None],
+        outside: Outside = OUTSIDE,
     ) -> None:
         self._settings = settings
         self._redact = redact
         self._store = store
         self._clock = clock
-        self._tasks = tasks
-        self._conversation_tasks = conversation_tasks
+        self.tasks, self.conversation_tasks = Tasks("gateway"), Tasks("conversation")
         self._on_dead_letter = on_dead_letter
 
-        patient, models = PatientStore(store, clock), ModelHealth(clock.monotonic)
+        patient = PatientStore(store, clock)
+        self.models = ModelHealth(clock.monotonic)
         self.owners = ThreadOwners()
         self.agents = AgentChoices.of(settings)
-        self.skills = SkillService.of(settings, self.agents, self.owners.of, lambda: self.sandboxes.has_files)
-        self.sandboxes = Sandboxes(
-            settings.sandbox, settings.data_dir, settings.network_route, skills=self.skills.folders
-        )
+        self.skills = outside.skills(settings, self.agents, self.owners.of, lambda: self.sandboxes.has_files)
+        self.sandboxes = outside.sandboxes(settings, self.skills.folders)
         audit = AuditFile(settings.data_dir / AUDIT_LOG, redact)
         spool = settings.data_dir / "spool"
         self.spending = spending = make_spending(patient, clock, settings.budgets, settings.prices, settings.zone)
         self.schedules = ScheduleBook(patient, settings.schedules, lambda: self.timer.wake())
         self.memory = MemoryParts(
-            *(settings, patient, clock, spending, self._tasks), lambda: self.agent.harness(), self.agents
+            settings,
+            outside.memories(settings, patient),
+            patient,
+            spending,
+            self.tasks,
+            lambda: self.agent.harness(),
+            self.agents,
         )
-        self._active = ActiveRuns()
         self.agent = Agent(
             settings,
             self.sandboxes,
-            self._mcp_servers(settings),
-            lambda settings: self._agent_parts(settings, patient, models, audit, Spool(SpoolSettings(folder=spool))),
+            self._mcp_servers,
+            lambda settings: self._agent_parts(settings, patient, audit, Spool(SpoolSettings(folder=spool))),
             self.agents.definitions,
+            outside.harness,
         )
-        self.connections = Connections(settings, patient, clock, self._tasks)
+        self.connections = Connections(settings, patient, clock, self.tasks, load=outside.channel)
         self.delivery = Delivery(
-            store, clock, redact, lease_valid=store.lease_valid, on_moved=on_moved, texts=self._texts
+            store, clock, redact, lease_valid=store.lease_valid, on_moved=self._chat_moved, texts=self._texts
         )
-        responder = Responder(patient, self.delivery, self._conversation_tasks)
-        self.access = make_access(settings, self.connections, patient, self.delivery, responder, clock)
+        responder = Responder(patient, self.delivery, self.conversation_tasks)
+        book = AccessBook(self.connections.policies)  # empty until it is loaded: nobody is let in before
+        self.claims, self.admins = Claims(clock), Admins(book, patient, self.delivery)
+        self.desk = AccessDesk(
+            book, self.delivery, clock, can_edit=self.connections.can_edit, names_group=settings.names_group
+        )
+        self.door = Doorkeeper(
+            desk=self.desk, store=patient, responder=responder, admins=self.admins, claims=self.claims, clock=clock
+        )
+        self.access_tool = AccessTool(self.desk, patient, clock, self.claims)
         self.health = HealthService(
             connections=lambda: self.connections.health,
             sending=self.delivery.snapshot,
-            models=models,
+            models=self.models,
             store=store,
             folder=settings.data_dir,
             clock=clock,
         )
-        self.outages = Outages(self.health, self.access.admins, self._tasks, clock, settings.data_dir)
-        self.presented = Presented(spool, self._tasks, self.connections.capabilities)
-        self.hearing = make_hearing(settings, self.sandboxes, clock)
+        self.outages = Outages(self.health, self.admins, self.tasks, clock, settings.data_dir)
+        self.presented = Presented(spool, self.tasks, self.connections.capabilities)
+        self.hearing = outside.hearing(settings, self.sandboxes, clock)
         self.runs = self._make_runs(patient)
         self.status = StatusPage(
             version=version("antler"),
             store=patient,
             runs=self.runs,
             health=self.health,
-            clock=clock,
             waiting=lambda: self.manager.waiting,
             sandbox=lambda: self.sandboxes.facts,
             servers=lambda: self.agent.servers.facts,
@@ -142,18 +194,16 @@ class Wiring:
             unreadable=lambda: self.bus.unreadable,
         )
         self.forgetting, self.retention = make_forgetting(
+            settings,
             store=patient,
-            clock=clock,
-            tasks=self._tasks,
+            tasks=self.tasks,
             responder=responder,
             harness=self.agent.harness,
             files=self.sandboxes.forget,
             presented=self.presented,
             memories=self.memory.book,
-            data_dir=settings.data_dir,
             in_order=lambda key, do: self.manager.in_order(key, do),
             background=lambda person: self.manager.forget_background(person),
-            keep_threads_days=settings.data.keep_threads_days,
         )
         self.forgetter = ForgettingTool(patient, self.forgetting, settings.channels, settings.names_group)
         self.uploads = Uploads(_upload_limits(settings), clock, self.sandboxes.owner)
@@ -163,20 +213,37 @@ class Wiring:
         self.adoption = Adoption(
             settings=settings,
             know=redact.know,
-            servers=self._mcp_servers,
             connections=self.connections,
             agents=self.agents,
             skills=self.skills,
             agent=self.agent,
             spending=spending,
             runs=self.runs,
-            flood=self.flood,
             titles=self.titles,
-            review_access=self.manager.review_access,
+            manager=self.manager,
         )
         self.reloader: Reloader | None = None
         if source is not None:
             self.reloader = Reloader(source, lambda: self.adoption.settings, self.adoption.adopt, clock, self._retry)
+
+    async def open(self) -> None:
+        """Build the channels, none of which connects yet, and learn who may use them."""
+        self.connections.open(self.bus.publish, self.desk.book.policy)
+        self.desk.book.load(await self._store.read(access.everything))
+        for channel in self.connections.channels.values():
+            self.delivery.register(channel)
+
+    async def recover(self) -> None:
+        """Go on with what an earlier process left, in the order in which it depends on each other."""
+        await self.delivery.start()
+        await self.uploads.recall(self._store)
+        self.tasks.spawn("manager", self.manager.serve(self.bus))
+        await self.manager.recover()
+        await self.forgetting.resume()
+        await self.bus.replay()
+
+    def _chat_moved(self, account: str, old_chat: str, new_chat: str) -> None:
+        self.tasks.spawn("migrate", self.manager.migrate(account, old_chat, new_chat))
 
     def _retry(self) -> None:
         """Try at once, in both directions, what platforms have refused."""
@@ -198,9 +265,7 @@ class Wiring:
             learn=self._redact.add,
         )
 
-    def _agent_parts(
-        self, settings: Settings, store: PatientStore, models: ModelHealth, audit: AuditFile, spool: Spool
-    ) -> Parts:
+    def _agent_parts(self, settings: Settings, store: PatientStore, audit: AuditFile, spool: Spool) -> Parts:
         """What agents are made of by these settings, which may be newer than the ones of the start."""
         budgets, skills = self.spending.budgets, self.skills.source()
         return Parts(
@@ -225,37 +290,32 @@ class Wiring:
             scheduling=scheduling(self._settings, self.schedules),
             skills=replace(skills, editing=editing_of(settings)),
             remembering=self.memory.remembering,
-            steering=self._active,
-            health=models,
+            steering=self.runs.active,
+            health=self.models,
         )
 
     def _make_runs(self, store: PatientStore) -> RunManager:
         settings, clock, harness = self._settings, self._clock, self.agent.harness
         spending = self.spending
         self.titles = Titles(
-            settings.title, store, harness, clock, self._tasks, prices=spending.prices, budgets=spending.budgets
+            settings.title, store, harness, clock, self.tasks, prices=spending.prices, budgets=spending.budgets
         )
         return RunManager(
             store=store,
             delivery=self.delivery,
-            active=self._active,
             harness=harness,
-            clock=clock,
             limits=RunLimits.of(settings.limits),
             presented=self.presented,
-            meter=self.spending.meter,
-            budgets=self.spending.budgets,
+            spending=spending,
             hearing=self.hearing,
-            on_dead_letter=self._on_dead_letter,
             owners=self.owners,
-            on_end=self.memory.after,
-            on_answer=self.titles.answered,
+            on_end=(self.memory.after, self.titles.after),
+            on_dead_letter=self._on_dead_letter,
         )
 
     def _make_manager(self, store: PatientStore, responder: Responder) -> ChannelManager:
-        settings, clock, desk = self._settings, self._clock, self.access.desk
+        settings, clock, desk = self._settings, self._clock, self.desk
         limits = settings.limits
-        self.flood = FloodGate(clock, limits.messages_per_minute, limits.message_burst)
         ports = ConversationPorts(
             store=store,
             runs=self.runs,
@@ -264,8 +324,7 @@ class Wiring:
             uploads=self.uploads,
             with_text=Converter(self.sandboxes, wanted=settings.uploads.convert),
             background=Background(),
-            clock=clock,
-            tasks=self._conversation_tasks,
+            tasks=self.conversation_tasks,
             data_dir=settings.data_dir,
             limits=lambda: self.adoption.settings.limits,
             channel=self.connections.channels.get,
@@ -277,19 +336,18 @@ class Wiring:
         return ChannelManager(
             ports=ports,
             commands=make_commands(
-                *(responder, self.status, clock, desk, self.schedules),
-                store=store,
-                runs=self.runs,
+                ports,
+                status=self.status,
+                desk=desk,
+                schedules=self.schedules,
                 spending=self.spending,
                 pictures=self.presented,
-                agents=self.agents,
-                skills=self.skills,
                 forgetting=lambda: self.forgetting,
                 memory=self.memory.book,
             ),
             desk=desk,
-            door=self.access.door,
-            flood=self.flood,
+            door=self.door,
+            flood=FloodGate(clock, limits.messages_per_minute, limits.message_burst),
             store=self._store,
             moved=self.memory.book.chat_moved,
         )

@@ -52,11 +52,6 @@ class Aftermath:
 NO_AFTERMATH = Aftermath()
 
 
-def no_aftermath(row: RunRow, ending: Ending, text: str) -> Aftermath:
-    """Nothing else comes of it."""
-    return NO_AFTERMATH
-
-
 def stopped(reason: StopReason, view: RunView, texts: Texts, *, forgotten: bool = True) -> Ending:
     """The ending of a run that was stopped. forgotten: whether a rewind, where the reason asks for one, worked."""
     sentence = texts.stopped_by[reason]

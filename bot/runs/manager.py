@@ -10,7 +10,6 @@ import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from bot.files.owners import ThreadOwners
 from bot.runs import endings
 from bot.runs.active import ActiveRun, ActiveRuns
 from bot.runs.approvals import ApprovalDesk
@@ -28,21 +27,21 @@ from harness.events import RUN_EVENT
 from harness.files.slots import FairSlots
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Sequence
 
     from sqlalchemy import Connection
 
     from bot.delivery import Delivery, Reply
     from bot.delivery.presented import Presented
+    from bot.files.owners import ThreadOwners
     from bot.runs.active import RunLimits
     from bot.runs.approvals import Change
     from bot.runs.endings import Aftermath
     from bot.store.retrying import PatientStore
     from bot.store.rows import RunRow
-    from bot.usage.budgets import Budgets, Payer
-    from bot.usage.meter import Meter
+    from bot.usage.budgets import Payer
+    from bot.usage.spending import Spending
     from bot.voice.listener import Hearing
-    from channels.base import Clock
     from harness.ports import Harness
 
 log = logging.getLogger(__name__)
@@ -51,14 +50,14 @@ log = logging.getLogger(__name__)
 ANYONE = ""
 
 
-def _nobody(row: RunRow, text: str) -> None:
-    """Default: no listener."""
-
-
 class RunManager:
-    """Runs of all conversations. harness: awaited by each run, so that channels may listen before it is imported.
-    on_end: asked, before an end is committed, what else is to be written with it; text: what the agent said.
-    on_answer: told, after the end was committed, of each run that has an answer. owners: told of each run's thread."""
+    """Runs of all conversations.
+
+    harness: awaited by each run, so that channels may listen before it is imported.
+    owners: told of each run's thread.
+    on_end: asked, before an end is committed, what else comes of it; each is given the run, its ending and what the
+    agent said.
+    """
 
     def __init__(
         self,
@@ -66,18 +65,15 @@ class RunManager:
         store: PatientStore,
         delivery: Delivery,
         harness: Callable[[], Awaitable[Harness]],
-        clock: Clock,
         limits: RunLimits,
         presented: Presented,
-        meter: Meter,
-        budgets: Budgets,
+        spending: Spending,
         hearing: Hearing,
+        owners: ThreadOwners,
+        on_end: Sequence[Callable[[RunRow, Ending, str], Aftermath]],
         on_dead_letter: Callable[[RunRow], None],
-        on_end: Callable[[RunRow, Ending, str], Aftermath] = endings.no_aftermath,
-        on_answer: Callable[[RunRow, str], None] = _nobody,
-        active: ActiveRuns | None = None,
-        owners: ThreadOwners | None = None,
     ) -> None:
+        clock, budgets = store.clock, spending.budgets
         self._store = store
         self._delivery = delivery
         self._harness = harness
@@ -85,15 +81,14 @@ class RunManager:
         self._limits = limits
         self._presented = presented
         self._on_end = on_end
-        self._on_answer = on_answer
-        self._owners = owners or ThreadOwners()
-        self._meter = meter
+        self._owners = owners
+        self._meter = spending.meter
         # All runs have the same key, so that the first one to come is the first one served.
         self._slots = FairSlots(limits.concurrent, share=limits.concurrent)
         self._suspects = Suspects(store, clock)
         self._on_dead_letter = on_dead_letter
         self._suspending = False
-        self.active = ActiveRuns() if active is None else active
+        self.active = ActiveRuns()
         self.budgets = budgets
         self.transcriber = Transcriber(store, hearing, budgets)
         self.approvals = ApprovalDesk(store, delivery, clock, self.active)
@@ -339,19 +334,17 @@ class RunManager:
             active.row.conversation,
         )
         try:
-            aftermath = self._on_end(active.row, ending, active.view.text)
-            await self._commit_end(active.row, ending, active.record, aftermath)
+            aftermaths = [ended(active.row, ending, active.view.text) for ended in self._on_end]
+            await self._commit_end(active.row, ending, active.record, aftermaths)
         except StoreError:
             raise
         except Exception:
             # A defect in what it told must not cost the answer, nor leave the row running, which blocks its chat.
             log.exception("run %s ends without the record of its events", active.row.run_id)
             await self._commit_end(active.row, ending, EventRecord())
-        if ending.state in (RunState.SUCCESS, RunState.LIMITED):
-            self._on_answer(active.row, active.view.text)
 
     async def _commit_end(
-        self, row: RunRow, ending: Ending, record: EventRecord, aftermath: Aftermath = endings.NO_AFTERMATH
+        self, row: RunRow, ending: Ending, record: EventRecord, aftermaths: Sequence[Aftermath] = ()
     ) -> None:
         now, asks = self._clock.now(), endings.asks_of(ending, row)
         message = replace(ending.message, buttons=asks.buttons)
@@ -365,10 +358,12 @@ class RunManager:
             self._delivery.finalize(tx, row.reply_key, row.address, row.reply_to, message)
             prompts.ensure(tx, asks.prompts(now))
             changes.extend(self.approvals.stop(tx, row, now))
-            aftermath.unit(tx)
+            for aftermath in aftermaths:
+                aftermath.unit(tx)
 
         await self._store.write(unit)
-        aftermath.committed()
+        for aftermath in aftermaths:
+            aftermath.committed()
         self.approvals.show(changes)
         reply = self._delivery.finished(row.reply_key, row.address, row.reply_to, message)
         if message.files:

@@ -1,4 +1,4 @@
-"""Titles: a thread gets its name when its first answer is out, beside the conversation; called by runs/manager.py."""
+"""Titles: a thread gets its name when its first answer is out; the conversation does not wait for it."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import logging
 from typing import TYPE_CHECKING
 
 from cachetools import LRUCache
-
+from bot.runs.endings import NO_AFTERMATH, Aftermath
 from bot.store import conversations, usage
+from bot.store.rows import RunState
 from bot.store.usage import UsageRow
 from bot.usage.budgets import payer_of
 from bot.usage.meter import EventRecord
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection
 
+    from bot.runs.endings import Ending
     from bot.settings.sections import TitleSettings
     from bot.store.retrying import PatientStore
     from bot.store.rows import RunRow
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+ANSWERED = frozenset({RunState.SUCCESS, RunState.LIMITED})
 LONGEST = 48
 """Characters of a title."""
 REMEMBERED = 4096
@@ -67,6 +70,12 @@ class Titles:
         self._budgets = budgets
         self._known: LRUCache[str, None] = LRUCache(REMEMBERED)
 
+    def after(self, row: RunRow, ending: Ending, text: str) -> Aftermath:
+        """Aftermath of a run's end: an answer gives its thread a name."""
+        if ending.state not in ANSWERED:
+            return NO_AFTERMATH
+        return Aftermath(committed=lambda: self.answered(row, text))
+
     def answered(self, row: RunRow, answer: str) -> None:
         """A run has ended with an answer. Returns at once."""
         if self.settings.enabled and row.thread_id not in self._known:
@@ -92,7 +101,7 @@ class Titles:
         log.debug("thread %s has a title", thread)
 
     async def _may_ask(self, row: RunRow) -> bool:
-        """It has no title yet, and whoever would pay for one still can."""
+        """It has no title yet, and the person who would pay for one still can."""
         if await self._store.read(lambda tx: conversations.title_of(tx, row.thread_id)):
             return False
         return not any(purse.share >= 1 for purse in await self._budgets.purses(payer_of(row)))

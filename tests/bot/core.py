@@ -5,88 +5,67 @@ from __future__ import annotations
 import asyncio
 import itertools
 import shutil
-from collections.abc import Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
-from zoneinfo import ZoneInfo
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from sqlalchemy import select
 
-from bot.access.admins import Admins
-from bot.access.admission import AccessRules, AccountPolicy, Background, FloodGate
-from bot.access.book import AccessBook
-from bot.access.desk import AccessDesk
-from bot.access.doorkeeper import Doorkeeper
-from bot.access.pairing import Claims
+from bot.access.admission import AccessRules, AccountPolicy
 from bot.agents.profiles import AgentChoices, ModelChoice
-from bot.commands import make_commands
-from bot.conversations.ports import ConversationPorts
-from bot.delivery import Delivery
-from bot.delivery.presented import Presented
-from bot.delivery.respond import Responder
-from bot.files.sandboxes import SandboxFacts
-from bot.files.uploads import UploadLimits, Uploads
-from bot.forgetting.service import make_forgetting
-from bot.inbound.bus import MessageBus
-from bot.inbound.manager import ChannelManager
-from bot.memory.book import MemoryBook
-from bot.memory.feeding import Feeding
-from bot.memory.service import MemoryService
-from bot.operations.health import HealthService
-from bot.operations.outages import Outages
-from bot.operations.status import StatusPage
+from bot.files.sandboxes import Sandboxes, SandboxFacts
+from bot.files.uploads import MEGABYTE, UploadLimits
+from bot.process.wiring import Outside, Wiring
 from bot.redaction import Redactor
 from bot.runs.active import RunLimits
-from bot.runs.endings import no_aftermath
-from bot.runs.manager import RunManager
-from bot.schedule.book import ScheduleBook
-from bot.schedule.timer import Timer
-from bot.settings.sections import BudgetsSettings, LimitSettings, ScheduleSettings
+from bot.settings import Settings
+from bot.settings.busy_policies import QUEUED, TurnRules
+from bot.settings.sections import ScheduleSettings
 from bot.skills.service import SkillService
-from bot.store import access
 from bot.store.errors import StoreUnavailable
 from bot.store.identity import thread_folder
-from bot.store.retrying import PatientStore
 from bot.store.rows import InboxState
 from bot.store.tables import inbox
 from bot.tasks import Tasks
 from bot.usage.report import make_spending
 from bot.voice.listener import Deaf
-from channels.base import ChannelPorts, Route
 from channels.capabilities import Rate
 from channels.memory import FULL, MemoryChannel, MemoryMode
 from channels.message import Address, Attachment, ButtonPressed, Message, MessageEdited, Quote, Sender
 from harness.memory.config import MemorySettings
 from harness.models.health import ModelHealth
+from harness.memory.port import InMemoryStore
 from sandbox.base import SandboxError
+from sandbox.config import SandboxSettings
 from tests.bot.scripted_harness import ScriptedHarness
 from tests.clock import VirtualClock
 from tests.delivery_world import Tripwire, WatchedStore
 from tests.harness.memory.in_memory import InMemoryStore
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
-    from datetime import datetime
+    from collections.abc import AsyncIterator, Callable, Mapping, Sequence
     from pathlib import Path
 
     from sqlalchemy import Connection
 
-    from bot.files.uploads import Allowance
-    from bot.runs.endings import Aftermath, Ending
+    from bot.process.agent import MakeHarness
+    from bot.store.identity import GroupScope
     from bot.store.rows import RunRow
     from bot.store.sql import Bulk
     from bot.voice.listener import Hearing
-    from channels.base import BotIdentity, Channel
-    from channels.message import InboundEvent, OutboundFile
+    from channels.base import ChannelPorts
+    from channels.message import InboundEvent
+    from harness.agents.parts import Parts
     from harness.config import PriceSettings
     from harness.context import InputFile
+    from harness.ports import Harness
 
 SECRET = "sk-0123456789abcdef"
 MODELS = [ModelChoice("main", "gpt"), ModelChoice("other", "o")]
 UNHURRIED = Rate(per_second=1e6, per_chat_per_second=1e6, per_group_per_minute=1e6)
+T = TypeVar("T")
 UPLOADS = UploadLimits(file=1000, thread=3000, message=3000, person=1_000_000)
-SANDBOX = SandboxFacts(provider="memory", state="full", shortfalls=("it is only a test",))
 ANN, BOB, EVE = "1", "2", "666"
 
 
@@ -123,106 +102,38 @@ class FlakyStore(WatchedStore):
             raise StoreUnavailable("the disk is full")
 
 
-class WatchedUploads(Uploads):
-    """Says when its threads are at work, so that the virtual clock waits for them."""
+class WatchedThreads(ThreadPoolExecutor):
+    """The loop's threads. They are at work until the loop has heard of their end, so that the virtual clock waits."""
 
     at_work = 0
 
-    def __init__(self, limits: UploadLimits, clock: VirtualClock) -> None:
-        super().__init__(limits, self)
-        self._real_clock = clock
+    def submit(self, fn: Callable[..., T], /, *arguments: Any, **more: Any) -> Future[T]:
+        future, loop = super().submit(fn, *arguments, **more), asyncio.get_running_loop()
+        self.at_work += 1
+        future.add_done_callback(lambda _: loop.call_soon_threadsafe(self._done))
+        return future
 
-    def now(self) -> datetime:
-        return self._real_clock.now()
-
-    def monotonic(self) -> float:
-        return self._real_clock.monotonic()
-
-    async def sleep(self, seconds: float) -> None:
-        """Its own clock: whoever sleeps is not at work."""
+    def _done(self) -> None:
         self.at_work -= 1
-        try:
-            await self._real_clock.sleep(seconds)
-        finally:
-            self.at_work += 1
-
-    async def fetch(self, channel: Channel, attachment: Attachment, folder: Path, allowance: Allowance) -> Any:
-        self.at_work += 1
-        try:
-            return await super().fetch(channel, attachment, folder, allowance)
-        finally:
-            self.at_work -= 1
 
 
-class WatchedPictures(Presented):
-    """As WatchedUploads. seen: the platform shows pictures."""
+class ThreadFiles(Sandboxes):
+    """No sandbox is started, but the files of threads are deleted. trouble: why that cannot be done."""
 
-    at_work = 0
-    seen = True
+    facts = SandboxFacts(provider="memory", state="full", shortfalls=("it is only a test",))
 
-    async def clear_left(self, store: Any) -> None:
-        self.at_work += 1
-        try:
-            await super().clear_left(store)
-        finally:
-            self.at_work -= 1
-
-    async def remove(self, run_ids: Iterable[str]) -> None:
-        self.at_work += 1
-        try:
-            await super().remove(run_ids)
-        finally:
-            self.at_work -= 1
-
-    def shows_images(self, account: str) -> bool:
-        return self.seen and super().shows_images(account)
-
-    @asynccontextmanager
-    async def drawn(
-        self, reply_key: str, name: str, draw: Callable[[], bytes], *, instead: str
-    ) -> AsyncIterator[OutboundFile]:
-        async with AsyncExitStack() as stack:
-            self.at_work += 1
-            try:
-                file = await stack.enter_async_context(super().drawn(reply_key, name, draw, instead=instead))
-            finally:
-                self.at_work -= 1
-            yield file
-
-    @asynccontextmanager
-    async def written(
-        self, reply_key: str, texts: Mapping[str, str], types: Mapping[str, str], *, instead: str
-    ) -> AsyncIterator[tuple[OutboundFile, ...]]:
-        async with AsyncExitStack() as stack:
-            self.at_work += 1
-            try:
-                files = await stack.enter_async_context(super().written(reply_key, texts, types, instead=instead))
-            finally:
-                self.at_work -= 1
-            yield files
-
-
-@dataclass
-class ThreadFiles:
-    """Deletes the files of threads, as the sandboxes do. trouble: why that cannot be done."""
-
-    folder: Path
-    trouble: str = ""
-    forgotten: list[str] = field(default_factory=list)
+    def __init__(self, folder: Path) -> None:
+        super().__init__(SandboxSettings(use="off"), folder)
+        self.folder = folder
+        self.trouble = ""
+        self.forgotten: list[str] = []
 
     async def forget(self, thread_id: str) -> None:
         if self.trouble:
             raise SandboxError(self.trouble)
         self.forgotten.append(thread_id)
-        shutil.rmtree(thread_folder(self.folder, thread_id).parent, ignore_errors=True)
-
-    async def remove(self, folder: Path) -> None:
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-async def as_it_is(thread_id: str, file: InputFile, person: str) -> InputFile:
-    """No document is converted here."""
-    return file
+        # In the loop's threads, which the clock waits for; those of the real sandboxes are their own.
+        await asyncio.to_thread(shutil.rmtree, thread_folder(self.folder, thread_id).parent, ignore_errors=True)
 
 
 class GatedChannel(MemoryChannel):
@@ -230,15 +141,10 @@ class GatedChannel(MemoryChannel):
 
     downloads: asyncio.Event | None = None
     presses: asyncio.Event | None = None
-    watched: WatchedUploads
 
     async def fetch(self, attachment: Attachment, sink: Any) -> None:
         if self.downloads is not None:
-            self.watched.at_work -= 1
-            try:
-                await self.downloads.wait()
-            finally:
-                self.watched.at_work += 1
+            await self.downloads.wait()
         await super().fetch(attachment, sink)
 
     async def acknowledge(self, press: ButtonPressed, text: str = "") -> None:
@@ -247,35 +153,19 @@ class GatedChannel(MemoryChannel):
         await super().acknowledge(press, text)
 
 
-class Policies(Mapping[str, AccountPolicy]):
-    """The core's policy, for each of its accounts."""
-
-    def __init__(self, core: Core) -> None:
-        self._core = core
-
-    def __getitem__(self, account: str) -> AccountPolicy:
-        return self._core.policy
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._core.accounts)
-
-    def __len__(self) -> int:
-        return len(self._core.accounts)
-
-
 @dataclass
 class Core:
-    """One gateway; `channel` and `harness` are the outside world and outlive a crash. warm_up: seconds from a start
-    until there is an agent. disk: what is looked at for room, a link to the data folder."""
+    """One gateway; `channels` and `harness` are the outside world and outlive a crash. configured: the policy of all
+    accounts. warm_up: seconds from a start until there is an agent."""
 
     folder: Path
-    policy: AccountPolicy
-    clock: VirtualClock
-    harness: ScriptedHarness
-    limits: RunLimits
-    queue_limit: int
-    upload_limits: UploadLimits
-    accounts: tuple[str, ...]
+    configured: AccountPolicy
+    clock: VirtualClock = field(default_factory=VirtualClock)
+    harness: ScriptedHarness = field(default_factory=ScriptedHarness)
+    limits: RunLimits = field(default_factory=lambda: RunLimits(100, 1800))
+    queue_limit: int = 20
+    upload_limits: UploadLimits = UPLOADS
+    accounts: tuple[str, ...] = ("memory",)
     mode: MemoryMode = FULL
     rate: Rate = UNHURRIED
     queue_total: int = 2000
@@ -284,11 +174,10 @@ class Core:
     channels: dict[str, GatedChannel] = field(default_factory=dict)
     dead: list[RunRow] = field(default_factory=list)
     numbers: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
-    sandbox: SandboxFacts = SANDBOX
     agents: AgentChoices = field(default_factory=AgentChoices)
     skills: SkillService = field(default_factory=SkillService)
     hearing: Hearing = field(default_factory=Deaf)
-    budgets: BudgetsSettings = field(default_factory=BudgetsSettings)
+    budgets: Mapping[str, Any] = field(default_factory=dict)
     prices: Mapping[str, PriceSettings] = field(default_factory=dict)
     timezone: str = "UTC"
     schedule_limits: ScheduleSettings = field(
@@ -296,186 +185,122 @@ class Core:
     )
     kept: InMemoryStore = field(default_factory=InMemoryStore)
     memory_settings: MemorySettings = field(default_factory=lambda: MemorySettings(enabled=False))
-    keep_threads_days: int | None = None
     warm_up: float = 0.0
-    models: ModelHealth = field(init=False)
+    threads: WatchedThreads = field(default_factory=WatchedThreads)
+    parts: Wiring = field(init=False)
     store: FlakyStore = field(init=False)
 
     def __post_init__(self) -> None:
-        self.models = ModelHealth(self.clock.monotonic)
         self.files_of_threads = ThreadFiles(self.folder)
-        self.disk = self.folder.with_name(f"{self.folder.name}-disk")
-        self.disk.unlink(missing_ok=True)
-        self.disk.symlink_to(self.folder)
+
+    @property
+    def policy(self) -> AccountPolicy:
+        return self.configured
+
+    @policy.setter
+    def policy(self, policy: AccountPolicy) -> None:
+        self.configured = policy
+        self.parts.connections.policies.update(dict.fromkeys(self.accounts, policy))
+
+    @property
+    def settings(self) -> Settings:
+        """What an operator would have written for it."""
+        uploads = self.upload_limits
+        return Settings.model_validate(
+            {
+                "data_dir": self.folder,
+                "agents_dir": self.folder / "agents",
+                "timezone": self.timezone,
+                "channels": {account: {"type": "console"} for account in self.accounts},
+                "limits": {
+                    "concurrent_runs": self.limits.concurrent,
+                    "run_seconds": self.limits.seconds,
+                    "queued_per_conversation": self.queue_limit,
+                    "queued_total": self.queue_total,
+                },
+                "uploads": {
+                    "max_file_mb": uploads.file / MEGABYTE,
+                    "max_message_mb": uploads.message / MEGABYTE,
+                    "max_thread_mb": uploads.thread / MEGABYTE,
+                    "max_person_mb_per_day": uploads.person / MEGABYTE,
+                    "convert": False,
+                },
+                "budgets": self.budgets,
+                "sandbox": {"use": "off"},
+                "schedules": self.schedule_limits,
+                "title": {"enabled": False},
+                "memory": self.memory_settings,
+            }
+        )
 
     async def start(self) -> None:
-        """What the composition root does at a start."""
-        self.agents.models = MODELS
-        self.warm_at = self.clock.monotonic() + self.warm_up
-        store = await FlakyStore.open(f"sqlite:///{self.folder}/antler.db", clock=self.clock)
+        """Start the process's own parts, with another outside."""
+        asyncio.get_running_loop().set_default_executor(self.threads)
+        settings = self.settings
+        store = await FlakyStore.open(settings.database_url, clock=self.clock)
         assert isinstance(store, FlakyStore)
-        self.store = store
-        self.store.tripwire = self.tripwire
-        self.tasks, self.actors = Tasks("gateway"), Tasks("conversation")
-        patient = PatientStore(self.store, self.clock)
-        self.delivery = Delivery(self.store, self.clock, Redactor([SECRET]))
-        self.responder = Responder(patient, self.delivery, self.actors)
-        self.desk = AccessDesk(AccessBook(Policies(self)), self.delivery, self.clock)
-        self.desk.book.load(await self.store.read(access.everything))
-        self.claims = Claims(self.clock)
-        self.admins = Admins(self.desk.book, patient, self.delivery)
-        self.door = Doorkeeper(
-            desk=self.desk,
-            store=patient,
-            responder=self.responder,
-            admins=self.admins,
-            claims=self.claims,
-            clock=self.clock,
+        self.store, store.tripwire = store, self.tripwire
+        outside = Outside(
+            channel=lambda platform: self._channel,
+            harness=self._load_harness,
+            sandboxes=lambda settings, skills: self.files_of_threads,
+            skills=lambda *_: self.skills,
+            hearing=lambda *_: self.hearing,
+            memories=lambda *_: self.kept,
         )
-        self.pictures = WatchedPictures(
-            self.folder / "spool", self.tasks, lambda name: self.channels[name].capabilities
-        )
-        self.spending = make_spending(patient, self.clock, self.budgets, self.prices, ZoneInfo(self.timezone))
-        self.runs = RunManager(
-            store=patient,
-            delivery=self.delivery,
-            harness=self._harness,
-            clock=self.clock,
-            limits=self.limits,
-            presented=self.pictures,
-            meter=self.spending.meter,
-            budgets=self.spending.budgets,
-            hearing=self.hearing,
+        self.parts = parts = Wiring(
+            settings,
+            store,
+            self.clock,
+            Redactor([SECRET]),
+            source=None,
             on_dead_letter=self.dead.append,
-            on_end=self.remember(patient),
+            outside=outside,
         )
-        self.harness.steering = self.runs.active
-        self.health = HealthService(
-            connections=lambda: {account: channel.health for account, channel in self.channels.items()},
-            sending=self.delivery.snapshot,
-            models=self.models,
-            store=self.store,
-            folder=self.disk,
-            clock=self.clock,
-        )
-        self.outages = Outages(self.health, self.admins, self.tasks, self.clock, self.folder)
-        self.status = StatusPage(
-            version="1.2.3",
-            store=patient,
-            runs=self.runs,
-            health=self.health,
-            clock=self.clock,
-            waiting=lambda: self.manager.waiting,
-            sandbox=lambda: self.sandbox,
-            unreadable=lambda: self.bus.unreadable,
-        )
-        self.forgetting, self.retention = make_forgetting(
-            store=patient,
-            clock=self.clock,
-            tasks=self.tasks,
-            responder=self.responder,
-            harness=self._harness,
-            files=self.files_of_threads.forget,
-            presented=self.pictures,
-            memories=self.memory,
-            data_dir=self.folder,
-            in_order=lambda key, do: self.manager.in_order(key, do),
-            background=lambda person: self.manager.forget_background(person),
-            keep_threads_days=self.keep_threads_days,
-            remove=self.files_of_threads.remove,
-        )
-        self.uploads = WatchedUploads(self.upload_limits, self.clock)
-        self.schedules = ScheduleBook(patient, self.schedule_limits, lambda: self.timer.wake())
-        self.manager = ChannelManager(
-            ports=ConversationPorts(
-                store=patient,
-                runs=self.runs,
-                responder=self.responder,
-                delivery=self.delivery,
-                uploads=self.uploads,
-                with_text=as_it_is,
-                background=Background(),
-                clock=self.clock,
-                tasks=self.actors,
-                data_dir=self.folder,
-                limits=lambda: LimitSettings(queued_per_conversation=self.queue_limit, queued_total=self.queue_total),
-                channel=self.channels.get,
-                agents=self.agents,
-                timezone=self.timezone,
-                skills=self.skills,
-            ),
-            commands=make_commands(
-                self.responder,
-                self.status,
-                self.clock,
-                self.desk,
-                self.schedules,
-                store=patient,
-                runs=self.runs,
-                spending=self.spending,
-                pictures=self.pictures,
-                agents=self.agents,
-                skills=self.skills,
-                forgetting=lambda: self.forgetting,
-                memory=self.memory,
-            ),
-            desk=self.desk,
-            door=self.door,
-            flood=FloodGate(self.clock),
-            store=self.store,
-            moved=self.memory.chat_moved,
-        )
-        self.bus = MessageBus(self.store, self.manager.gate.before_inbox, self.manager.gate.learn)
-        self.timer = Timer(patient, self.bus.originate, self.clock, self.accounts)
+        parts.agents.definitions, parts.agents.models = self.agents.definitions, MODELS
+        parts.spending.adopt(settings.budgets, self.prices)
+        self._name_parts()
         self.clock.busy = self._at_work
+        await parts.open()
+        self.policy = self.configured
         for account in self.accounts:
-            self._connect(account)
-        await self.delivery.start()
-        self.tasks.spawn("manager", self.manager.serve(self.bus))
-        await self.manager.recover()
-        await self.forgetting.resume()
-        await self.bus.replay()
+            self.tasks.spawn(f"channel {account}", parts.connections.receive(account, lambda: None))
+        self.tasks.spawn("agent", parts.agent.build())
+        await parts.recover()
         self.tasks.spawn("schedules", self.timer.serve())
         self.tasks.spawn("forgetting", self.forgetting.serve())
         if self.memory_settings.enabled:
             self.tasks.spawn("memory", self.learning.serve())
 
-    def remember(self, store: PatientStore) -> Callable[[RunRow, Ending, str], Aftermath]:
-        """The parts of the memory; what a run's end is for them."""
-        self.memory = MemoryBook(self.kept, store, self.memory_settings)
-        self.learning = MemoryService(
-            self.memory,
-            store=store,
-            harness=self._harness,
-            budgets=self.spending.budgets,
-            meter=self.spending.meter,
-            clock=self.clock,
-            tasks=self.tasks,
-            quiet=self.memory_settings.debounce_seconds,
-        )
-        feeding = Feeding(self.memory_settings, self.clock, self.learning.queued)
-        return feeding.after if self.memory_settings.enabled else no_aftermath
+    def _name_parts(self) -> None:
+        parts = self.parts
+        self.tasks, self.actors = parts.tasks, parts.conversation_tasks
+        self.bus, self.manager, self.runs, self.delivery = parts.bus, parts.manager, parts.runs, parts.delivery
+        self.desk, self.door, self.claims = parts.desk, parts.door, parts.claims
+        self.memory, self.learning = parts.memory.book, parts.memory.service
+        self.forgetting, self.retention = parts.forgetting, parts.retention
+        self.schedules, self.timer = parts.schedules, parts.timer
+        self.health, self.outages, self.status, self.models = parts.health, parts.outages, parts.status, parts.models
+        self.spending, self.pictures = parts.spending, parts.presented
 
-    def _connect(self, account: str) -> None:
+    def _channel(self, account: str, adapter: object, ports: ChannelPorts) -> GatedChannel:
+        """The account's channel, which speaks to the gateway of now."""
         if account not in self.channels:
-            ports = ChannelPorts(
-                publish=lambda events: self.bus.publish(events), clock=self.clock, route=lambda _: Route()
-            )
-            self.channels[account] = self.channel_type(account, ports, self.mode, self.rate)
-        self.channels[account].watched = self.uploads
-        self.delivery.register(self.channels[account])
-        self.tasks.spawn(f"channel {account}", self.channels[account].run(_welcome))
+            lasting = replace(ports, publish=lambda events: self.bus.publish(events))
+            self.channels[account] = self.channel_type(account, lasting, self.mode, self.rate)
+        return self.channels[account]
+
+    async def _load_harness(self) -> MakeHarness:
+        await self.clock.sleep(self.warm_up)
+        return self._make_harness
+
+    async def _make_harness(self, parts: Parts, checkpoints: str, former: Harness | None) -> Harness:
+        self.harness.steering = parts.steering
+        return self.harness
 
     def _at_work(self) -> bool:
         """Threads are; once the process stands still at a tripwire, nothing will come of them any more."""
-        return not self.tripwire.tripped.is_set() and (
-            self.store.at_work > 0 or self.uploads.at_work > 0 or self.pictures.at_work > 0
-        )
-
-    async def _harness(self) -> ScriptedHarness:
-        if (wait := self.warm_at - self.clock.monotonic()) > 0:
-            await self.clock.sleep(wait)
-        return self.harness
+        return not self.tripwire.tripped.is_set() and (self.store.at_work > 0 or self.threads.at_work > 0)
 
     async def stop(self, grace: float = 10) -> None:
         """A planned stop, which ends within its grace, whatever hangs."""
@@ -610,10 +435,6 @@ class Core:
         return self.harness.starts[index].run_input.files
 
 
-async def _welcome(identity: BotIdentity) -> None:
-    return None
-
-
 RULES = AccessRules(
     allow=frozenset({f"memory:{ANN}", f"memory:{BOB}"}),
     admins=frozenset({f"memory:{ANN}"}),
@@ -628,40 +449,14 @@ async def core(
     *,
     seconds: float = 1800,
     concurrent: int = 100,
-    queue_limit: int = 20,
-    queue_total: int = 2000,
-    uploads: UploadLimits = UPLOADS,
-    accounts: tuple[str, ...] = ("memory",),
-    mode: MemoryMode = FULL,
-    budgets: Mapping[str, Any] | None = None,
-    prices: Mapping[str, PriceSettings] | None = None,
-    timezone: str = "UTC",
-    hearing: Hearing | None = None,
-    agents: AgentChoices | None = None,
-    harness: ScriptedHarness | None = None,
-    memory: MemorySettings | None = None,
-    skills: SkillService | None = None,
-    **policy: Any,
+    turns: TurnRules = QUEUED,
+    group_scope: GroupScope = "chat",
+    group_context: bool = True,
+    **more: Any,
 ) -> AsyncIterator[Core]:
-    made = Core(
-        folder,
-        AccountPolicy(rules, **policy),
-        VirtualClock(),
-        harness or ScriptedHarness(),
-        RunLimits(concurrent, seconds),
-        queue_limit,
-        uploads,
-        accounts,
-        mode,
-        queue_total=queue_total,
-        budgets=BudgetsSettings.model_validate(budgets or {}),
-        prices=prices or {},
-        timezone=timezone,
-        hearing=hearing or Deaf(),
-        agents=agents or AgentChoices(),
-        skills=skills or SkillService(),
-        memory_settings=memory or MemorySettings(enabled=False),
-    )
+    """A gateway that has started. more: fields of `Core`."""
+    policy = AccountPolicy(rules, turns, group_scope, group_context)
+    made = Core(folder, policy, limits=RunLimits(concurrent, seconds), **more)
     await made.start()
     try:
         yield made

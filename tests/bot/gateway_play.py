@@ -12,8 +12,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from bot.access.admission import AccessRules
-from bot.files.uploads import UploadLimits
-from bot.runs.active import RunLimits
 from bot.store.errors import StoreError
 from channels.errors import (
     AttachmentFailed,
@@ -98,11 +96,7 @@ class PlayedChannel(GatedChannel):
 
     async def fetch(self, attachment: Attachment, sink: Sink) -> None:
         if attachment.ref.startswith("slow"):
-            self.watched.at_work -= 1
-            try:
-                await self._ports.clock.sleep(4)
-            finally:
-                self.watched.at_work += 1
+            await self._ports.clock.sleep(4)
         if not self.connected:
             raise Temporary("connection refused")
         if not attachment.ref.endswith("gone"):
@@ -410,10 +404,7 @@ def new_play(folder: Path, mode: MemoryMode, policy: AccountPolicy) -> Play:
         policy,
         clock,
         agent,
-        RunLimits(100, 1800),
         queue_limit=3,
-        upload_limits=UploadLimits(file=1000, thread=3000, message=3000, person=1_000_000),
-        accounts=("memory",),
         mode=mode,
         rate=RATE,
         channel_type=PlayedChannel,

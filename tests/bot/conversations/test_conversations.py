@@ -204,7 +204,7 @@ async def test_new_stops_what_runs_and_drops_what_waits_or_arrives(tmp_path: Pat
 
 async def test_a_refused_file_is_told_and_the_rest_is_answered(tmp_path: Path) -> None:
     async with core(
-        tmp_path, uploads=UploadLimits(file=1_500_000, thread=9_000_000, message=9_000_000, person=90_000_000)
+        tmp_path, upload_limits=UploadLimits(file=1_500_000, thread=9_000_000, message=9_000_000, person=90_000_000)
     ) as c:
         c.channel.files = {"ok.txt": b"fine", "big.bin": bytes(1_500_001)}
         await c.say("compare", attachments=(file("ok.txt"), file("big.bin"), file("lost.txt")))

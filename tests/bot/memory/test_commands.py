@@ -28,7 +28,7 @@ SAY = EN.memory
 
 @pytest.fixture
 async def world(tmp_path: Path) -> AsyncIterator[Core]:
-    async with core(tmp_path, harness=Learner(), memory=MemorySettings()) as made:
+    async with core(tmp_path, harness=Learner(), memory_settings=MemorySettings()) as made:
         yield made
 
 
@@ -146,7 +146,7 @@ async def test_forgetting_everything_is_asked_about_first(world: Core) -> None:
 
 
 async def test_where_there_are_no_buttons_the_number_counts(tmp_path: Path) -> None:
-    async with core(tmp_path, harness=Learner(), memory=MemorySettings(), mode=NO_BUTTONS) as world:
+    async with core(tmp_path, harness=Learner(), memory_settings=MemorySettings(), mode=NO_BUTTONS) as world:
         await know(world, "one")
         asked = await ask(world, "/memory forget all")
         assert f"1. {SAY['button_forget']}" in asked
@@ -229,7 +229,7 @@ async def test_it_is_answered_while_an_answer_is_made(world: Core) -> None:
     ("settings", "said"), [({"enabled": False}, "disabled"), ({"groups": False}, "disabled_group")]
 )
 async def test_where_there_is_none(tmp_path: Path, settings: dict[str, bool], said: str) -> None:
-    async with core(tmp_path, memory=MemorySettings.model_validate(settings)) as world:
+    async with core(tmp_path, memory_settings=MemorySettings.model_validate(settings)) as world:
         assert await ask(world, "/memory", ANN, "g") == SAY[said]
 
 

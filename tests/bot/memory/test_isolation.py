@@ -110,7 +110,7 @@ class Isolation(RuleBasedStateMachine):
             rules,
             accounts=ACCOUNTS,
             harness=self.learner,
-            memory=MemorySettings(max_facts=1000),
+            memory_settings=MemorySettings(max_facts=1000),
             group_scope=self.scope,
         )
         return await self.stack.enter_async_context(made)

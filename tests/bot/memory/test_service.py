@@ -42,7 +42,7 @@ async def harness() -> Learner:
 
 @pytest.fixture
 async def world(tmp_path: Path, harness: Learner) -> AsyncIterator[Core]:
-    async with core(tmp_path, harness=harness, memory=MemorySettings()) as made:
+    async with core(tmp_path, harness=harness, memory_settings=MemorySettings()) as made:
         yield made
 
 
@@ -201,7 +201,7 @@ async def test_a_defect_in_one_update_ends_no_other(
 
 async def test_without_budget_it_waits(tmp_path: Path, harness: Learner) -> None:
     budgets = {"speaker_day": {"tokens": 1}}
-    async with core(tmp_path, harness=harness, memory=MemorySettings(), budgets=budgets) as world:
+    async with core(tmp_path, harness=harness, memory_settings=MemorySettings(), budgets=budgets) as world:
         await say(world, "I like pears")
         await world.clock.advance(3 * 3600)
         assert harness.remembered == []
@@ -273,7 +273,7 @@ async def test_a_kill_at_any_touch_of_the_disk_loses_nothing_and_doubles_nothing
     tmp_path: Path, harness: Learner, step: int
 ) -> None:
     """Between the run's end, the update, the memory's write and the end of the turn."""
-    async with core(tmp_path, harness=harness, memory=MemorySettings()) as world:
+    async with core(tmp_path, harness=harness, memory_settings=MemorySettings()) as world:
         await say(world, "I like pears")
         world.tripwire = world.store.tripwire = Tripwire(step)
         await world.clock.advance(QUIET)

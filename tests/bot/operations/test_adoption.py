@@ -15,7 +15,6 @@ from bot.redaction import Redactor
 from bot.settings import Settings
 from bot.settings.load import SettingsSource
 from bot.store import Store
-from bot.tasks import Tasks
 from harness.context import RunContext, RunInput, Speaker
 from harness.mcp.pool import McpPool
 from tests.simulators.sandbox.provider import USE
@@ -41,12 +40,7 @@ async def built(folder: Path) -> AsyncIterator[Wiring]:
     """A gateway's parts with the agent built, serving nothing."""
     clock, first = SystemClock(), settings(folder)
     store = await Store.open(first.database_url, clock=clock)
-    parts = Wiring(
-        *(first, store, clock, Redactor(()), Tasks("gateway"), Tasks("conversation")),
-        source=None,
-        on_dead_letter=_ignore,
-        on_moved=_ignore,
-    )
+    parts = Wiring(first, store, clock, Redactor(()), source=None, on_dead_letter=_ignore)
     try:
         assert await parts.agent.build() is None
         yield parts
@@ -103,11 +97,11 @@ async def test_what_cannot_be_made_leaves_all_as_it_was(tmp_path: Path) -> None:
         agent, before, servers = parts.agent, await parts.agent.harness(), parts.agent.servers
         wrong = {"mcp_servers": {"a": SERVER}, "budgets": {"run": {"tokens": 5}}}
         bad = BadServers({}, folder=tmp_path, route=lambda url: (None, None), clock=SystemClock())
-        made, parts.adoption.servers = parts.adoption.servers, lambda _: bad
+        made, agent.make_servers = agent.make_servers, lambda _: bad
         with pytest.raises(RuntimeError):
             await adopt(parts, settings(tmp_path, **wrong))
         assert bad.closed
-        parts.adoption.servers = made
+        agent.make_servers = made
         outcome = await adopt(parts, settings(tmp_path, tools=[{"use": "json:nothing"}], **wrong))
         assert "json has no nothing" in outcome.problems[0]
         assert (await agent.harness(), agent.servers) == (before, servers)

@@ -9,6 +9,7 @@ import sqlite3
 import threading
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -29,7 +30,6 @@ from tests.simulators.process import REPO_ROOT
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
-    from pathlib import Path
 
     from sqlalchemy import Connection
 
@@ -325,13 +325,11 @@ async def test_the_age_of_the_write_in_hand_is_known(tmp_path: Path) -> None:
 
 async def test_a_disk_without_room_is_told(tmp_path: Path) -> None:
     async with watched(tmp_path) as w:
-        w.core.disk.unlink()
-        w.core.disk.symlink_to("/proc")  # a file system without a free byte
+        w.core.health._folder = Path("/proc")  # a file system without a free byte
         assert not w.check()
         await w.later()
         assert w.told("memory") == ["⚠️ The disk that holds `data_dir` is almost full (0 MB free)."]
-        w.core.disk.unlink()
-        w.core.disk.symlink_to(tmp_path)
+        w.core.health._folder = tmp_path
         assert w.check()
         await w.later()
         assert w.told("memory")[1:] == ["✅ The disk that holds `data_dir` has room again, after 20 s."]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 import pytest
@@ -52,7 +53,9 @@ async def test_a_chat_is_told_its_own_connection_in_full_and_the_others_in_a_wor
         await c.say("/status")
         await c.answered()
         text = c.texts()[-1]
-        assert text.startswith("**Antler 1.2.3**, up 30 s\n\n- Connection: connected, last sign of life 0 s ago (slow")
+        assert text.startswith(
+            f"**Antler {version('antler')}**, up 30 s\n\n- Connection: connected, last sign of life 0 s ago (slow"
+        )
         for line in ("- Model: `main`", "- Thread: Plans (`", "- Running: nothing", "- Waiting: 0"):
             assert line in text
         assert text.endswith("- Other connections: other reconnecting")

@@ -44,7 +44,9 @@ def configured(folder: Path, models: str = "") -> Settings:
 
 def agent_of(settings: Settings, store: PatientStore) -> Agent:
     sandboxes = Sandboxes(SandboxSettings(use=USE), settings.data_dir)
-    servers = McpPool({}, folder=settings.data_dir, route=settings.network_route, clock=store.clock)
+
+    def servers(settings: Settings) -> McpPool:
+        return McpPool({}, folder=settings.data_dir, route=settings.network_route, clock=store.clock)
 
     def parts(settings: Settings) -> Parts:
         effects, ledger = StoreEffectLog(store), StoreRunLedger(store)

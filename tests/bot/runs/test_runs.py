@@ -296,6 +296,7 @@ async def test_a_run_begins_with_the_agent_of_now(tmp_path: Path) -> None:
     class Former(ScriptedHarness):
         async def head(self, thread_id: str) -> Head:
             c.harness = latter
+            assert await c.parts.agent.renew(c.settings, {}, other_servers=False) is None
             return await super().head(thread_id)
 
     latter = ScriptedHarness()

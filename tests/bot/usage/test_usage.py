@@ -292,7 +292,7 @@ async def test_where_no_pictures_are_shown_the_days_are_a_table(tmp_path: Path) 
     async with core(tmp_path) as c:
         await c.say("q", BOB)
         await c.answered()
-        c.pictures.seen = False
+        c.pictures._capabilities = lambda account: None
         text = await shown(c, person=BOB)
         assert "| day | tokens | cached |" in text
         assert "| 01-01 | 12 | 0 % |" in text
