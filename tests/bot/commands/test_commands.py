@@ -74,7 +74,7 @@ async def test_in_a_dm_everything_is_ones_own(tmp_path: Path) -> None:
         told = {
             "/help": "`/new`",
             "/whoami": "You are `memory:2`\nThis conversation is `memory:2`",
-            "/status": "**Antler 1.2.3**",
+            "/status": "**Antler ",
             "/models": "`main` — gpt ← this conversation",
             "/models other": "now uses `other`",
             "/memory": "nothing is remembered beyond a thread",
