@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from bot.store.rows import PromptRow
     from bot.texts.command_line import Call, Press
     from bot.usage.report import Spending
-    from channels.base import Clock
-    from bot.usage.spending import Spending
 
 
 WITHOUT_CONVERSATION = frozenset({"access", "allow", "disallow", "forget", "help", "pair", "whoami"})

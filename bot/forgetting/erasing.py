@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from bot.delivery.presented import Presented
-    from bot.store.forgetting import DeletionRow
     from bot.memory.book import MemoryBook
+    from bot.store.forgetting import DeletionRow
     from bot.store.retrying import PatientStore
     from harness.ports import Harness
 

@@ -10,15 +10,9 @@ import logging
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from bot.forgetting.erasing import PersonEraser, ThreadEraser, removed, whose
+from bot.forgetting.erasing import PersonEraser, ThreadEraser, whose
 from bot.store import forgetting
 from bot.store.forgetting import DeletionKind, DeletionRow
-from bot.forgetting import told
-from bot.forgetting.persons import PersonEraser, whose
-from bot.forgetting.retention import Retention
-from bot.forgetting.threads import ThreadEraser
-from bot.store import deletions, forgetting
-from bot.store.deletions import DeletionKind
 from bot.store.identity import users_folder
 from bot.store.rows import StopReason
 from bot.texts import DEFAULT, texts_for
@@ -36,13 +30,13 @@ if TYPE_CHECKING:
     from bot.store.rows import RunRow
     from bot.tasks import Tasks
     from bot.texts.catalogue import Texts
+    from channels.base import Clock
 
     InOrder = Callable[[str, Callable[[Conversation], Awaitable[None]]], None]
     from collections.abc import Mapping
     from datetime import datetime
-    from pathlib import Path
+
     from bot.delivery.presented import Presented
-    from bot.forgetting.erasing import Memories
     from bot.memory.book import MemoryBook
     from bot.settings import Settings
     from harness.ports import Harness

@@ -45,9 +45,7 @@ if TYPE_CHECKING:
     from bot.usage.report import Spending
     from channels.base import Clock
     from harness.memory.model import Exchange, Updated
-    from harness.memory.changes import Updated
-    from harness.memory.exchange import Exchange
-    from harness.memory.port import MemoryStore
+    from harness.memory.store import MemoryStore
     from harness.ports import Harness
 
 

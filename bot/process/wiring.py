@@ -45,10 +45,9 @@ from bot.schedule.book import ScheduleBook, scheduling
 from bot.schedule.timer import Timer
 from bot.skills.folders import editing_of
 from bot.skills.service import SkillService
+from bot.store import access
 from bot.store.retrying import PatientStore
 from bot.store.run_events import StoreEffectLog, StoreRunLedger
-from bot.store import access
-from bot.store.effects import StoreEffectLog, StoreRunLedger
 from bot.tasks import Tasks
 from bot.texts import language_of, texts_for
 from bot.usage.report import make_spending
@@ -73,7 +72,7 @@ if TYPE_CHECKING:
     from bot.texts.catalogue import Texts
     from bot.voice.listener import Hearing
     from channels.base import Clock
-    from harness.memory.port import MemoryStore
+    from harness.memory.store import MemoryStore
     from sandbox.files.skills import SkillsOf
 
 

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from bot.store.retrying import PatientStore
     from bot.store.rows import RunRow
     from bot.usage.budgets import Payer
-    from bot.usage.spending import Spending
+    from bot.usage.report import Spending
     from bot.voice.listener import Hearing
     from harness.ports import Harness
 

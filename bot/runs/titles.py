@@ -6,6 +6,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from cachetools import LRUCache
+
 from bot.runs.endings import NO_AFTERMATH, Aftermath
 from bot.store import conversations, usage
 from bot.store.rows import RunState

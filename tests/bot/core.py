@@ -27,15 +27,11 @@ from bot.store.errors import StoreUnavailable
 from bot.store.identity import thread_folder
 from bot.store.rows import InboxState
 from bot.store.tables import inbox
-from bot.tasks import Tasks
-from bot.usage.report import make_spending
 from bot.voice.listener import Deaf
 from channels.capabilities import Rate
 from channels.memory import FULL, MemoryChannel, MemoryMode
 from channels.message import Address, Attachment, ButtonPressed, Message, MessageEdited, Quote, Sender
 from harness.memory.config import MemorySettings
-from harness.models.health import ModelHealth
-from harness.memory.port import InMemoryStore
 from sandbox.base import SandboxError
 from sandbox.config import SandboxSettings
 from tests.bot.scripted_harness import ScriptedHarness
