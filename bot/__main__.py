@@ -102,7 +102,7 @@ def check_config(config: ConfigFile = None, data_dir: DataDir = None) -> None:
 def pair(
     code: Annotated[str | None, typer.Argument(help="The code that the person got from the bot.")] = None,
     claim: Annotated[
-        bool, typer.Option("--claim", help="Print a new code that makes whoever sends it to the bot administrator.")
+        bool, typer.Option("--claim", help="Print a new code; who sends it to the bot becomes administrator.")
     ] = False,
     config: ConfigFile = None,
     data_dir: DataDir = None,

@@ -184,7 +184,7 @@ def _options() -> argparse.Namespace:
 
 
 def _go_to_the_background(log: Path) -> None:
-    """Not stopped with what was started beside it, and not holding its output: a reader of that waits for its end."""
+    """Not stopped with its siblings, and not holding its output: a reader of that waits for its end."""
     with suppress(PermissionError):  # it leads a group already
         os.setsid()
     os.nice(19)

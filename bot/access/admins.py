@@ -13,14 +13,14 @@ from channels.message import Address, OutboundMessage
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from bot.access.book import AccessBook
+    from bot.access.store import AccessStore
     from bot.delivery import Delivery
-    from bot.store.retrying import PatientStore
+    from bot.store.retrying import RetryingStore
     from bot.texts.catalogue import Texts
 
 
 class Admins:
-    def __init__(self, book: AccessBook, store: PatientStore, delivery: Delivery) -> None:
+    def __init__(self, book: AccessStore, store: RetryingStore, delivery: Delivery) -> None:
         self._book = book
         self._store = store
         self._delivery = delivery

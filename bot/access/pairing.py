@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Literal
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from bot.access.book import AccessBook
+    from bot.access.store import AccessStore
     from channels.base import Clock
 
 
@@ -37,7 +37,7 @@ log = logging.getLogger(__name__)
 MINUTES = round(CLAIM_LIFE.total_seconds() / 60)
 
 
-def show(book: AccessBook, claims: Claims, log_format: Literal["text", "json"]) -> None:
+def show(book: AccessStore, claims: Claims, log_format: Literal["text", "json"]) -> None:
     """Make a code for each account without an administrator and print it to stderr, past the log.
 
     Where the log is JSON, a machine reads and keeps stderr: there only the command that prints a code is named.
@@ -49,7 +49,7 @@ def show(book: AccessBook, claims: Claims, log_format: Literal["text", "json"]) 
         print(frame([(account, claims.make(account)) for account in accounts]), file=sys.stderr, flush=True)
 
 
-def unclaimed(book: AccessBook) -> list[str]:
+def unclaimed(book: AccessStore) -> list[str]:
     """The accounts that nobody administers."""
     return [account for account in book.accounts if not book.has_admin(account)]
 

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from bot.access import pairing
-from bot.access.book import AccessBook, is_over, policy_of
-from bot.access.desk import AccessDesk, AccessRefused, problem
+from bot.access.editor import AccessEditor, AccessRefused, problem
+from bot.access.store import AccessStore, is_over, policy_of
 from bot.clock import SystemClock
-from bot.control.wherever import do_wherever
+from bot.control.dispatch import do_there_or_here
 from bot.delivery import Delivery
 from bot.redaction import Redactor
 from bot.store import Store, access
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
 
-    from bot.access.desk import Change
+    from bot.access.editor import Change
     from bot.access.pairing import Claims
     from bot.settings import Settings
     from bot.store.access import AccessRow, SubjectKind
-    from bot.store.retrying import PatientStore
+    from bot.store.retrying import RetryingStore
     from channels.base import Clock
 
 
@@ -57,7 +57,7 @@ class Entry:
     left: float | None = None
 
 
-def entries(book: AccessBook, now: datetime, account: str | None = None) -> list[Entry]:
+def entries(book: AccessStore, now: datetime, account: str | None = None) -> list[Entry]:
     """Entries of one account or all: the config first, then what was granted, requested and revoked, oldest first."""
     found: list[Entry] = []
     for name in (account,) if account is not None else book.accounts:
@@ -97,7 +97,7 @@ def _entry(row: AccessRow, now: datetime) -> Entry:
     )
 
 
-def _is_nothing(book: AccessBook, row: AccessRow, now: datetime) -> bool:
+def _is_nothing(book: AccessStore, row: AccessRow, now: datetime) -> bool:
     """A code that ran out, or what the config decides anyway."""
     over = row.state is AccessState.PENDING and (row.code_hash is None or is_over(row, now))
     return over or (row.state is AccessState.BLOCKED and book.config_key(row.kind, row.subject) is not None)
@@ -117,7 +117,7 @@ class AccessTool:
     """claims: of the running gateway, None while it is stopped."""
 
     def __init__(
-        self, desk: AccessDesk, store: PatientStore | Store, clock: Clock, claims: Claims | None = None
+        self, desk: AccessEditor, store: RetryingStore | Store, clock: Clock, claims: Claims | None = None
     ) -> None:
         self._desk = desk
         self._store = store
@@ -173,7 +173,7 @@ class AccessTool:
 
 def run(settings: Settings, do: Literal["pair", "claim", "list", "allow", "revoke"], **more: Any) -> int:
     """The command line: do it wherever the data is held now, print the answer; returns the exit code."""
-    return do_wherever(settings, "access", {"do": do, **more}, _do_it_here)
+    return do_there_or_here(settings, "access", {"do": do, **more}, _do_it_here)
 
 
 async def _do_it_here(settings: Settings, request: Mapping[str, Any]) -> dict[str, Any]:
@@ -182,9 +182,9 @@ async def _do_it_here(settings: Settings, request: Mapping[str, Any]) -> dict[st
     store = await Store.open(settings.database_url, clock=clock)
     try:
         delivery = Delivery(store, clock, Redactor(settings.secrets()))
-        book = AccessBook({account: policy_of(settings, account) for account in settings.channels})
+        book = AccessStore({account: policy_of(settings, account) for account in settings.channels})
         book.load(await store.read(access.everything))
-        desk = AccessDesk(book, delivery, clock, names_group=settings.names_group)
+        desk = AccessEditor(book, delivery, clock, names_group=settings.names_group)
         answer = await AccessTool(desk, store, clock).do(request)
         await delivery.close(0)
         return answer

@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from bot.access import pairing
-from bot.access.desk import AccessRefused, clean_name, problem
+from bot.access.editor import AccessRefused, clean_name, problem
 from bot.access.pairing import Tries
 from bot.access.tool import entries
 from bot.commands.group import ButtonKind
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection
 
-    from bot.access.desk import AccessDesk, Change
+    from bot.access.editor import AccessEditor, Change
     from bot.access.tool import Entry
     from bot.commands.group import Answers, CommandHandler
     from bot.conversations.actor import Conversation
@@ -41,7 +41,7 @@ LISTED = 40
 
 
 class AccessCommands:
-    def __init__(self, answers: Answers, desk: AccessDesk, clock: Clock) -> None:
+    def __init__(self, answers: Answers, desk: AccessEditor, clock: Clock) -> None:
         self._answers = answers
         self._desk = desk
         self._book = desk.book

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 CommandHandler = Callable[["Conversation", "Call"], Awaitable[None]]
 """Answers one use of a command, and settles its event."""
 
-ButtonHandler = Callable[["Conversation", "PromptRow", "Press"], Awaitable[str]]
+PressHandler = Callable[["Conversation", "PromptRow", "Press"], Awaitable[str]]
 """Does what a button says, settles its event, and returns the button's short answer."""
 
 ButtonRule = Callable[["Conversation", "PromptRow", "Press"], Awaitable[bool]]
@@ -31,7 +31,7 @@ class ButtonKind:
     """What a kind of question does. open_to is asked where options are answered by their number, for one that answers
     nothing is a message like any other."""
 
-    pressed: ButtonHandler
+    pressed: PressHandler
     open_to: ButtonRule
 
 

@@ -1,6 +1,6 @@
 """/memory: what is remembered of a person, in their own chat, or of a group, in the group; never the one in the other.
 
-What a person says here counts at once and against what is being learnt meanwhile (MemoryBook). In a group everybody
+What a person says here counts at once and against what is being learnt meanwhile (MemoryKeeper). In a group everybody
 may look, and who may control the conversation changes.
 """
 
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from bot.commands.group import Answers, CommandHandler
     from bot.conversations.actor import Conversation
     from bot.delivery.presented import Presented
-    from bot.memory.book import MemoryBook
-    from bot.store.retrying import PatientStore
+    from bot.memory.keeper import MemoryKeeper
+    from bot.store.retrying import RetryingStore
     from bot.store.rows import PromptRow
     from bot.texts.command_line import Call, Press
     from bot.texts.memory_page import Item
@@ -48,7 +48,9 @@ NUMBERS = re.compile(r"\d{1,4}(?:[\s,;、，]+\d{1,4})*")
 class MemoryCommands:
     """files: keeps those of an export until they are delivered."""
 
-    def __init__(self, answers: Answers, book: MemoryBook, store: PatientStore, files: Presented, clock: Clock) -> None:
+    def __init__(
+        self, answers: Answers, book: MemoryKeeper, store: RetryingStore, files: Presented, clock: Clock
+    ) -> None:
         self._answers = answers
         self._book = book
         self._store = store

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from bot.commands.group import Answers, CommandHandler
     from bot.conversations.actor import Conversation
-    from bot.schedule.book import ScheduleBook
+    from bot.schedule.service import ScheduleService
     from bot.store.rows import PromptRow
     from bot.store.schedules import ScheduleRow
     from bot.texts.catalogue import Texts
@@ -34,7 +34,7 @@ LONGEST_TEXT, LONGEST_LABEL = 100, 40
 
 
 class ReminderCommands:
-    def __init__(self, answers: Answers, schedules: ScheduleBook, clock: Clock) -> None:
+    def __init__(self, answers: Answers, schedules: ScheduleService, clock: Clock) -> None:
         self._answers = answers
         self._schedules = schedules
         self._clock = clock

@@ -22,15 +22,15 @@ from bot.texts.commands import command
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
 
-    from bot.access.desk import AccessDesk
+    from bot.access.editor import AccessEditor
     from bot.commands.group import ButtonKind, CommandGroup, CommandHandler
     from bot.conversations.actor import Conversation
-    from bot.conversations.ports import ConversationPorts
+    from bot.conversations.services import ConversationPorts
     from bot.delivery.presented import Presented
     from bot.forgetting.service import Forgetting
-    from bot.memory.book import MemoryBook
+    from bot.memory.keeper import MemoryKeeper
     from bot.operations.status import StatusPage
-    from bot.schedule.book import ScheduleBook
+    from bot.schedule.service import ScheduleService
     from bot.store.rows import PromptRow
     from bot.texts.command_line import Call, Press
     from bot.usage.report import Spending
@@ -44,12 +44,12 @@ def make_commands(
     ports: ConversationPorts,
     *,
     status: StatusPage,
-    desk: AccessDesk,
-    schedules: ScheduleBook,
+    desk: AccessEditor,
+    schedules: ScheduleService,
     spending: Spending,
     pictures: Presented,
     forgetting: Callable[[], Forgetting],
-    memory: MemoryBook,
+    memory: MemoryKeeper,
 ) -> Commands:
     """Make every command that acts on the conversations with these ports.
 

@@ -1,6 +1,6 @@
 """/new, /stop, /status, /whoami and /help: a person's own conversation.
 
-In a DM everything for oneself; in a group /status, /help and /whoami for everybody, /stop for one's own runs, /new by
+In a DM everything for oneself; in a group /status, /help and /whoami foreverybody, /stop for one's own runs, /new by
 `group_control`.
 """
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from bot.conversations.actor import Conversation
     from bot.operations.status import StatusPage
     from bot.runs.manager import RunManager
-    from bot.store.retrying import PatientStore
+    from bot.store.retrying import RetryingStore
     from bot.store.rows import RunRow
     from bot.texts.catalogue import Texts
     from bot.texts.command_line import Call
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 class UndoCommands:
     def __init__(
-        self, answers: Answers, store: PatientStore, manager: RunManager, budgets: Budgets, agents: AgentChoices
+        self, answers: Answers, store: RetryingStore, manager: RunManager, budgets: Budgets, agents: AgentChoices
     ) -> None:
         self._answers = answers
         self._store = store

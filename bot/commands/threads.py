@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from bot.commands.group import Answers, CommandHandler
     from bot.conversations.actor import Conversation
-    from bot.store.retrying import PatientStore
+    from bot.store.retrying import RetryingStore
     from bot.store.rows import ConversationRow, PromptRow, ThreadRow
     from bot.texts.catalogue import Texts
     from bot.texts.command_line import Call, Press
@@ -37,7 +37,7 @@ class ThreadCommands:
     def __init__(
         self,
         answers: Answers,
-        store: PatientStore,
+        store: RetryingStore,
         days: Days,
         clock: Clock,
         ask_to_delete: Callable[[Conversation, Call, str, str], Awaitable[None]],

@@ -31,10 +31,10 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection
 
-    from bot.conversations.ports import ConversationPorts
     from bot.conversations.queue import Waiting
+    from bot.conversations.services import ConversationPorts
     from bot.runs.active import ActiveRun
-    from bot.runs.approvals import ApprovalDesk
+    from bot.runs.approvals import ApprovalService
     from bot.store.rows import ConversationRow, RunRow
     from bot.texts.catalogue import Texts
     from channels.message import Address, Message
@@ -237,7 +237,7 @@ class Conversation:
             await settle([edited.id], "edited after its turn began")
 
     @property
-    def approvals(self) -> ApprovalDesk:
+    def approvals(self) -> ApprovalService:
         """Decides what the running answer waits for."""
         return self._ports.runs.approvals
 

@@ -11,7 +11,7 @@ from bot.store.rows import StopReason
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from bot.conversations.ports import ConversationPorts
+    from bot.conversations.services import ConversationPorts
     from channels.message import Address
 
 

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection
 
-    from bot.conversations.ports import ConversationPorts
     from bot.conversations.queue import Waiting, WaitingLine
+    from bot.conversations.services import ConversationPorts
     from bot.delivery.buttons import Answered
     from bot.runs.turns import Turn
     from bot.store.rows import ConversationRow, RunRow

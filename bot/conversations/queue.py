@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from bot.delivery import Delivery, Reply
     from bot.store.prompts import ApprovalRow
-    from bot.store.retrying import PatientStore
+    from bot.store.retrying import RetryingStore
     from bot.store.rows import RunRow
     from channels.base import Channel, Clock
     from channels.message import Message
@@ -58,7 +58,7 @@ class WaitingLine:
     """Changed by the conversation's actor only."""
 
     def __init__(
-        self, store: PatientStore, delivery: Delivery, clock: Clock, channel: Callable[[str], Channel | None]
+        self, store: RetryingStore, delivery: Delivery, clock: Clock, channel: Callable[[str], Channel | None]
     ) -> None:
         self._store = store
         self._delivery = delivery

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from bot.delivery import Reply
     from bot.store import Store
-    from bot.store.retrying import PatientStore
+    from bot.store.retrying import RetryingStore
     from bot.tasks import Tasks
     from bot.texts.catalogue import Texts
     from channels.capabilities import Capabilities
@@ -140,7 +140,7 @@ class Presented:
         for run_id in there.intersection(run_ids):
             await asyncio.to_thread(self._remove, run_id)
 
-    async def clear_left(self, store: Store | PatientStore) -> None:
+    async def clear_left(self, store: Store | RetryingStore) -> None:
         """Remove the copies of runs that have ended and whose answer is delivered. Raises StoreError."""
         there = await asyncio.to_thread(self._run_ids)  # before the store is asked: a run is known before its files
         drawn = set(self._drawn)  # of the others that are there the store knows

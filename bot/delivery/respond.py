@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from bot.delivery import Delivery
-    from bot.store.retrying import PatientStore
+    from bot.store.retrying import RetryingStore
     from bot.tasks import Tasks
     from channels.message import Address, Message
 
 
 class Responder:
-    def __init__(self, store: PatientStore, delivery: Delivery, tasks: Tasks) -> None:
+    def __init__(self, store: RetryingStore, delivery: Delivery, tasks: Tasks) -> None:
         self._store = store
         self._delivery = delivery
         self._tasks = tasks

@@ -1,4 +1,4 @@
-"""The sandboxes of this process: started beside the agent, lent to conversions, told about, ended at the stop.
+"""The sandboxes of this process: started with the agent, lent to conversions, ended at the stop.
 
 For gateway.py and agent.py; `antler check-config` probes with the same code.
 """

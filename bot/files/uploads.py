@@ -58,7 +58,7 @@ class UploadLimits:
     person: int
 
 
-class PersonBook:
+class PersonQuotas:
     """What each person brought within the last 24 hours, by the hour."""
 
     def __init__(self, clock: Clock) -> None:
@@ -93,7 +93,7 @@ class Allowance:
 
     person: str
     limits: UploadLimits
-    book: PersonBook
+    book: PersonQuotas
     thread: int | None = None
     message: int = field(init=False)
 
@@ -150,7 +150,7 @@ class Uploads:
         self._limits = limits
         self._clock = clock
         self._owner = owner
-        self._book = PersonBook(clock)
+        self._book = PersonQuotas(clock)
         self._slots = FairSlots(AT_ONCE_IN_ALL, share=AT_ONCE)
         self._of_account: defaultdict[str, FairSlots] = defaultdict(partial(FairSlots, AT_ONCE))
 

@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from bot.delivery.presented import Presented
-    from bot.memory.book import MemoryBook
+    from bot.memory.keeper import MemoryKeeper
     from bot.store.forgetting import DeletionRow
-    from bot.store.retrying import PatientStore
+    from bot.store.retrying import RetryingStore
     from harness.ports import Harness
 
 
@@ -42,7 +42,7 @@ class ThreadEraser:
 
     def __init__(
         self,
-        store: PatientStore,
+        store: RetryingStore,
         harness: Callable[[], Awaitable[Harness]],
         files: Callable[[str], Awaitable[None]],
         spool: Presented,
@@ -105,7 +105,7 @@ def whose(row: DeletionRow) -> Whose:
 class PersonEraser:
     """Deletes what was kept of a person. users: the folder of what belongs to persons themselves, by `folder_name`."""
 
-    def __init__(self, store: PatientStore, threads: ThreadEraser, memories: MemoryBook, users: Path) -> None:
+    def __init__(self, store: RetryingStore, threads: ThreadEraser, memories: MemoryKeeper, users: Path) -> None:
         self._store = store
         self._threads = threads
         self._memories = memories

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from bot.conversations.actor import Conversation
     from bot.delivery.respond import Responder
     from bot.runs.turns import Turn
-    from bot.store.retrying import PatientStore
+    from bot.store.retrying import RetryingStore
     from bot.store.rows import RunRow
     from bot.tasks import Tasks
     from bot.texts.catalogue import Texts
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from bot.delivery.presented import Presented
-    from bot.memory.book import MemoryBook
+    from bot.memory.keeper import MemoryKeeper
     from bot.settings import Settings
     from harness.ports import Harness
 
@@ -54,13 +54,13 @@ KINDS = ("threads", "messages", "reminders", "facts")
 def make_forgetting(
     settings: Settings,
     *,
-    store: PatientStore,
+    store: RetryingStore,
     tasks: Tasks,
     responder: Responder,
     harness: Callable[[], Awaitable[Harness]],
     files: Callable[[str], Awaitable[None]],
     presented: Presented,
-    memories: MemoryBook,
+    memories: MemoryKeeper,
     in_order: InOrder,
     background: Callable[[str], None],
 ) -> tuple[Forgetting, Retention]:
@@ -89,7 +89,7 @@ class Forgetting:
     def __init__(
         self,
         *,
-        store: PatientStore,
+        store: RetryingStore,
         tasks: Tasks,
         responder: Responder,
         threads: ThreadEraser,
@@ -307,7 +307,7 @@ class Retention:
     """days: None: threads are kept."""
 
     def __init__(
-        self, store: PatientStore, service: Forgetting, in_order: InOrder, clock: Clock, days: int | None
+        self, store: RetryingStore, service: Forgetting, in_order: InOrder, clock: Clock, days: int | None
     ) -> None:
         self._store = store
         self._service = service

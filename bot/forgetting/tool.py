@@ -8,8 +8,8 @@ import secrets
 from typing import TYPE_CHECKING, Any
 
 from bot.clock import SystemClock
+from bot.control.dispatch import do_there_or_here
 from bot.control.server import ANSWER_SECONDS
-from bot.control.wherever import do_wherever
 from bot.forgetting.erasing import whose
 from bot.forgetting.service import summary
 from bot.settings.sections import check_identity
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from bot.forgetting.service import Forgetting
     from bot.settings import Settings
-    from bot.store.retrying import PatientStore
+    from bot.store.retrying import RetryingStore
 
     NamesGroup = Callable[[str, str], bool | None]
 
@@ -41,7 +41,7 @@ class ForgettingTool:
     """accounts: of the config. A person of another one has nothing that could be found. names_group: see Settings."""
 
     def __init__(
-        self, store: PatientStore, service: Forgetting, accounts: Collection[str], names_group: NamesGroup
+        self, store: RetryingStore, service: Forgetting, accounts: Collection[str], names_group: NamesGroup
     ) -> None:
         self._store = store
         self._service = service
@@ -102,7 +102,7 @@ def deletion(person: str, now: datetime) -> DeletionRow:
 
 def run(settings: Settings, person: str) -> int:
     """The command line: have it done wherever the data is held now, print the answer; returns the exit code."""
-    code = do_wherever(settings, "forget", {"person": person}, _recorded)
+    code = do_there_or_here(settings, "forget", {"person": person}, _recorded)
     if code == 0:
         _tell_of_copies(settings)
     return code

@@ -1,4 +1,4 @@
-"""Presses: what becomes of a pressed button, or of a number typed instead: whose question it answers, and who may.
+"""ButtonHandler: what becomes of a pressed button, or of a number typed instead: whose question it answers, and who may.
 
 For the manager.
 """
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection
 
-    from bot.access.book import AccessBook
+    from bot.access.store import AccessStore
     from bot.commands import Commands
     from bot.conversations.actor import Conversation
     from bot.conversations.actors import Conversations
-    from bot.conversations.ports import ConversationPorts
+    from bot.conversations.services import ConversationPorts
     from bot.delivery.buttons import Standing
     from bot.runs.turns import Spoken
     from bot.store.rows import PromptRow
@@ -39,12 +39,12 @@ before the platform has answered the send and that is recorded."""
 _AGAIN_SECONDS = 0.25
 
 
-class Presses:
+class ButtonHandler:
     def __init__(
         self,
         ports: ConversationPorts,
         commands: Commands,
-        book: AccessBook,
+        book: AccessStore,
         conversations: Conversations,
     ) -> None:
         self._ports = ports

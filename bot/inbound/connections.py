@@ -9,7 +9,7 @@ from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from bot.access.book import policy_of
+from bot.access.store import policy_of
 from bot.store import accounts, inbox
 from bot.texts import LANGUAGES
 from bot.texts.commands import unmarked
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from bot.access.admission import AccountPolicy
     from bot.settings import Settings
-    from bot.store.retrying import PatientStore
+    from bot.store.retrying import RetryingStore
     from bot.tasks import Tasks
     from channels.base import BotIdentity, Channel, Clock, Publish
     from channels.capabilities import Capabilities
@@ -54,7 +54,7 @@ class Connections:
     def __init__(
         self,
         settings: Settings,
-        store: PatientStore,
+        store: RetryingStore,
         clock: Clock,
         tasks: Tasks,
         *,

@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from bot.access.admins import Admins
-    from bot.access.book import AccessBook
+    from bot.access.store import AccessStore
     from bot.conversations.actor import Conversation
     from bot.conversations.actors import Conversations
-    from bot.conversations.ports import ConversationPorts
+    from bot.conversations.services import ConversationPorts
     from bot.texts.catalogue import Texts
     from channels.message import Address, MembershipChanged, ScheduleDue, Sender
 
@@ -43,7 +43,7 @@ class DueSchedules:
     def __init__(
         self,
         ports: ConversationPorts,
-        book: AccessBook,
+        book: AccessStore,
         admins: Admins,
         conversations: Conversations,
         key: Callable[[Address, Sender], str],

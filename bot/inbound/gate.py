@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from bot.access.admission import Background
-    from bot.access.book import AccessBook
-    from bot.access.doorkeeper import Doorkeeper
+    from bot.access.service import AccessService
+    from bot.access.store import AccessStore
     from bot.commands import CommandLine, Commands
     from bot.store import Store
     from channels.base import Channel
@@ -104,8 +104,8 @@ class Gate:
     def __init__(
         self,
         *,
-        book: AccessBook,
-        door: Doorkeeper,
+        book: AccessStore,
+        door: AccessService,
         commands: Commands,
         channel: Callable[[str], Channel | None],
         background: Background,

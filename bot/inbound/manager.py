@@ -10,7 +10,7 @@ from bot.commands import Call
 from bot.conversations.actor import Edited, Resume, Task
 from bot.conversations.actors import Conversations
 from bot.delivery.buttons import may_be_number
-from bot.inbound.button_handler import Presses
+from bot.inbound.button_handler import ButtonHandler
 from bot.inbound.due import DueSchedules
 from bot.inbound.gate import Gate
 from bot.runs.turns import Spoken
@@ -35,11 +35,11 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from bot.access.admission import Decision, FloodGate
-    from bot.access.desk import AccessDesk
-    from bot.access.doorkeeper import Doorkeeper
+    from bot.access.editor import AccessEditor
+    from bot.access.service import AccessService
     from bot.commands import CommandLine, Commands
     from bot.conversations.actor import Conversation
-    from bot.conversations.ports import ConversationPorts
+    from bot.conversations.services import ConversationPorts
     from bot.inbound.bus import Inbound, MessageBus
     from bot.store import Store
     from bot.store.access import SubjectKind
@@ -65,8 +65,8 @@ class ChannelManager:
         *,
         ports: ConversationPorts,
         commands: Commands,
-        desk: AccessDesk,
-        door: Doorkeeper,
+        desk: AccessEditor,
+        door: AccessService,
         flood: FloodGate,
         store: Store,
         moved: Callable[[str, str, str], Awaitable[None]],
@@ -89,7 +89,7 @@ class ChannelManager:
             is_skill=ports.skills.is_shared,
         )
         self._conversations = Conversations(ports)
-        self._presses = Presses(ports, commands, desk.book, self._conversations)
+        self._presses = ButtonHandler(ports, commands, desk.book, self._conversations)
         self._due = DueSchedules(ports, desk.book, door.admins, self._conversations, self.gate.key)
         self._moved = moved
         desk.on_shut_out = self._shut_out

@@ -4,26 +4,26 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from bot.memory.book import MemoryBook
+from bot.memory.keeper import MemoryKeeper
 from bot.store.memories import StoreMemories
 from harness.memory.store import FileMemoryStore
 
 if TYPE_CHECKING:
     from bot.settings import Settings
     from bot.store import Store
-    from bot.store.retrying import PatientStore
+    from bot.store.retrying import RetryingStore
     from harness.memory.store import MemoryStore
 
 USERS = "users"
 """The folder below data_dir for what belongs to persons and groups."""
 
 
-def make_book(settings: Settings, store: PatientStore | Store) -> MemoryBook:
+def make_book(settings: Settings, store: RetryingStore | Store) -> MemoryKeeper:
     """The book on what the settings choose."""
-    return MemoryBook(make_kept(settings, store), store, settings.memory)
+    return MemoryKeeper(make_kept(settings, store), store, settings.memory)
 
 
-def make_kept(settings: Settings, store: PatientStore | Store) -> MemoryStore:
+def make_kept(settings: Settings, store: RetryingStore | Store) -> MemoryStore:
     """Where the memories are."""
     if settings.memories_in_database:
         return StoreMemories(store, store.clock)

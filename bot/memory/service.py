@@ -1,4 +1,4 @@
-"""MemoryService: lets the agent's model learn from the queued turns, beside the conversations and never in their way.
+"""MemoryService: lets the agent's model learn from the queued turns in the background, never in a conversation's way.
 
 One task looks what is due and begins updates, the longest not served owner first; nothing is drained at a stop, since
 what is queued stays. For the gateway.
@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
 
-from bot.memory.book import MemoryBook
 from bot.memory.feeding import Feeding
+from bot.memory.keeper import MemoryKeeper
 from bot.memory.tool import MemoryTool
 from bot.runs.endings import NO_AFTERMATH
 from bot.store import memories
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from bot.runs.endings import Aftermath, Ending
     from bot.settings import Settings
     from bot.store.memories import QueuedTurn
-    from bot.store.retrying import PatientStore
+    from bot.store.retrying import RetryingStore
     from bot.store.rows import RunRow
     from bot.tasks import Tasks
     from bot.usage.budgets import Budgets
@@ -79,7 +79,7 @@ class MemoryParts:
         self,
         settings: Settings,
         kept: MemoryStore,
-        store: PatientStore,
+        store: RetryingStore,
         spending: Spending,
         tasks: Tasks,
         harness: Callable[[], Awaitable[Harness]],
@@ -89,7 +89,7 @@ class MemoryParts:
         self._settings = settings.memory
         self._store = store
         self._clock = clock
-        self.book = MemoryBook(kept, store, settings.memory)
+        self.book = MemoryKeeper(kept, store, settings.memory)
         self.tool = MemoryTool(self.book)
         self.service = MemoryService(
             self.book,
@@ -129,9 +129,9 @@ class MemoryService:
 
     def __init__(
         self,
-        book: MemoryBook,
+        book: MemoryKeeper,
         *,
-        store: PatientStore,
+        store: RetryingStore,
         harness: Callable[[], Awaitable[Harness]],
         budgets: Budgets,
         meter: Meter,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal
 
 from bot.clock import SystemClock
-from bot.control.wherever import do_wherever
+from bot.control.dispatch import do_there_or_here
 from bot.memory.keeping import make_book
 from bot.store import Store
 from bot.store.identity import folder_name
@@ -20,7 +20,7 @@ from harness.memory.store import MemoryUnavailable
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from bot.memory.book import MemoryBook
+    from bot.memory.keeper import MemoryKeeper
     from bot.settings import Settings
     from harness.memory.store import StoredMemory
 
@@ -32,7 +32,7 @@ KEY = 12
 
 
 class MemoryTool:
-    def __init__(self, book: MemoryBook) -> None:
+    def __init__(self, book: MemoryKeeper) -> None:
         self._book = book
 
     async def do(self, request: Mapping[str, Any]) -> dict[str, Any]:
@@ -64,7 +64,7 @@ class MemoryTool:
 
 def run(settings: Settings, do: Literal["list", "show", "export", "forget"], key: str = "") -> int:
     """The command line: do it wherever the data is held now, print the answer; returns the exit code."""
-    return do_wherever(settings, "memory", {"do": do, "key": key}, _do_it_here)
+    return do_there_or_here(settings, "memory", {"do": do, "key": key}, _do_it_here)
 
 
 async def _do_it_here(settings: Settings, request: Mapping[str, Any]) -> dict[str, Any]:

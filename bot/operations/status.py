@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from bot.operations.health import Condition, Connection, HealthService
     from bot.operations.reload import Outcome
     from bot.runs.manager import RunManager
-    from bot.store.retrying import PatientStore
+    from bot.store.retrying import RetryingStore
     from bot.store.rows import ConversationRow
     from bot.texts.catalogue import Texts
     from harness.mcp.pool import ServerFacts
@@ -31,7 +31,7 @@ class StatusPage:
         self,
         *,
         version: str,
-        store: PatientStore,
+        store: RetryingStore,
         runs: RunManager,
         health: HealthService,
         waiting: Callable[[], int],

@@ -18,7 +18,7 @@ ARENA_MAX = -8
 def hold() -> None:
     """Collect nothing until `settle`: imports make objects by the hundred thousand, and none of them is garbage."""
     gc.disable()
-    # Python's threads run one at a time, so a heap for each of them (mallopt(3)) is only memory: 2 MB.
+    # Python's threads run one at a time, so an arena for each of them (mallopt(3)) is only memory: 2 MB.
     _c_library("mallopt", ARENA_MAX, 1)
 
 

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 from bot.access.admins import Admins
 from bot.access.admission import Background, FloodGate
-from bot.access.book import AccessBook
-from bot.access.desk import AccessDesk
-from bot.access.doorkeeper import Doorkeeper
+from bot.access.editor import AccessEditor
 from bot.access.pairing import Claims
+from bot.access.service import AccessService
+from bot.access.store import AccessStore
 from bot.access.tool import AccessTool
 from bot.agents.profiles import AgentChoices
 from bot.commands import make_commands
-from bot.conversations.ports import ConversationPorts
+from bot.conversations.services import ConversationPorts
 from bot.delivery import Delivery
 from bot.delivery.presented import Presented
 from bot.delivery.respond import Responder
@@ -41,17 +41,17 @@ from bot.runs.active import RunLimits
 from bot.runs.approval_store import StoreApprovals
 from bot.runs.manager import RunManager
 from bot.runs.titles import Titles
-from bot.schedule.book import ScheduleBook, scheduling
+from bot.schedule.service import ScheduleService, scheduling
 from bot.schedule.timer import Timer
 from bot.skills.folders import editing_of
 from bot.skills.service import SkillService
 from bot.store import access
-from bot.store.retrying import PatientStore
+from bot.store.retrying import RetryingStore
 from bot.store.run_events import StoreEffectLog, StoreRunLedger
 from bot.tasks import Tasks
 from bot.texts import language_of, texts_for
 from bot.usage.report import make_spending
-from bot.voice.listener import make_hearing
+from bot.voice.speech_to_text import make_speech_to_text
 from channels.registry import channel_class
 from harness.agents.parts import ExtraSettings, Parts
 from harness.files.spool import Spool, SpoolSettings
@@ -70,7 +70,7 @@ if TYPE_CHECKING:
     from bot.store import Store
     from bot.store.rows import RunRow
     from bot.texts.catalogue import Texts
-    from bot.voice.listener import Hearing
+    from bot.voice.speech_to_text import SpeechToText
     from channels.base import Clock
     from harness.memory.store import MemoryStore
     from sandbox.files.skills import SkillsOf
@@ -95,8 +95,8 @@ class Outside:
     skills: Callable[[Settings, AgentChoices, Callable[[str], str | None], Callable[[], bool]], SkillService] = (
         SkillService.of
     )
-    hearing: Callable[[Settings, Sandboxes, Clock], Hearing] = make_hearing
-    memories: Callable[[Settings, PatientStore], MemoryStore] = make_kept
+    hearing: Callable[[Settings, Sandboxes, Clock], SpeechToText] = make_speech_to_text
+    memories: Callable[[Settings, RetryingStore], MemoryStore] = make_kept
 
 
 OUTSIDE = Outside()
@@ -128,7 +128,7 @@ class Wiring:
         self.tasks, self.conversation_tasks = Tasks("gateway"), Tasks("conversation")
         self._on_dead_letter = on_dead_letter
 
-        patient = PatientStore(store, clock)
+        patient = RetryingStore(store, clock)
         self.models = ModelHealth(clock.monotonic)
         self.owners = ThreadOwners()
         self.agents = AgentChoices.of(settings)
@@ -137,7 +137,7 @@ class Wiring:
         audit = AuditFile(settings.data_dir / AUDIT_LOG, redact)
         spool = settings.data_dir / "spool"
         self.spending = spending = make_spending(patient, clock, settings.budgets, settings.prices, settings.zone)
-        self.schedules = ScheduleBook(patient, settings.schedules, lambda: self.timer.wake())
+        self.schedules = ScheduleService(patient, settings.schedules, lambda: self.timer.wake())
         self.memory = MemoryParts(
             settings,
             outside.memories(settings, patient),
@@ -160,12 +160,12 @@ class Wiring:
             store, clock, redact, lease_valid=store.lease_valid, on_moved=self._chat_moved, texts=self._texts
         )
         responder = Responder(patient, self.delivery, self.conversation_tasks)
-        book = AccessBook(self.connections.policies)  # empty until it is loaded: nobody is let in before
+        book = AccessStore(self.connections.policies)  # empty until it is loaded: nobody is let in before
         self.claims, self.admins = Claims(clock), Admins(book, patient, self.delivery)
-        self.desk = AccessDesk(
+        self.desk = AccessEditor(
             book, self.delivery, clock, can_edit=self.connections.can_edit, names_group=settings.names_group
         )
-        self.door = Doorkeeper(
+        self.door = AccessService(
             desk=self.desk, store=patient, responder=responder, admins=self.admins, claims=self.claims, clock=clock
         )
         self.access_tool = AccessTool(self.desk, patient, clock, self.claims)
@@ -264,7 +264,7 @@ class Wiring:
             learn=self._redact.add,
         )
 
-    def _agent_parts(self, settings: Settings, store: PatientStore, audit: AuditFile, spool: Spool) -> Parts:
+    def _agent_parts(self, settings: Settings, store: RetryingStore, audit: AuditFile, spool: Spool) -> Parts:
         """What agents are made of by these settings, which may be newer than the ones of the start."""
         budgets, skills = self.spending.budgets, self.skills.source()
         return Parts(
@@ -293,7 +293,7 @@ class Wiring:
             health=self.models,
         )
 
-    def _make_runs(self, store: PatientStore) -> RunManager:
+    def _make_runs(self, store: RetryingStore) -> RunManager:
         settings, clock, harness = self._settings, self._clock, self.agent.harness
         spending = self.spending
         self.titles = Titles(
@@ -312,7 +312,7 @@ class Wiring:
             on_dead_letter=self._on_dead_letter,
         )
 
-    def _make_manager(self, store: PatientStore, responder: Responder) -> ChannelManager:
+    def _make_manager(self, store: RetryingStore, responder: Responder) -> ChannelManager:
         settings, clock, desk = self._settings, self._clock, self.desk
         limits = settings.limits
         ports = ConversationPorts(

@@ -10,7 +10,7 @@ from bot.store import prompts
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from bot.store.retrying import PatientStore
+    from bot.store.retrying import RetryingStore
     from harness.context import RunContext
     from harness.guardrails.approvals import Approval, CallKey
 
@@ -23,7 +23,7 @@ WINDOW = timedelta(minutes=10)
 class StoreApprovals:
     """harness.guardrails.approvals.Approvals."""
 
-    def __init__(self, store: PatientStore) -> None:
+    def __init__(self, store: RetryingStore) -> None:
         self._store = store
 
     async def decisions(self, run_id: str) -> Mapping[CallKey, Approval]:

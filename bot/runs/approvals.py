@@ -1,4 +1,4 @@
-"""ApprovalDesk: puts tool calls to persons, waits for what they decide, and shows it; for the run manager and the
+"""ApprovalService: puts tool calls to persons, waits for what they decide, and shows it; for the run manager and the
 commands.
 
 What is asked, that the run waits, and the message that asks are one transaction; so are a decision and its message.
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from bot.delivery import Delivery
     from bot.runs.active import ActiveRun
     from bot.store.prompts import GrantRow
-    from bot.store.retrying import PatientStore
+    from bot.store.retrying import RetryingStore
     from bot.store.rows import RunRow
     from channels.base import Clock
     from channels.message import Message, OutboundMessage
@@ -46,10 +46,10 @@ class Change:
     message: OutboundMessage
 
 
-class ApprovalDesk:
+class ApprovalService:
     """active: the runs that this process works on."""
 
-    def __init__(self, store: PatientStore, delivery: Delivery, clock: Clock, active: Mapping[str, ActiveRun]) -> None:
+    def __init__(self, store: RetryingStore, delivery: Delivery, clock: Clock, active: Mapping[str, ActiveRun]) -> None:
         self._store = store
         self._delivery = delivery
         self._clock = clock

@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
     from bot.delivery.presented import Presented
     from bot.runs.active import ActiveRun
-    from bot.runs.approvals import ApprovalDesk
+    from bot.runs.approvals import ApprovalService
     from bot.runs.endings import Ending
-    from bot.store.retrying import PatientStore
+    from bot.store.retrying import RetryingStore
     from bot.store.rows import RunRow
     from bot.texts.catalogue import Texts
     from bot.usage.budgets import Budgets
-    from bot.voice.listener import Hearing
+    from bot.voice.speech_to_text import SpeechToText
     from channels.base import Clock
     from harness.context import InputFile, RunInput
     from harness.ports import AnyRunEvent, Harness, Head
@@ -44,7 +44,7 @@ class Transcriber:
     person who has used theirs up.
     """
 
-    def __init__(self, store: PatientStore, hearing: Hearing, budgets: Budgets) -> None:
+    def __init__(self, store: RetryingStore, hearing: SpeechToText, budgets: Budgets) -> None:
         self._store = store
         self._hearing = hearing
         self._budgets = budgets
@@ -104,13 +104,13 @@ class Driver:
 
     def __init__(
         self,
-        store: PatientStore,
+        store: RetryingStore,
         harness: Callable[[], Awaitable[Harness]],
         clock: Clock,
         seconds: Callable[[], float],
         presented: Presented,
         budgets: Budgets,
-        approvals: ApprovalDesk,
+        approvals: ApprovalService,
     ) -> None:
         self._store = store
         self._harness = harness

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from bot.runs import endings
 from bot.runs.active import ActiveRun, ActiveRuns
-from bot.runs.approvals import ApprovalDesk
+from bot.runs.approvals import ApprovalService
 from bot.runs.driving import Driver, Transcriber
 from bot.runs.endings import Ending
 from bot.runs.render import RunView
@@ -37,11 +37,11 @@ if TYPE_CHECKING:
     from bot.runs.active import RunLimits
     from bot.runs.approvals import Change
     from bot.runs.endings import Aftermath
-    from bot.store.retrying import PatientStore
+    from bot.store.retrying import RetryingStore
     from bot.store.rows import RunRow
     from bot.usage.budgets import Payer
     from bot.usage.report import Spending
-    from bot.voice.listener import Hearing
+    from bot.voice.speech_to_text import SpeechToText
     from harness.ports import Harness
 
 log = logging.getLogger(__name__)
@@ -62,13 +62,13 @@ class RunManager:
     def __init__(
         self,
         *,
-        store: PatientStore,
+        store: RetryingStore,
         delivery: Delivery,
         harness: Callable[[], Awaitable[Harness]],
         limits: RunLimits,
         presented: Presented,
         spending: Spending,
-        hearing: Hearing,
+        hearing: SpeechToText,
         owners: ThreadOwners,
         on_end: Sequence[Callable[[RunRow, Ending, str], Aftermath]],
         on_dead_letter: Callable[[RunRow], None],
@@ -91,7 +91,7 @@ class RunManager:
         self.active = ActiveRuns()
         self.budgets = budgets
         self.transcriber = Transcriber(store, hearing, budgets)
-        self.approvals = ApprovalDesk(store, delivery, clock, self.active)
+        self.approvals = ApprovalService(store, delivery, clock, self.active)
         self._driver = Driver(store, harness, clock, self._seconds, presented, budgets, self.approvals)
 
     def limit(self, limits: RunLimits) -> None:

@@ -13,7 +13,7 @@ from bot.store import runs
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
-    from bot.store.retrying import PatientStore
+    from bot.store.retrying import RetryingStore
     from bot.store.rows import RunRow
     from channels.base import Clock
 
@@ -31,7 +31,7 @@ tried no longer keeps the next one waiting."""
 class Suspects:
     """Holds suspected runs back. Made when the process begins to live, from which its quiet time counts."""
 
-    def __init__(self, store: PatientStore, clock: Clock) -> None:
+    def __init__(self, store: RetryingStore, clock: Clock) -> None:
         self._store = store
         self._clock = clock
         self._began = clock.monotonic()

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from bot.runs.endings import Ending
     from bot.settings.sections import TitleSettings
-    from bot.store.retrying import PatientStore
+    from bot.store.retrying import RetryingStore
     from bot.store.rows import RunRow
     from bot.tasks import Tasks
     from bot.usage.budgets import Budgets
@@ -54,7 +54,7 @@ class Titles:
     def __init__(
         self,
         settings: TitleSettings,
-        store: PatientStore,
+        store: RetryingStore,
         harness: Callable[[], Awaitable[Harness]],
         clock: Clock,
         tasks: Tasks,

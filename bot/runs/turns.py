@@ -17,7 +17,7 @@ from harness.context import InputFile
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Iterator
 
-    from bot.conversations.ports import ConversationPorts
+    from bot.conversations.services import ConversationPorts
     from bot.store.rows import ConversationRow
     from channels.base import Clock
     from channels.message import Message

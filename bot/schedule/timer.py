@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection
 
-    from bot.store.retrying import PatientStore
+    from bot.store.retrying import RetryingStore
     from bot.store.schedules import ScheduleRow
     from channels.base import Clock
 
@@ -37,7 +37,7 @@ AGAIN_SECONDS = 10.0
 class Timer:
     """originate: `MessageBus.originate`. accounts: the configured ones; what others have waits for their return."""
 
-    def __init__(self, store: PatientStore, originate: Originate, clock: Clock, accounts: Collection[str]) -> None:
+    def __init__(self, store: RetryingStore, originate: Originate, clock: Clock, accounts: Collection[str]) -> None:
         self._store = store
         self._originate = originate
         self._clock = clock

@@ -1,4 +1,4 @@
-"""Who was let in, shut out or waits for it, besides the lists of the config. bot/access/book.py holds it in memory."""
+"""Who was let in, shut out or waits for it, besides the lists of the config. bot/access/store.py holds it in memory."""
 
 from __future__ import annotations
 

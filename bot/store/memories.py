@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from sqlalchemy import ColumnElement, Connection
 
     from bot.store import Store
-    from bot.store.retrying import PatientStore
+    from bot.store.retrying import RetryingStore
     from channels.base import Clock
 
     T = TypeVar("T")
@@ -253,7 +253,7 @@ class MemoryBody:
 class StoreMemories:
     """The `MemoryStore` of harness.memory. A broken memory stays in its row, out of the way, until it is deleted."""
 
-    def __init__(self, store: PatientStore | Store, clock: Clock) -> None:
+    def __init__(self, store: RetryingStore | Store, clock: Clock) -> None:
         self._store = store
         self._clock = clock
 

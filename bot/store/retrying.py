@@ -22,7 +22,7 @@ T = TypeVar("T")
 LONGEST_WAIT = 30.0
 
 
-class PatientStore:
+class RetryingStore:
     """The store, except that a full disk or a lost server makes the caller wait (1 s, doubling to 30 s), not fail.
 
     The inbox is not filled through this one: there the failure must reach the platform, which sends again.

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection
 
-    from bot.store.retrying import PatientStore
+    from bot.store.retrying import RetryingStore
     from bot.usage.meter import Meter
     from harness.ports import EffectKey
 
@@ -65,7 +65,7 @@ def tools_called(tx: Connection, run_id: str) -> set[str]:
 class StoreEffectLog:
     """harness.ports.EffectLog: one row per tool call. Fenced, so that a replaced process starts no call."""
 
-    def __init__(self, store: PatientStore) -> None:
+    def __init__(self, store: RetryingStore) -> None:
         self._store = store
 
     async def begin(self, key: EffectKey, tool: str) -> Effect | None:
@@ -82,7 +82,7 @@ class StoreEffectLog:
 class StoreRunLedger:
     """harness.ports.RunLedger: the count is kept with the run. meter: what it tells is written in the same commit."""
 
-    def __init__(self, store: PatientStore, meter: Meter | None = None) -> None:
+    def __init__(self, store: RetryingStore, meter: Meter | None = None) -> None:
         self._store = store
         self._meter = meter
 

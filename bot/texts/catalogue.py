@@ -36,7 +36,7 @@ class Texts:
     steered: str
     ordinals: Mapping[str, str]  # {n}; by the last digit, "" for any other
 
-    # How a run ended, beside or instead of an answer.
+    # How a run ended, with or instead of an answer.
     stopped_by: Mapping[str, str]  # keys: StopReason
     forgotten: str
     not_forgotten: str
@@ -58,7 +58,7 @@ class Texts:
     fell_back: str  # {model} {instead_of}
     file_problem: Mapping[str, str]  # {name} {limit}; keys: bot.files.uploads.Problem
     listening: str  # a status line
-    voice_problem: Mapping[str, str]  # {limit}; keys: bot.voice.audio.Unheard
+    voice_problem: Mapping[str, str]  # {limit}; keys: bot.voice.audio.Untranscribed
 
     file_not_sent: Mapping[str, str]  # {name} {size} {limit}; keys: too_large, too_small, no_files, refused
 

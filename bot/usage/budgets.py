@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from datetime import date, datetime
 
     from bot.settings.sections import BudgetSettings, BudgetsSettings
-    from bot.store.retrying import PatientStore
+    from bot.store.retrying import RetryingStore
     from bot.store.rows import RunRow
     from bot.texts.catalogue import Texts
     from bot.usage.days import Days
@@ -65,7 +65,7 @@ class Payer:
 
 
 @dataclass(frozen=True, slots=True)
-class Purse:
+class BudgetAccount:
     """One limit and what of it is spent: tokens, or billionths of the currency."""
 
     scope: Scope
@@ -86,7 +86,7 @@ class Purse:
 class Today:
     """What was spent today, by whom and where: a running figure, so that each call in the store is read once."""
 
-    def __init__(self, store: PatientStore, days: Days) -> None:
+    def __init__(self, store: RetryingStore, days: Days) -> None:
         self._store = store
         self._days = days
         self._one = asyncio.Lock()
@@ -128,7 +128,7 @@ class Budgets:
     """harness.ports.Budget for all runs. currency: of the money; None where no model has a price."""
 
     def __init__(
-        self, limits: BudgetsSettings, store: PatientStore, meter: Meter, days: Days, currency: str | None
+        self, limits: BudgetsSettings, store: RetryingStore, meter: Meter, days: Days, currency: str | None
     ) -> None:
         self._store = store
         self._meter = meter
@@ -175,7 +175,7 @@ class Budgets:
                 notices.append(self._sentence("warning", purse.key, texts, percent=int(purse.share * 100)))
         return notices
 
-    async def purses(self, payer: Payer, scopes: Sequence[Scope] = tuple(Scope)) -> list[Purse]:
+    async def purses(self, payer: Payer, scopes: Sequence[Scope] = tuple(Scope)) -> list[BudgetAccount]:
         """Every limit that applies to them, with what is spent."""
         limited = [scope for scope in scopes if self._limited(scope) and (scope is not Scope.RUN or payer.run_id)]
         if not limited:
@@ -198,15 +198,17 @@ class Budgets:
             return self._today.spent(scope, payer)
         return await self._store.read(lambda tx: usage.spent(tx, run_id=payer.run_id, thread_id=payer.thread_id))
 
-    def _purses(self, scope: Scope, spent: Spent) -> list[Purse]:
+    def _purses(self, scope: Scope, spent: Spent) -> list[BudgetAccount]:
         limit, purses = self._limits[scope], []
         if limit.tokens is not None:
-            purses.append(Purse(scope, "tokens", limit.tokens, spent.tokens))
+            purses.append(BudgetAccount(scope, "tokens", limit.tokens, spent.tokens))
         if limit.money is not None:
-            purses.append(Purse(scope, "money", round(limit.money * NANO), spent.costs.get(self.currency or "", 0)))
+            purses.append(
+                BudgetAccount(scope, "money", round(limit.money * NANO), spent.costs.get(self.currency or "", 0))
+            )
         return purses
 
-    async def _own(self, payer: Payer, purse: Purse) -> int:
+    async def _own(self, payer: Payer, purse: BudgetAccount) -> int:
         """What of it this very run has spent."""
         since = None if purse.scope is Scope.RUN else self._days.starts(self._days.today)
         own = await self._store.read(
@@ -214,7 +216,7 @@ class Budgets:
         )
         return own.tokens if purse.unit == "tokens" else own.costs.get(self.currency or "", 0)
 
-    def _first_time(self, purse: Purse, payer: Payer) -> bool:
+    def _first_time(self, purse: BudgetAccount, payer: Payer) -> bool:
         """Runs that end together would else tell the same."""
         today = self._days.today
         warning = (purse.key, payer.subject(purse.scope), today)
@@ -240,7 +242,7 @@ def payer_of(run: RunRow) -> Payer:
 
 
 def _stopped_by(last: AnyRunEvent | None) -> str | None:
-    """The key of the budget that ended a run in its middle; only one of ours is ever shown."""
+    """The key of the budget that ended a run in its middle; a foreign text is never shown."""
     key = last.budget if isinstance(last, Finished) else None
     if isinstance(last, Failed) and last.kind is FailureKind.BUDGET:
         key = last.detail_for_log

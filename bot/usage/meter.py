@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection
 
-    from bot.store.retrying import PatientStore
+    from bot.store.retrying import RetryingStore
     from bot.store.rows import RunRow
     from bot.usage.budgets import Payer
     from channels.base import Clock
@@ -139,7 +139,7 @@ def cost(usage: Usage, price: PriceSettings) -> int:
 class Meter:
     """prices: of the models that have one, by name."""
 
-    def __init__(self, store: PatientStore, clock: Clock, prices: Mapping[str, PriceSettings]) -> None:
+    def __init__(self, store: RetryingStore, clock: Clock, prices: Mapping[str, PriceSettings]) -> None:
         self._store = store
         self._clock = clock
         self._prices = prices
@@ -186,7 +186,7 @@ class Meter:
         await self._store.write(partial(usage.add, rows=(row,)))
 
     async def write(self, run_id: str) -> None:
-        """Put what is unwritten into the store, for whoever is about to read it there."""
+        """Put what is unwritten into the store, where it is about to be read."""
         calls = self.unwritten(run_id)
         if calls:
             await self._store.write(partial(usage.add, rows=calls))

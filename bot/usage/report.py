@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from bot.settings.sections import BudgetsSettings
-    from bot.store.retrying import PatientStore
+    from bot.store.retrying import RetryingStore
     from bot.store.rows import ConversationRow
     from bot.texts.catalogue import Texts
-    from bot.usage.budgets import Purse
+    from bot.usage.budgets import BudgetAccount
     from channels.base import Clock
     from harness.config import PriceSettings
 
@@ -54,11 +54,11 @@ class UsageFacts:
 
     rows: tuple[tuple[str, Spent], ...]
     days: tuple[tuple[date, Spent], ...]
-    purses: tuple[Purse, ...]
+    purses: tuple[BudgetAccount, ...]
 
 
 class UsagePage:
-    def __init__(self, store: PatientStore, meter: Meter, budgets: Budgets, days: Days) -> None:
+    def __init__(self, store: RetryingStore, meter: Meter, budgets: Budgets, days: Days) -> None:
         self._store = store
         self._meter = meter
         self._budgets = budgets
@@ -108,7 +108,7 @@ class UsagePage:
             parts.append("\n".join(self._purse(purse, texts) for purse in facts.purses))
         return "\n\n".join(parts)
 
-    def _purse(self, purse: Purse, texts: Texts) -> str:
+    def _purse(self, purse: BudgetAccount, texts: Texts) -> str:
         amounts = [
             short(amount) if purse.unit == "tokens" else money(amount, self._budgets.currency or "")
             for amount in (purse.spent, purse.limit)
@@ -127,7 +127,7 @@ class UsagePage:
 
 
 def label_of(day: date) -> str:
-    """A day in digits, for every language: 11-21."""
+    """A day in digits, forevery language: 11-21."""
     return day.strftime("%m-%d")
 
 
@@ -190,7 +190,7 @@ class Spending:
 
 
 def make_spending(
-    store: PatientStore, clock: Clock, limits: BudgetsSettings, prices: Mapping[str, PriceSettings], zone: ZoneInfo
+    store: RetryingStore, clock: Clock, limits: BudgetsSettings, prices: Mapping[str, PriceSettings], zone: ZoneInfo
 ) -> Spending:
     """prices: of the models that have one, by name; budgets of money count the first one's currency."""
     days, current = Days(zone, clock), dict(prices)

@@ -53,12 +53,12 @@ _AMR_BYTES = {
 }
 """Bytes of a frame of each type, without its header byte (RFC 4867, 3GPP TS 26.101 and 26.201)."""
 
-Unheard = Literal[
+Untranscribed = Literal[
     "off", "too_long", "too_large", "gone", "format", "key", "model", "quota", "busy", "timeout", "unavailable",
     "garbage", "silent", "failed",
 ]  # fmt: skip
 """Reasons; each has a sentence for people (bot/texts) and a clause for the model."""
-CLAUSES: Mapping[Unheard, str] = {
+CLAUSES: Mapping[Untranscribed, str] = {
     "off": "nobody could listen to it: no transcription service is configured",
     "too_long": "nobody listened to it: it is longer than is allowed",
     "too_large": "nobody listened to it: it is larger than is allowed",
@@ -77,15 +77,15 @@ CLAUSES: Mapping[Unheard, str] = {
 """The reasons as the model is told."""
 
 
-class NotHeardError(Exception):
+class TranscriptionError(Exception):
     """A voice message was not transcribed, for a reason that people and the model are told.
 
     The text is for the log: no secret, nothing of what was said.
     """
 
-    def __init__(self, reason: Unheard, detail: str = "") -> None:
+    def __init__(self, reason: Untranscribed, detail: str = "") -> None:
         super().__init__(detail or reason)
-        self.reason: Unheard = reason
+        self.reason: Untranscribed = reason
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """Client of a transcription service, as OpenAI's API reference has it (POST /audio/transcriptions).
 
-Every failure becomes a NotHeardError.
+Every failure becomes a TranscriptionError.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import aiohttp
 
-from bot.voice.audio import NotHeardError
+from bot.voice.audio import TranscriptionError
 from channels.errors import Fatal
 from channels.network import http_session, tls_context, usable_proxy
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from bot.settings.sections import TranscriptionSettings
-    from bot.voice.audio import Kind, Unheard
+    from bot.voice.audio import Kind, Untranscribed
     from channels.base import Clock, Route
 
 log = logging.getLogger(__name__)
@@ -38,7 +38,7 @@ MOST_BYTES = 1_000_000
 MOST_CHARACTERS = 50_000
 """Length of a transcript; nobody talks so much in one message."""
 _NAME = "transcription"
-_REFUSALS: Mapping[int, Unheard] = {
+_REFUSALS: Mapping[int, Untranscribed] = {
     **dict.fromkeys((400, 415, 422), "format"),
     **dict.fromkeys((401, 403), "key"),
     404: "model",
@@ -57,9 +57,9 @@ class Transcript:
 class _Busy(Exception):
     """A failure after which trying again may help. wait: seconds that the service asks for."""
 
-    def __init__(self, reason: Unheard, detail: str, wait: float | None = None) -> None:
+    def __init__(self, reason: Untranscribed, detail: str, wait: float | None = None) -> None:
         super().__init__(detail)
-        self.reason: Unheard = reason
+        self.reason: Untranscribed = reason
         self.wait = wait
 
 
@@ -76,14 +76,14 @@ class TranscriptionService:
         self._opening = asyncio.Lock()
 
     async def transcribe(self, content: bytes, kind: Kind) -> Transcript:
-        """Return the words of a recording; the caller limits the time. Raises NotHeardError."""
+        """Return the words of a recording; the caller limits the time. Raises TranscriptionError."""
         for attempt in range(1, TRIES + 1):
             try:
                 return await self._asked(content, kind)
             except _Busy as busy:
                 wait = PAUSE * 2 ** (attempt - 1) if busy.wait is None else busy.wait
                 if attempt == TRIES or wait > self._settings.timeout:
-                    raise NotHeardError(busy.reason, str(busy)) from None
+                    raise TranscriptionError(busy.reason, str(busy)) from None
                 log.info("the transcription service: %s; again in %.1f s", busy, wait)
                 await self._clock.sleep(wait)
         raise AssertionError("unreachable")
@@ -128,7 +128,7 @@ class TranscriptionService:
                     context = await self._trust()
                     proxy = usable_proxy(self._route, _NAME)
                 except Fatal as error:
-                    raise NotHeardError("failed", f"{error} {error.hint}") from None
+                    raise TranscriptionError("failed", f"{error} {error.hint}") from None
                 timeout = aiohttp.ClientTimeout(total=None)  # the caller's counts
                 self._session = http_session(self._connections, context, proxy=proxy, timeout=timeout)
             return self._session
@@ -155,14 +155,14 @@ def _refused(status: int, wait: float | None, body: bytes) -> Exception:
     code = _error_code(body)
     detail = f"status {status}{f' ({code})' if code else ''}"
     if code == "insufficient_quota":
-        return NotHeardError("quota", detail)
+        return TranscriptionError("quota", detail)
     if status == 429:
         return _Busy("busy", detail, wait)
     if status >= 500 or status == 408:
         return _Busy("unavailable", detail, wait)
     if code == "model_not_found":
-        return NotHeardError("model", detail)
-    return NotHeardError(_REFUSALS.get(status, "failed"), detail)
+        return TranscriptionError("model", detail)
+    return TranscriptionError(_REFUSALS.get(status, "failed"), detail)
 
 
 def _transcript(body: bytes) -> Transcript:

@@ -88,7 +88,7 @@ class Known:
 
 
 def built_in_folder() -> Path:
-    """Where Antler's own default agent is: inside this package when installed, beside it in a checkout."""
+    """Where Antler's own default agent is: inside this package when installed, next to it in a checkout."""
     here = Path(__file__).parents[1]
     packed = here / "built_in_agents"
     return packed if packed.is_dir() else here.parent / "agents"

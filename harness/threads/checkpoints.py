@@ -141,9 +141,9 @@ async def _open_sqlite(path: Path) -> Checkpoints:
 
 async def _open_postgres(url: str) -> Checkpoints:
     # Here, not at the top: psycopg and its pool are loaded only where PostgreSQL is used.
-    from harness.threads.postgres_saver import PatientPostgresSaver
+    from harness.threads.postgres_saver import RetryingPostgresSaver
 
-    saver = await PatientPostgresSaver.open(url)
+    saver = await RetryingPostgresSaver.open(url)
     return Checkpoints(saver, ("checkpoint_writes", "checkpoints"), UNNAMED_BLOBS, saver.run, saver.close)
 
 

@@ -40,7 +40,7 @@ LASTING = (PoolClosed, ProgramLimitExceeded)
 """Those of them that no waiting ends: the saver was closed, or the row is larger than PostgreSQL can hold (54000)."""
 
 
-class PatientPostgresSaver(AsyncPostgresSaver):
+class RetryingPostgresSaver(AsyncPostgresSaver):
     """Make it with `open`. Every call is tried again until the server answers; all of them may be repeated safely."""
 
     def __init__(self, pool: AsyncConnectionPool[Any]) -> None:
@@ -49,7 +49,7 @@ class PatientPostgresSaver(AsyncPostgresSaver):
         self._outage = Outage(log.warning, "checkpoints cannot be reached", "checkpoints can be reached again")
 
     @classmethod
-    async def open(cls, url: str) -> PatientPostgresSaver:
+    async def open(cls, url: str) -> RetryingPostgresSaver:
         """Connect to a libpq URL and create the tables. Raises psycopg.Error."""
         pool: AsyncConnectionPool[Any] = AsyncConnectionPool(
             url,

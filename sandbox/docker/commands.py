@@ -23,7 +23,7 @@ _BEGIN_SECONDS = 60.0
 _END_SECONDS = 3.0
 """How long a wrapper may take to end its command before the sweeper does it."""
 _LONG_SECONDS = 0.5
-"""After so long the shell for a second command is started beside the first one; before, it would slow that down."""
+"""Seconds after which the shell for a second command is started next to the first; earlier, it would slow that down."""
 _KILLED = 128 + 9
 _NOT_STARTED = "bash: no command can be started in the sandbox: too many processes, or too little memory\n"
 

@@ -49,7 +49,7 @@ _TEMPORARY = "tmp"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Order:
-    """A command to run. binds: all that it sees of the host beside the system's own programs.
+    """A command to run. binds: all that it sees of the host besides the system's own programs.
 
     full: the thread's share of the disk is used up, so that files can be deleted but not grow.
     """

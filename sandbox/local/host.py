@@ -64,7 +64,7 @@ class HostCage:
 
     def spec(self, order: Order) -> LaunchSpec:
         spec = self._setup.spec(order)
-        # Nothing holds Python from leaving compiled modules beside the scripts of a skill.
+        # Nothing keeps Python from leaving compiled modules next to the scripts of a skill.
         return replace(spec, env=tuple(({"PYTHONDONTWRITEBYTECODE": "1"} | dict(spec.env)).items()))
 
     def explain(self, output: str) -> str:

@@ -78,7 +78,7 @@ def _is_number(word: Word) -> bool:
 
 
 def _within(command: Command) -> Iterator[Script]:
-    """The scripts that a command runs beside itself."""
+    """The scripts that a command runs besides itself."""
     for word in (*command.words, *command.reads, *command.writes):
         yield from word.inner
     if command.name in SHELLS | {"su"}:

@@ -27,7 +27,7 @@ from bot.process.logs import AuditFile
 from bot.redaction import Redactor
 from bot.runs.approval_store import StoreApprovals
 from bot.store import Store, runs
-from bot.store.retrying import PatientStore
+from bot.store.retrying import RetryingStore
 from bot.store.rows import RunRow
 from bot.store.run_events import StoreEffectLog, StoreRunLedger
 from channels.message import Address
@@ -128,7 +128,7 @@ async def variants(base_url: str, key: str) -> AsyncIterator[dict[str, Variant]]
         setting = Setting(model, folder, MemoryProvider(), checkpoints.saver)
         store = await Store.open(f"sqlite:///{folder}/antler.db", clock=setting.clock)
         stack.push_async_callback(store.close)
-        patient = PatientStore(store, setting.clock)
+        patient = RetryingStore(store, setting.clock)
         in_memory = await setting.agents(MemoryEffectLog(), MemoryRunLedger(), MemoryAuditLog())
         stored = await setting.agents(
             StoreEffectLog(patient),
@@ -145,7 +145,7 @@ async def variants(base_url: str, key: str) -> AsyncIterator[dict[str, Variant]]
         }
 
 
-async def _opened(store: PatientStore, contexts: list[RunContext]) -> None:
+async def _opened(store: RetryingStore, contexts: list[RunContext]) -> None:
     """The rows of the runs, which the gateway has long made when a run begins."""
     rows = [
         RunRow(

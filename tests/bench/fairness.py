@@ -21,8 +21,8 @@ from bot.files.sandboxes import Sandboxes
 from bot.files.uploads import UploadLimits, Uploads
 from bot.settings.sections import TranscriptionSettings
 from bot.store.identity import thread_folder
-from bot.voice.listener import Listener, Recoder
 from bot.voice.service import Transcript
+from bot.voice.speech_to_text import Listener, Recoder
 from channels.base import ChannelPorts, Route
 from channels.memory import MemoryChannel
 from channels.message import Attachment

@@ -27,7 +27,7 @@ from bot.store.errors import StoreUnavailable
 from bot.store.identity import thread_folder
 from bot.store.rows import InboxState
 from bot.store.tables import inbox
-from bot.voice.listener import Deaf
+from bot.voice.speech_to_text import NoSpeechToText
 from channels.capabilities import Rate
 from channels.memory import FULL, MemoryChannel, MemoryMode
 from channels.message import Address, Attachment, ButtonPressed, Message, MessageEdited, Quote, Sender
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from bot.store.identity import GroupScope
     from bot.store.rows import RunRow
     from bot.store.sql import Bulk
-    from bot.voice.listener import Hearing
+    from bot.voice.speech_to_text import SpeechToText
     from channels.base import ChannelPorts
     from channels.message import InboundEvent
     from harness.agents.parts import Parts
@@ -172,7 +172,7 @@ class Core:
     numbers: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
     agents: AgentChoices = field(default_factory=AgentChoices)
     skills: SkillService = field(default_factory=SkillService)
-    hearing: Hearing = field(default_factory=Deaf)
+    hearing: SpeechToText = field(default_factory=NoSpeechToText)
     budgets: Mapping[str, Any] = field(default_factory=dict)
     prices: Mapping[str, PriceSettings] = field(default_factory=dict)
     timezone: str = "UTC"

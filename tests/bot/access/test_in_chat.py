@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from bot.access.admission import AccessRules
-from bot.access.doorkeeper import TIDY_SECONDS
+from bot.access.service import TIDY_SECONDS
 from bot.store import access, inbox
 from bot.texts import texts_for
 from bot.texts.commands import unmarked

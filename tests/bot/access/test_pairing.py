@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from bot.access import pairing
 from bot.access.admission import AccessRules, AccountPolicy, ConfigKeys
-from bot.access.book import AccessBook
-from bot.access.desk import AccessDesk, AccessRefused, Change, clean_name
+from bot.access.editor import AccessEditor, AccessRefused, Change, clean_name
 from bot.access.pairing import Claims, Tries
+from bot.access.store import AccessStore
 from bot.access.tool import entries, table
 from bot.delivery import Delivery
 from bot.redaction import Redactor
@@ -135,8 +135,8 @@ class World:
     def __init__(self, store: Store, clock: VirtualClock) -> None:
         self.store, self.clock = store, clock
         delivery = Delivery(store, clock, Redactor([]))
-        self.book = AccessBook({"tg": AccountPolicy(RULES, keys=KEYS), "other": AccountPolicy(AccessRules())})
-        self.desk = AccessDesk(self.book, delivery, clock, names_group=lambda account, native: native.startswith("-"))
+        self.book = AccessStore({"tg": AccountPolicy(RULES, keys=KEYS), "other": AccountPolicy(AccessRules())})
+        self.desk = AccessEditor(self.book, delivery, clock, names_group=lambda account, native: native.startswith("-"))
         self.shut_out: list[tuple[SubjectKind, str]] = []
         self.desk.on_shut_out = lambda kind, subject: self.shut_out.append((kind, subject))
 
@@ -344,5 +344,5 @@ async def test_a_state_that_nobody_knows_shuts_out(world: World) -> None:
 
 async def test_until_the_store_was_read_nobody_is_let_in(world: World) -> None:
     """Not even whom the config lists."""
-    unread = AccessBook({"tg": AccountPolicy(RULES)}).policy("tg").access
+    unread = AccessStore({"tg": AccountPolicy(RULES)}).policy("tg").access
     assert unread == AccessRules()

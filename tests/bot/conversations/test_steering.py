@@ -22,7 +22,7 @@ from harness.events import FailureKind, TextDelta
 from tests.bot.conversations.test_policies import bubble, press
 from tests.bot.core import ANN, BOB, RULES, Core, core
 from tests.bot.runs.test_approvals import asks
-from tests.bot.voice.test_hearing import VOICE, Hearing, with_files
+from tests.bot.voice.test_hearing import VOICE, SpeechToText, with_files
 from tests.delivery_world import Tripwire
 
 if TYPE_CHECKING:
@@ -154,7 +154,7 @@ async def test_while_it_waits_for_a_decision_messages_are_queued(tmp_path: Path)
 
 
 async def test_what_has_to_be_a_turn_of_its_own_is_not_overtaken(tmp_path: Path) -> None:
-    async with core(tmp_path, turns=STEER, hearing=Hearing(words="spoken")) as c:
+    async with core(tmp_path, turns=STEER, hearing=SpeechToText(words="spoken")) as c:
         work = Working(c)
         await say(c, "first")
         await with_files(c).say("", attachments=(VOICE,))

@@ -15,7 +15,7 @@ from bot.schedule.timer import due_event
 from bot.settings import ChannelSettings, Settings
 from bot.store import forgetting, schedules
 from bot.store.identity import folder_name, thread_folder
-from bot.store.retrying import PatientStore
+from bot.store.retrying import RetryingStore
 from bot.texts.en import EN
 from channels.memory import FULL, NO_BUTTONS, NO_EDIT
 from channels.message import Quote
@@ -425,7 +425,7 @@ async def test_a_group_is_nobody_who_could_be_forgotten(tmp_path: Path) -> None:
     async with core(tmp_path) as c:
         await said(c, "ours", chat=GROUP)
         operation = tool.ForgettingTool(
-            PatientStore(c.store, c.clock), c.forgetting, ["memory"], lambda account, native: None
+            RetryingStore(c.store, c.clock), c.forgetting, ["memory"], lambda account, native: None
         )
         answer = await c.clock.until(operation.do({"person": f"memory:{GROUP}"}))
         assert (answer["done"], "is a group" in answer["text"]) == (False, True)

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from bot.access.admins import Admins
-from bot.access.book import AccessBook
+from bot.access.store import AccessStore
 from bot.delivery import Delivery
 from bot.inbound.connections import NEWEST_CHATS, Connections
 from bot.operations.health import HealthService
 from bot.operations.outages import Outages
 from bot.redaction import Redactor
 from bot.store import access, conversations, inbox
-from bot.store.retrying import PatientStore
+from bot.store.retrying import RetryingStore
 from bot.tasks import Tasks
 from channels.base import ConnectionState
 from channels.errors import Fatal, TakenOver
@@ -79,7 +79,7 @@ class Accounts:
     """What the gateway does with its accounts, without the rest of it."""
 
     connections: Connections
-    book: AccessBook
+    book: AccessStore
     store: WatchedStore
     clock: VirtualClock
     delivery: Delivery
@@ -141,7 +141,7 @@ async def accounts(
 ) -> AsyncIterator[Accounts]:
     clock, tasks = VirtualClock(), Tasks("gateway")
     store = await open_store(f"sqlite:///{folder}/antler.db", clock)
-    patient, delivery = PatientStore(store, clock), Delivery(store, clock, Redactor([TOKEN]))
+    patient, delivery = RetryingStore(store, clock), Delivery(store, clock, Redactor([TOKEN]))
 
     def load(platform: str) -> Callable[[str, Any, ChannelPorts], Channel]:
         if broken and platform in broken:
@@ -149,7 +149,7 @@ async def accounts(
         return lambda account, settings, ports: PlayedChannel(account, ports)
 
     connections = Connections(settings_of(folder, config), patient, clock, tasks, load=load)
-    book = AccessBook(connections.policies)
+    book = AccessStore(connections.policies)
     health = HealthService(
         connections=lambda: connections.health,
         sending=delivery.snapshot,

@@ -1,4 +1,4 @@
-"""MemoryBook: a person's word counts at once, and against what is being learnt meanwhile."""
+"""MemoryKeeper: a person's word counts at once, and against what is being learnt meanwhile."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from bot.memory.book import Forgotten
+from bot.memory.keeper import Forgotten
 from bot.store import runs
 from harness.context import RUN_CONTEXT
 from harness.memory.config import MemorySettings

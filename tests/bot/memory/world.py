@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from bot.memory.book import MemoryBook
+from bot.memory.keeper import MemoryKeeper
 from bot.store import memories
 from bot.store.memories import QueuedTurn
 from bot.store.sql import to_json
@@ -35,9 +35,9 @@ class World:
     count: int = 0
 
     @property
-    def book(self) -> MemoryBook:
+    def book(self) -> MemoryKeeper:
         """A new one each time, as after a restart."""
-        return MemoryBook(self.kept, self.store, self.settings)
+        return MemoryKeeper(self.kept, self.store, self.settings)
 
     async def queue(self, text: str, owner: str = ANN, speaker: str = ANN, thread: str = "t1") -> QueuedTurn:
         self.count += 1

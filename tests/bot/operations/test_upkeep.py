@@ -11,7 +11,7 @@ from bot.delivery.presented import Presented
 from bot.operations.upkeep import INTERVAL_SECONDS, prune
 from bot.schedule.timer import Timer
 from bot.store import Store
-from bot.store.retrying import PatientStore
+from bot.store.retrying import RetryingStore
 from bot.tasks import Tasks
 from tests.clock import VirtualClock
 
@@ -52,7 +52,7 @@ async def test_an_error_ends_neither_the_hours_upkeep_nor_that_of_the_next(
     assert told[1] == "upkeep: not done for now"
 
 
-class Broken(PatientStore):
+class Broken(RetryingStore):
     """Its first read meets a defect."""
 
     reads = 0

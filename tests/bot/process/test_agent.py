@@ -10,7 +10,7 @@ import pytest
 from bot.files.sandboxes import Sandboxes
 from bot.process.agent import Agent
 from bot.store import Store
-from bot.store.retrying import PatientStore
+from bot.store.retrying import RetryingStore
 from bot.store.run_events import StoreEffectLog, StoreRunLedger
 from harness.agents.parts import Parts
 from harness.errors import ModelSetupError
@@ -30,10 +30,10 @@ CONSOLE = "channels: {console: {}}\n"
 
 
 @pytest.fixture
-async def store(tmp_path: Path) -> AsyncIterator[PatientStore]:
+async def store(tmp_path: Path) -> AsyncIterator[RetryingStore]:
     clock = VirtualClock()
     opened = await Store.open(f"sqlite:///{tmp_path}/antler.db", clock=clock)
-    yield PatientStore(opened, clock)
+    yield RetryingStore(opened, clock)
     await opened.close()
 
 
@@ -42,7 +42,7 @@ def configured(folder: Path, models: str = "") -> Settings:
     return settings.model_copy(update={"data_dir": folder})
 
 
-def agent_of(settings: Settings, store: PatientStore) -> Agent:
+def agent_of(settings: Settings, store: RetryingStore) -> Agent:
     sandboxes = Sandboxes(SandboxSettings(use=USE), settings.data_dir)
 
     def servers(settings: Settings) -> McpPool:
@@ -55,7 +55,7 @@ def agent_of(settings: Settings, store: PatientStore) -> Agent:
     return Agent(settings, sandboxes, servers, parts)
 
 
-async def test_who_came_earlier_gets_it(tmp_path: Path, store: PatientStore) -> None:
+async def test_who_came_earlier_gets_it(tmp_path: Path, store: RetryingStore) -> None:
     agent = agent_of(configured(tmp_path), store)
     early = asyncio.create_task(agent.harness())
     given_up = asyncio.create_task(agent.harness())
@@ -67,7 +67,7 @@ async def test_who_came_earlier_gets_it(tmp_path: Path, store: PatientStore) -> 
     await agent.close()
 
 
-async def test_without_its_model_everybody_hears_why(tmp_path: Path, store: PatientStore) -> None:
+async def test_without_its_model_everybody_hears_why(tmp_path: Path, store: RetryingStore) -> None:
     models = "models: [{name: m, use: 'json:JSONDecoder', model: x}]\n"
     agent, why = agent_of(configured(tmp_path, models), store), "is not a LangChain chat model"
     early = asyncio.create_task(agent.harness())
@@ -77,7 +77,7 @@ async def test_without_its_model_everybody_hears_why(tmp_path: Path, store: Pati
     await agent.close()
 
 
-async def test_whatever_keeps_it_from_being_built_is_heard_too(tmp_path: Path, store: PatientStore) -> None:
+async def test_whatever_keeps_it_from_being_built_is_heard_too(tmp_path: Path, store: RetryingStore) -> None:
     settings = configured(tmp_path)
     (tmp_path / "checkpoints.db").mkdir()
     agent = agent_of(settings, store)

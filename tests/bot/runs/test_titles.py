@@ -12,7 +12,7 @@ import pytest
 from bot.runs.titles import LONGEST, Titles, first_words
 from bot.settings.sections import BudgetsSettings, TitleSettings
 from bot.store import Store, conversations, usage
-from bot.store.retrying import PatientStore
+from bot.store.retrying import RetryingStore
 from bot.store.rows import RunRow
 from bot.tasks import Tasks
 from bot.usage.report import make_spending
@@ -57,7 +57,7 @@ class Bench:
             return self.harness
 
         chosen = TitleSettings.model_validate(settings)
-        store = PatientStore(self.store, self.clock)
+        store = RetryingStore(self.store, self.clock)
         limits = BudgetsSettings.model_validate(self.budgets)
         budgets = make_spending(store, self.clock, limits, PRICES, ZoneInfo("UTC")).budgets
         return Titles(chosen, store, harness, self.clock, self.tasks, prices=PRICES, budgets=budgets)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from bot.access.book import policy_of
+from bot.access.store import policy_of
 from tests.bot.settings_files import CHANNELS, found, settings_of
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from bot.runs.approval_cards import prompt_of
 from bot.runs.approval_store import MOST_OF_A_CHAT, MOST_OF_A_RUN, WINDOW, StoreApprovals
 from bot.store import Store, accounts, conversations, prompts, runs
 from bot.store.prompts import EVERYBODY, MOST_GRANTS, ApprovalRow, Decided
-from bot.store.retrying import PatientStore
+from bot.store.retrying import RetryingStore
 from bot.store.rows import RunState
 from harness.guardrails.approvals import Approval
 from tests.bot.store.samples import LATER, NOW, OWNER, run_row
@@ -137,7 +137,7 @@ async def test_a_chat_keeps_only_so_many(store: Store) -> None:
 
 
 async def test_how_many_more_people_may_be_asked(store: Store) -> None:
-    book = StoreApprovals(PatientStore(store, store.clock))
+    book = StoreApprovals(RetryingStore(store, store.clock))
     context = replace(run_row().context, run_id="r")
     now = store.clock.now()
     assert await book.room(context) == MOST_OF_A_RUN

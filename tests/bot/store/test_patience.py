@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from bot.store import runs
-from bot.store.retrying import PatientStore
+from bot.store.retrying import RetryingStore
 from bot.store.run_events import StoreEffectLog, StoreRunLedger
 from harness.ports import EffectKey
 from tests.bot.core import FlakyStore
@@ -25,7 +25,7 @@ async def test_a_run_does_not_fail_because_its_records_find_no_room(
     clock, run = VirtualClock(), run_row()
     store = await FlakyStore.open(f"sqlite:///{tmp_path}/antler.db", clock=clock)
     assert isinstance(store, FlakyStore)
-    patient = PatientStore(store, clock)
+    patient = RetryingStore(store, clock)
     key = EffectKey(thread_id="t", run_id=run.run_id, call_id="c")
     await patient.write(lambda tx: runs.open(tx, run))
     store.down = True

@@ -12,7 +12,7 @@ from uuid import uuid4
 import pytest
 
 from bot.store import Store, prompts, runs, usage
-from bot.store.retrying import PatientStore
+from bot.store.retrying import RetryingStore
 from bot.store.run_events import StoreEffectLog, StoreRunLedger
 from bot.store.usage import Totals, UsageRow
 from harness.ports import Effect, EffectKey
@@ -20,7 +20,7 @@ from tests.bot.store.samples import LATER, NOW, OWNER, prompt_row, run_row
 
 
 async def test_a_tool_call_is_begun_once(store: Store) -> None:
-    log = StoreEffectLog(PatientStore(store, store.clock))
+    log = StoreEffectLog(RetryingStore(store, store.clock))
     key = EffectKey(thread_id="t", run_id="r", call_id="c")
 
     begun = await asyncio.gather(*(log.begin(key, "send_mail") for _ in range(5)))
@@ -35,7 +35,7 @@ async def test_a_tool_call_is_begun_once(store: Store) -> None:
 async def test_model_calls_are_counted_with_the_run(store: Store) -> None:
     run = run_row()
     await store.write(lambda tx: runs.open(tx, run))
-    ledger = StoreRunLedger(PatientStore(store, store.clock))
+    ledger = StoreRunLedger(RetryingStore(store, store.clock))
 
     counts = await asyncio.gather(*(ledger.model_called(run.run_id) for _ in range(3)))
     assert sorted(counts) == [1, 2, 3]

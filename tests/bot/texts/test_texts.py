@@ -7,7 +7,7 @@ from dataclasses import fields
 from string import Formatter
 from typing import Any, get_args
 
-from bot.access.desk import RefusalKind
+from bot.access.editor import RefusalKind
 from bot.files.uploads import Problem
 from bot.operations.health import Part
 from bot.operations.health import Problem as HealthProblem

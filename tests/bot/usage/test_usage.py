@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from bot.store import usage
-from bot.store.retrying import PatientStore
+from bot.store.retrying import RetryingStore
 from bot.store.run_events import StoreRunLedger
 from bot.texts.en import EN
 from bot.texts.zh import ZH
@@ -179,7 +179,7 @@ async def test_what_a_run_used_before_a_crash_is_kept(tmp_path: Path) -> None:
     async with core(tmp_path, prices=PRICES) as c:
 
         async def two_rounds(tell: Teller) -> AsyncGenerator[AnyRunEvent, None]:
-            ledger = StoreRunLedger(PatientStore(c.store, c.clock), c.spending.meter)
+            ledger = StoreRunLedger(RetryingStore(c.store, c.clock), c.spending.meter)
             await ledger.model_called(tell.ctx.run_id)
             yield used(100, 10)(tell)
             await ledger.model_called(tell.ctx.run_id)

@@ -13,7 +13,7 @@ import pytest
 from bot.settings.busy_policies import Busy, TurnRules
 from bot.store import runs
 from bot.texts.en import EN
-from bot.voice.listener import unheard
+from bot.voice.speech_to_text import unheard
 from channels.message import Attachment
 from harness.context import Voice
 from tests.bot.core import ANN, BOB, Core, core
@@ -22,7 +22,7 @@ from tests.delivery_world import Tripwire
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from bot.voice.audio import Unheard
+    from bot.voice.audio import Untranscribed
     from harness.context import InputFile, RunInput
 
 VOICE = Attachment(ref="v", kind="voice", mime_type="audio/ogg")
@@ -30,11 +30,11 @@ FILE = Attachment(ref="f", kind="file", name="notes.txt")
 
 
 @dataclass
-class Hearing:
+class SpeechToText:
     """A twin of what listens: `words` are in every recording, or `problem` is wrong with it. gate: waited for."""
 
     words: str = "what is the weather"
-    problem: Unheard | None = None
+    problem: Untranscribed | None = None
     gate: asyncio.Event | None = None
     heard: list[str] = field(default_factory=list)
     works: bool = True
@@ -72,7 +72,7 @@ async def stored(c: Core) -> RunInput:
 
 
 async def test_what_is_said_is_what_the_agent_is_asked(tmp_path: Path) -> None:
-    async with core(tmp_path, hearing=Hearing()) as c:
+    async with core(tmp_path, hearing=SpeechToText()) as c:
         await with_files(c).say("", attachments=(VOICE,))
         await c.answered()
         (asked,) = inputs(c)
@@ -82,7 +82,7 @@ async def test_what_is_said_is_what_the_agent_is_asked(tmp_path: Path) -> None:
 
 
 async def test_the_chat_shows_that_somebody_listens_and_stop_ends_it(tmp_path: Path) -> None:
-    async with core(tmp_path, hearing=Hearing(gate=asyncio.Event())) as c:
+    async with core(tmp_path, hearing=SpeechToText(gate=asyncio.Event())) as c:
         await with_files(c).say("", attachments=(VOICE,))
         await c.clock.advance(2)
         assert c.texts() == [EN.listening]
@@ -93,7 +93,7 @@ async def test_the_chat_shows_that_somebody_listens_and_stop_ends_it(tmp_path: P
 
 
 async def test_nobody_else_waits_while_somebody_is_listened_to(tmp_path: Path) -> None:
-    hearing = Hearing(gate=asyncio.Event())
+    hearing = SpeechToText(gate=asyncio.Event())
     async with core(tmp_path, hearing=hearing, concurrent=1) as c:
         await with_files(c).say("", attachments=(VOICE,))
         await c.say("hello", BOB)
@@ -106,7 +106,7 @@ async def test_nobody_else_waits_while_somebody_is_listened_to(tmp_path: Path) -
 
 
 async def test_a_spoken_command_is_text(tmp_path: Path) -> None:
-    async with core(tmp_path, hearing=Hearing(words="/new start afresh")) as c:
+    async with core(tmp_path, hearing=SpeechToText(words="/new start afresh")) as c:
         await with_files(c).say("", attachments=(VOICE,))
         await c.receive(replace(c.message("/stop"), dictated=True))
         await c.answered()
@@ -115,14 +115,14 @@ async def test_a_spoken_command_is_text(tmp_path: Path) -> None:
 
 
 async def test_words_and_a_voice_message_are_one_question(tmp_path: Path) -> None:
-    async with core(tmp_path, hearing=Hearing()) as c:
+    async with core(tmp_path, hearing=SpeechToText()) as c:
         await with_files(c).say("in short, please", attachments=(VOICE,))
         await c.answered()
         assert [asked.words for asked in inputs(c)] == ["in short, please\nwhat is the weather"]
 
 
 async def test_an_audio_file_stays_a_file(tmp_path: Path) -> None:
-    hearing = Hearing()
+    hearing = SpeechToText()
     async with core(tmp_path, hearing=hearing) as c:
         with_files(c)
         await c.say("", attachments=(Attachment(ref="v", kind="audio", name="song.mp3", mime_type="audio/mpeg"),))
@@ -132,7 +132,7 @@ async def test_an_audio_file_stays_a_file(tmp_path: Path) -> None:
 
 
 async def test_what_joins_what_waits_is_listened_to_with_it(tmp_path: Path) -> None:
-    hearing = Hearing()
+    hearing = SpeechToText()
     async with core(tmp_path, hearing=hearing, turns=TurnRules(busy=Busy.COLLECT)) as c:
         gate = with_files(c).harness.hold("first")
         for text in ("first", "second"):
@@ -146,7 +146,7 @@ async def test_what_joins_what_waits_is_listened_to_with_it(tmp_path: Path) -> N
 
 
 async def test_in_a_group_nobody_listens_to_what_is_not_for_the_bot(tmp_path: Path) -> None:
-    hearing = Hearing()
+    hearing = SpeechToText()
     async with core(tmp_path, hearing=hearing) as c:
         await with_files(c).say("", chat="g", mention=False, attachments=(VOICE,))
         await c.answered()
@@ -157,7 +157,7 @@ async def test_in_a_group_nobody_listens_to_what_is_not_for_the_bot(tmp_path: Pa
 
 
 async def test_who_has_used_up_a_budget_is_not_listened_to(tmp_path: Path) -> None:
-    hearing = Hearing()
+    hearing = SpeechToText()
     async with core(tmp_path, hearing=hearing, budgets={"speaker_day": {"tokens": 12}}) as c:
         await with_files(c).say("an answer of 12 tokens")
         await c.answered()
@@ -171,7 +171,7 @@ async def test_who_has_used_up_a_budget_is_not_listened_to(tmp_path: Path) -> No
 
 
 async def test_the_agent_and_the_person_are_told_what_was_not_understood(tmp_path: Path) -> None:
-    async with core(tmp_path, hearing=Hearing(problem="too_long")) as c:
+    async with core(tmp_path, hearing=SpeechToText(problem="too_long")) as c:
         await with_files(c).say("and?", attachments=(VOICE, VOICE))
         await c.answered()
         (text,) = c.texts()
@@ -181,7 +181,7 @@ async def test_the_agent_and_the_person_are_told_what_was_not_understood(tmp_pat
 
 
 async def test_retry_listens_again_to_what_was_not_understood_only(tmp_path: Path) -> None:
-    hearing = Hearing(problem="busy")
+    hearing = SpeechToText(problem="busy")
     async with core(tmp_path, hearing=hearing) as c:
         await with_files(c).say("", attachments=(VOICE,))
         await c.answered()
@@ -217,7 +217,7 @@ async def test_without_a_service_words_are_answered_all_the_same(tmp_path: Path)
 
 
 async def test_a_restart_while_somebody_listens_listens_again(tmp_path: Path) -> None:
-    hearing = Hearing(gate=asyncio.Event())
+    hearing = SpeechToText(gate=asyncio.Event())
     async with core(tmp_path, hearing=hearing) as c:
         await with_files(c).say("", attachments=(VOICE,))
         await c.restart()
@@ -231,7 +231,7 @@ async def test_a_restart_while_somebody_listens_listens_again(tmp_path: Path) ->
 @pytest.mark.parametrize("step", range(1, 17))
 async def test_what_was_heard_is_not_paid_for_again(tmp_path: Path, step: int) -> None:
     """Wherever the process is killed: once the words are kept, the service is not asked again."""
-    hearing = Hearing()
+    hearing = SpeechToText()
     async with core(tmp_path, hearing=hearing) as c:
         with_files(c).tripwire.at = c.tripwire.passed + step
         message = c.message("", attachments=(VOICE,))
@@ -258,7 +258,7 @@ def kept(folder: Path) -> bool:
 
 
 async def test_what_was_not_understood_is_told_after_a_restart_too(tmp_path: Path) -> None:
-    hearing = Hearing(problem="timeout")
+    hearing = SpeechToText(problem="timeout")
     async with core(tmp_path, hearing=hearing) as c:
         gate = with_files(c).harness.hold("")
         await c.say("", attachments=(VOICE,))

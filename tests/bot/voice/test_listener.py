@@ -16,9 +16,9 @@ from bot.files.sandboxes import Sandboxes
 from bot.settings.sections import TranscriptionSettings
 from bot.store.identity import thread_folder
 from bot.texts import LANGUAGES
-from bot.voice.audio import CLAUSES, NotHeardError, Unheard
-from bot.voice.listener import AT_ONCE, Deaf, Listener, Recoder
+from bot.voice.audio import CLAUSES, TranscriptionError, Untranscribed
 from bot.voice.service import Transcript
+from bot.voice.speech_to_text import AT_ONCE, Listener, NoSpeechToText, Recoder
 from harness.context import InputFile, Voice
 from sandbox.config import SandboxSettings
 from sandbox.policy import STAMP
@@ -66,7 +66,7 @@ class Service:
             if self.gate is not None and self.words in speech.heard(content):
                 await self.gate.wait()
             if kind.suffix not in self.takes:
-                raise NotHeardError("format", "status 400")
+                raise TranscriptionError("format", "status 400")
             return Transcript(speech.heard(content), None)
         finally:
             self.at_once -= 1
@@ -222,11 +222,11 @@ async def test_recordings_that_hang_hold_up_neither_another_person_nor_another_a
 
 
 async def test_nobody_listens_without_the_section(tmp_path: Path) -> None:
-    file = await Deaf().hear(THREAD, voice(tmp_path, speech.ogg("hello")), ANN)
+    file = await NoSpeechToText().hear(THREAD, voice(tmp_path, speech.ogg("hello")), ANN)
     assert file.voice == Voice(problem="off", note=CLAUSES["off"])
 
 
 def test_every_reason_is_told_to_people_and_to_the_model() -> None:
-    assert set(CLAUSES) == set(get_args(Unheard))
+    assert set(CLAUSES) == set(get_args(Untranscribed))
     for texts in LANGUAGES.values():
-        assert set(texts.voice_problem) == set(get_args(Unheard))
+        assert set(texts.voice_problem) == set(get_args(Untranscribed))

@@ -12,7 +12,7 @@ from pydantic import SecretStr
 
 from bot.clock import SystemClock
 from bot.settings.sections import TranscriptionSettings
-from bot.voice.audio import NotHeardError, kind_of
+from bot.voice.audio import TranscriptionError, kind_of
 from bot.voice.service import Transcript, TranscriptionService
 from channels.base import Route
 from tests.simulators.process import SimulatorProcess
@@ -130,7 +130,7 @@ async def test_each_refusal_has_its_reason(
 ) -> None:
     await simulator.fail(fault, times=3)
     async with service(simulator, Pauses()) as made:
-        with pytest.raises(NotHeardError) as caught:
+        with pytest.raises(TranscriptionError) as caught:
             await transcribed(made)
     assert caught.value.reason == reason
     assert simulator.api_key not in str(caught.value)
@@ -139,7 +139,7 @@ async def test_each_refusal_has_its_reason(
 
 async def test_a_server_that_is_not_there_cannot_be_reached(simulator: TranscriptionSimulator) -> None:
     async with service(simulator, Pauses(), base_url="http://127.0.0.1:9/v1") as made:
-        with pytest.raises(NotHeardError) as caught:
+        with pytest.raises(TranscriptionError) as caught:
             await transcribed(made)
     assert caught.value.reason == "unavailable"
 
@@ -149,7 +149,7 @@ async def test_a_file_of_authorities_that_is_not_there_is_told(
 ) -> None:
     route = Route(ca_file=tmp_path / "none.pem")
     async with service(simulator, Pauses(), route, base_url="https://127.0.0.1:9/v1") as made:
-        with pytest.raises(NotHeardError, match=r"none\.pem") as caught:
+        with pytest.raises(TranscriptionError, match=r"none\.pem") as caught:
             await transcribed(made)
     assert caught.value.reason == "failed"
 

@@ -21,7 +21,7 @@ from langgraph.checkpoint.serde import jsonplus
 
 from bot.store.sql import POSTGRES_OPTIONS, libpq_url
 from harness.threads.checkpoints import open_checkpoints
-from harness.threads.postgres_saver import PatientPostgresSaver
+from harness.threads.postgres_saver import RetryingPostgresSaver
 from tests.harness.support import Bench, Script, collect, context, said
 from tests.simulators.postgres import PostgresServer, postgres_server
 
@@ -204,7 +204,7 @@ async def test_a_server_that_restarts_in_mid_turn_costs_no_run(
 
 @pytest.mark.postgres
 async def test_what_no_waiting_changes_on_postgresql_is_raised(postgres: PostgresServer) -> None:
-    saver = await PatientPostgresSaver.open(libpq_url(postgres.database()))
+    saver = await RetryingPostgresSaver.open(libpq_url(postgres.database()))
     async with asyncio.timeout(30):
         await saver.run("CREATE TABLE long (text text PRIMARY KEY)", ())
         with pytest.raises(psycopg.errors.ProgramLimitExceeded):

@@ -1,4 +1,4 @@
-"""Presses of what a card shows: the callback to the app, and what its answer does to the card."""
+"""ButtonHandler of what a card shows: the callback to the app, and what its answer does to the card."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""ScheduleBook: the harness's port `Schedules` on the database, within the limits of the settings."""
+"""ScheduleService: the harness's port `Schedules` on the database, within the limits of the settings."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ if TYPE_CHECKING:
 
     from bot.settings import Settings
     from bot.settings.sections import ScheduleSettings
-    from bot.store.retrying import PatientStore
+    from bot.store.retrying import RetryingStore
     from bot.store.rows import RunRow
     from channels.message import Address
     from harness.context import RunContext
 
 
-class ScheduleBook:
+class ScheduleService:
     """changed: told when something may be due earlier than before."""
 
-    def __init__(self, store: PatientStore, limits: ScheduleSettings, changed: Callable[[], None]) -> None:
+    def __init__(self, store: RetryingStore, limits: ScheduleSettings, changed: Callable[[], None]) -> None:
         self._store = store
         self._limits = limits
         self._changed = changed
@@ -108,7 +108,7 @@ class ScheduleBook:
             raise TooMany(self._limits.max_per_chat, "chat")
 
 
-def scheduling(settings: Settings, book: ScheduleBook) -> Scheduling | None:
+def scheduling(settings: Settings, book: ScheduleService) -> Scheduling | None:
     """What the agent's tool needs; None where it is switched off."""
     if not settings.schedules.enabled:
         return None

@@ -1,4 +1,4 @@
-"""AccessDesk: lets people and groups in and shuts them out. Used by the commands in a chat, the control socket and,
+"""AccessEditor: lets people and groups in and shuts them out. Used by the commands in a chat, the control socket and,
 while antler is stopped, `antler pair` and `antler access` themselves.
 
 What it decides is a Change: SQL for the caller's own unit, and what follows once that is committed.
@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from bot.access import pairing
-from bot.access.book import LET_IN, is_over
+from bot.access.store import LET_IN, is_over
 from bot.settings.sections import check_identity
 from bot.store import access
 from bot.store.access import AccessRow, AccessState
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection
 
-    from bot.access.book import AccessBook
+    from bot.access.store import AccessStore
     from bot.delivery import Delivery
     from bot.store.access import SubjectKind
     from bot.texts.catalogue import Texts
@@ -101,13 +101,13 @@ def together(first: Change, others: Sequence[Change]) -> Change:
     return Change(first.row, write, committed)
 
 
-class AccessDesk:
+class AccessEditor:
     """can_edit: whether an account's platform changes sent messages. names_group: whether an id (account, native id) is
     a group's, None where that cannot be told. on_shut_out: told the kind and the id of whom access was taken from."""
 
     def __init__(
         self,
-        book: AccessBook,
+        book: AccessStore,
         delivery: Delivery,
         clock: Clock,
         *,

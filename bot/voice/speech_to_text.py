@@ -1,6 +1,6 @@
 """Transcription of a run's voice messages, before the agent sees them.
 
-`Listener` asks a transcription service, `Deaf` stands in where none is configured. A recording that the service refuses
+`Listener` asks a transcription service, `NoSpeechToText` stands in where none is configured. A recording that the service refuses
 is converted by ffmpeg inside the thread's sandbox: it is hostile until proven otherwise, and decoded nowhere else.
 """
 
@@ -13,7 +13,7 @@ import shlex
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
-from bot.voice.audio import CLAUSES, NotHeardError, kind_of
+from bot.voice.audio import CLAUSES, TranscriptionError, kind_of
 from channels.adapter import open_regular
 from channels.base import Route
 from channels.errors import Rejected
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from bot.files.sandboxes import Sandboxes
     from bot.settings import Settings
     from bot.settings.sections import TranscriptionSettings
-    from bot.voice.audio import Kind, Unheard
+    from bot.voice.audio import Kind, Untranscribed
     from bot.voice.service import Transcript
     from channels.base import Clock
     from harness.context import InputFile
@@ -47,7 +47,7 @@ ffmpeg -nostdin -v error -y -i {recording} -vn -ac 1 -ar 16000 -c:a pcm_s16le -f
 """
 
 
-class Hearing(Protocol):
+class SpeechToText(Protocol):
     """Transcription of voice messages, or the reason why there is none."""
 
     @property
@@ -81,7 +81,7 @@ class Lender(Protocol):
         """A thread's sandbox. Raises SandboxError."""
 
 
-class Deaf:
+class NoSpeechToText:
     """Stands in where the settings have no section `transcription`."""
 
     works = False
@@ -116,7 +116,7 @@ class Listener:
                     return await self._heard(thread_id, file)
             except TimeoutError:
                 return unheard(file, "timeout")
-            except NotHeardError as error:
+            except TranscriptionError as error:
                 log.warning("a voice message was not transcribed: %s", error)
                 return unheard(file, error.reason)
             except Exception:
@@ -136,7 +136,7 @@ class Listener:
         content = await asyncio.to_thread(_read, file.path, self._most)
         kind = await asyncio.to_thread(kind_of, content, file.mime_type)
         if kind.seconds is not None and kind.seconds > self._settings.max_minutes * 60:
-            raise NotHeardError("too_long", f"it lasts {kind.seconds:.0f} s")
+            raise TranscriptionError("too_long", f"it lasts {kind.seconds:.0f} s")
         transcript = await self._words(thread_id, file, content, kind)
         seconds = kind.seconds if transcript.seconds is None else transcript.seconds
         log.info(
@@ -152,7 +152,7 @@ class Listener:
             return await self._service.transcribe(recoded, kind_of(recoded, "audio/wav"))
         try:
             return await self._service.transcribe(content, kind)
-        except NotHeardError as error:
+        except TranscriptionError as error:
             if error.reason != "format" or not kind.accepted:
                 raise
             recoded = await self._recoder.wav(thread_id, file, self._most)
@@ -199,11 +199,11 @@ async def _fetched(sandbox: Sandbox, path: str, most: int) -> bytes | None:
     return None if isinstance(problem, Problem) else bytes(content)
 
 
-def make_hearing(settings: Settings, sandboxes: Sandboxes, clock: Clock) -> Hearing:
+def make_speech_to_text(settings: Settings, sandboxes: Sandboxes, clock: Clock) -> SpeechToText:
     """Make what transcribes voice messages, as the settings ask for it. Needs a running loop."""
     transcription = settings.transcription
     if transcription is None:
-        return Deaf()
+        return NoSpeechToText()
     # Not at the top: with it comes aiohttp, which a gateway without transcription may not need.
     from bot.voice.service import TranscriptionService
 
@@ -212,18 +212,18 @@ def make_hearing(settings: Settings, sandboxes: Sandboxes, clock: Clock) -> Hear
     return Listener(transcription, service, Recoder(sandboxes), clock)
 
 
-def unheard(file: InputFile, reason: Unheard) -> InputFile:
+def unheard(file: InputFile, reason: Untranscribed) -> InputFile:
     """Return the voice message without a transcript, with the reason for people and for the model."""
     return replace(file, voice=Voice(problem=reason, note=CLAUSES[reason]))
 
 
 def _read(path: Path, most: int) -> bytes:
-    """Read the file, which a command may have replaced or made longer. Raises NotHeardError."""
+    """Read the file, which a command may have replaced or made longer. Raises TranscriptionError."""
     try:
         with open_regular(path) as file:
             content = file.read(most + 1)
     except (Rejected, OSError) as error:
-        raise NotHeardError("gone", str(error)) from None
+        raise TranscriptionError("gone", str(error)) from None
     if len(content) > most:
-        raise NotHeardError("too_large", f"it has more than {most} bytes")
+        raise TranscriptionError("too_large", f"it has more than {most} bytes")
     return content

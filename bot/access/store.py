@@ -1,8 +1,8 @@
-"""AccessBook: who may use the bot, per account: what the config lists and what was granted since, in one place.
+"""AccessStore: who may use the bot, per account: what the config lists and what was granted since, in one place.
 
 Asked for each event, so that a grant or a revocation counts from the next message on. Changed only by what is
 committed (desk.py). Until it was read from the store nobody is let in, and if it cannot be read antler does not
-start: without the revocations even the config's lists for everybody would let in too many.
+start: without the revocations even the config's lists foreverybody would let in too many.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Subject = tuple["SubjectKind", str]
 LET_IN = frozenset({AccessState.PAIRED, AccessState.ALLOWED, AccessState.ADMIN})
 
 
-class AccessBook:
+class AccessStore:
     """configured: each account's policy by the config alone; read again at each question."""
 
     def __init__(self, configured: Mapping[str, AccountPolicy]) -> None:

@@ -1,4 +1,4 @@
-"""MemoryBook: everything that reads or changes a memory goes through it, one owner at a time; a person's word wins.
+"""MemoryKeeper: everything that reads or changes a memory goes through it, one owner at a time; a person's word wins.
 
 It is the harness's port `Memories`. For commands, the updater (service.py), `antler memory` and /forget.
 """
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from bot.store import Store
     from bot.store.memories import OwnerState
-    from bot.store.retrying import PatientStore
+    from bot.store.retrying import RetryingStore
     from harness.context import RunContext
     from harness.memory.config import MemorySettings
     from harness.memory.model import Category, Changes, Fact
@@ -124,7 +124,7 @@ def _words(texts: Iterable[str]) -> set[str]:
 class OwnerStates:
     """Changed within the lock of the owner."""
 
-    def __init__(self, store: PatientStore | Store) -> None:
+    def __init__(self, store: RetryingStore | Store) -> None:
         self._store = store
         self._known: LRUCache[str, OwnerState] = LRUCache(REMEMBERED)
 
@@ -172,10 +172,10 @@ class Forgotten:
     summaries: bool = False
 
 
-class MemoryBook:
+class MemoryKeeper:
     """kept: where the memories are. All methods raise MemoryUnavailable when that cannot be read or written."""
 
-    def __init__(self, kept: MemoryStore, store: PatientStore | Store, settings: MemorySettings) -> None:
+    def __init__(self, kept: MemoryStore, store: RetryingStore | Store, settings: MemorySettings) -> None:
         self._kept = kept
         self._store = store
         self._clock = store.clock

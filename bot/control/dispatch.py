@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     Here = Callable[[Settings, Mapping[str, Any]], Coroutine[Any, Any, dict[str, Any]]]
 
 
-def do_wherever(settings: Settings, operation: str, request: Mapping[str, Any], here: Here) -> int:
+def do_there_or_here(settings: Settings, operation: str, request: Mapping[str, Any], here: Here) -> int:
     """Print the answer; returns the exit code. here: does it while nothing runs, with the data folder locked; like the
     running process it answers with "text" and whether it is "done"."""
     try:

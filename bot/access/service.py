@@ -1,4 +1,4 @@
-"""Doorkeeper: what happens to people and groups that are not let in (yet), and to the codes that they type.
+"""AccessService: what happens to people and groups that are not let in (yet), and to the codes that they type.
 
 Called by the manager. Everything here is bounded, however many strangers come: what is stored, answered and remembered.
 """
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 
 from bot.access import pairing
 from bot.access.admission import Budget, FloodGate, OncePer, Verdict
-from bot.access.desk import clean_name, code_reply
+from bot.access.editor import clean_name, code_reply
 from bot.access.pairing import Tries
 from bot.store.identity import chat_id, person_id
 from bot.store.retrying import every
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
     from bot.access.admins import Admins
     from bot.access.admission import Decision
-    from bot.access.desk import AccessDesk, Change
+    from bot.access.editor import AccessEditor, Change
     from bot.access.pairing import Claims
     from bot.commands import CommandLine
     from bot.delivery.respond import Responder
-    from bot.store.retrying import PatientStore
+    from bot.store.retrying import RetryingStore
     from bot.texts.catalogue import Texts
     from channels.base import Clock
     from channels.message import Address, Sender
@@ -60,12 +60,12 @@ class _Budgets:
         self.claims = Tries(clock)
 
 
-class Doorkeeper:
+class AccessService:
     def __init__(
         self,
         *,
-        desk: AccessDesk,
-        store: PatientStore,
+        desk: AccessEditor,
+        store: RetryingStore,
         responder: Responder,
         admins: Admins,
         claims: Claims,

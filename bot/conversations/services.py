@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from bot.runs.manager import RunManager
     from bot.settings.sections import LimitSettings
     from bot.skills.service import SkillService
-    from bot.store.retrying import PatientStore
+    from bot.store.retrying import RetryingStore
     from bot.tasks import Tasks
     from channels.base import Channel, Clock
     from harness.context import InputFile
@@ -32,7 +32,7 @@ class ConversationPorts:
     with its text, where it has one. timezone: of conversations that have chosen none.
     """
 
-    store: PatientStore
+    store: RetryingStore
     runs: RunManager
     responder: Responder
     delivery: Delivery
