@@ -115,5 +115,5 @@ def package_of(use: str) -> str:
 
 
 def install_command(package: str) -> str:
-    """For the very Python that Antler runs in."""
+    """The command that installs a package into the Python that Antler runs in."""
     return f"{sys.executable} -m pip install {package}"

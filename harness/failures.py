@@ -179,7 +179,7 @@ def _text(error: Exception) -> str:
 
 
 def _bare(error: Exception) -> str:
-    """For the log, without the provider's sentences: the status, and what the answer names by its code."""
+    """A failure for the log, without the provider's sentences: the status, and the error code of the answer."""
     body = getattr(error, "body", None)
     fields = body.get("error", body) if isinstance(body, dict) else None
     named = [fields.get(key) for key in ("type", "code", "param")] if isinstance(fields, dict) else []
@@ -188,7 +188,7 @@ def _bare(error: Exception) -> str:
 
 
 def _detail(error: Exception) -> str:
-    """For the log: the chain of causes, so that "Connection error." also says which."""
+    """The chain of causes for the log, so that "Connection error." also says which."""
     parts: list[str] = []
     cause: BaseException | None = error
     while cause is not None and len(parts) < 4:

@@ -249,7 +249,7 @@ def _blocks(ctx: RunContext, run_input: RunInput, files: Sequence[str], now: dat
 
 
 def _entry(text: str) -> str:
-    """Of several in one block: only its first line begins at the margin, so that it cannot contain another one."""
+    """One entry of a block: only its first line begins at the margin, so that it cannot contain another one."""
     return "\n  ".join(as_data(text).splitlines())
 
 

@@ -9,7 +9,7 @@ import pytest
 
 
 def missing(reason: str) -> NoReturn:
-    """At a person's desk the test is skipped with the reason; in CI a missing part is a failure."""
+    """At a person's editor the test is skipped with the reason; in CI a missing part is a failure."""
     if os.environ.get("CI") == "true":
         pytest.fail(reason)
     pytest.skip(reason)

@@ -1,1 +1,1 @@
-"""Who may use the bot: the rules and grants, the desk that changes them, the door for strangers, their codes."""
+"""Who may use the bot: the rules and grants, the editor that changes them, the service for strangers, their codes."""

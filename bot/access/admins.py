@@ -1,4 +1,4 @@
-"""Admins: tells an account's administrators what they need to know, each in private. For the gateway and the door."""
+"""Admins: tells an account's administrators what they need to know, each in private."""
 
 from __future__ import annotations
 

@@ -64,21 +64,21 @@ class AccessService:
     def __init__(
         self,
         *,
-        desk: AccessEditor,
+        editor: AccessEditor,
         store: RetryingStore,
         responder: Responder,
         admins: Admins,
         claims: Claims,
         clock: Clock,
     ) -> None:
-        self._desk = desk
-        self._book = desk.book
+        self._editor = editor
+        self._book = editor.book
         self._store = store
         self._responder = responder
         self.admins = admins
         self._claims = claims
         self._clock = clock
-        self._budgets = {account: _Budgets(clock) for account in desk.book.accounts}
+        self._budgets = {account: _Budgets(clock) for account in editor.book.accounts}
         self._told = OncePer(clock, ONCE_A_DAY)
         self._met = OncePer(clock, ONCE_A_DAY)
         self._complained = OncePer(clock, ONCE_A_MINUTE)
@@ -121,7 +121,7 @@ class AccessService:
     async def _claimed(self, event_id: int, message: Message) -> None:
         person = person_id(message.account, message.sender.id)
         self._claims.close(message.account)
-        change = self._desk.claim(message, self._language(message))
+        change = self._editor.claim(message, self._language(message))
         await self._responder.say(event_id, message, self._texts(message).claimed, "claimed", also=change.write)
         change.committed()
         log.warning("%s: %s is its administrator now, by the claim code", message.account, person)
@@ -170,7 +170,7 @@ class AccessService:
             return []
         codes = list(pairing.all_in(message.text))
         return [
-            self._desk.ending(row)
+            self._editor.ending(row)
             for row in waiting
             if any([pairing.same(pairing.digest(row.account, code), row.code_hash or "") for code in codes])
         ]
@@ -205,7 +205,7 @@ class AccessService:
         elif not self._budgets[message.account].codes.take():
             self._responder.settle_soon(event_id, "too many pairing codes")
         else:
-            code, change = self._desk.issue(message, self._language(message))
+            code, change = self._editor.issue(message, self._language(message))
             life = texts.duration(pairing.PAIRING_LIFE.total_seconds())
             text = texts.pairing_code.format(code=pairing.shown(code), life=life)
             await self._responder.say(
@@ -263,10 +263,10 @@ class AccessService:
     async def tidy(self) -> None:
         """Forget codes that ran out, and say so in their messages; runs until cancelled."""
         await self._clock.sleep(TIDY_SECONDS)
-        await every(TIDY_SECONDS, self._clock, "ending what is over at the door", self._end_over)
+        await every(TIDY_SECONDS, self._clock, "ending pairings that are over", self._end_over)
 
     async def _end_over(self) -> None:
-        for change in self._desk.over():
+        for change in self._editor.over():
             await self._store.write(change.write)
             change.committed()
 

@@ -1,7 +1,7 @@
 """AccessStore: who may use the bot, per account: what the config lists and what was granted since, in one place.
 
 Asked for each event, so that a grant or a revocation counts from the next message on. Changed only by what is
-committed (desk.py). Until it was read from the store nobody is let in, and if it cannot be read antler does not
+committed (editor.py). Until it was read from the store nobody is let in, and if it cannot be read antler does not
 start: without the revocations even the config's lists foreverybody would let in too many.
 """
 

@@ -117,9 +117,9 @@ class AccessTool:
     """claims: of the running gateway, None while it is stopped."""
 
     def __init__(
-        self, desk: AccessEditor, store: RetryingStore | Store, clock: Clock, claims: Claims | None = None
+        self, editor: AccessEditor, store: RetryingStore | Store, clock: Clock, claims: Claims | None = None
     ) -> None:
-        self._desk = desk
+        self._editor = editor
         self._store = store
         self._clock = clock
         self._claims = claims
@@ -140,28 +140,28 @@ class AccessTool:
             case "claim":
                 return self._claim()
             case "list":
-                return table(entries(self._desk.book, self._clock.now())), True
+                return table(entries(self._editor.book, self._clock.now())), True
             case "allow":
                 kind, admin = _kind(request), request.get("admin") is True
-                await self._make(self._desk.allow(subject, BY, kind=kind, admin=admin))
+                await self._make(self._editor.allow(subject, BY, kind=kind, admin=admin))
                 return f"{subject} {'is an administrator' if admin else 'has access'} now", True
             case "revoke":
-                await self._make(self._desk.revoke(subject, BY, kind=_kind(request)))
+                await self._make(self._editor.revoke(subject, BY, kind=_kind(request)))
                 return f"{subject} has no access any more; what was under way for it is stopped", True
         return "the running antler is of another version: restart it", False
 
     async def _pair(self, typed: str) -> Answer:
         code = pairing.read(typed)
-        applicant = self._desk.applicant(code) if code is not None else None
+        applicant = self._editor.applicant(code) if code is not None else None
         if applicant is None:
             return unmarked(texts_for(DEFAULT).code_refused), False
-        await self._make(self._desk.approval(applicant, BY))
+        await self._make(self._editor.approval(applicant, BY))
         return f"{applicant.name or 'somebody without a name'} ({applicant.subject}) has access now", True
 
     def _claim(self) -> Answer:
         if self._claims is None:
             return STOPPED, False
-        accounts = pairing.unclaimed(self._desk.book)
+        accounts = pairing.unclaimed(self._editor.book)
         if not accounts:
             return "every account has an administrator: they let in others with /pair, or you with `antler pair`", False
         return pairing.frame([(account, self._claims.make(account)) for account in accounts]), True
@@ -184,8 +184,8 @@ async def _do_it_here(settings: Settings, request: Mapping[str, Any]) -> dict[st
         delivery = Delivery(store, clock, Redactor(settings.secrets()))
         book = AccessStore({account: policy_of(settings, account) for account in settings.channels})
         book.load(await store.read(access.everything))
-        desk = AccessEditor(book, delivery, clock, names_group=settings.names_group)
-        answer = await AccessTool(desk, store, clock).do(request)
+        editor = AccessEditor(book, delivery, clock, names_group=settings.names_group)
+        answer = await AccessTool(editor, store, clock).do(request)
         await delivery.close(0)
         return answer
     finally:

@@ -41,10 +41,10 @@ LISTED = 40
 
 
 class AccessCommands:
-    def __init__(self, answers: Answers, desk: AccessEditor, clock: Clock) -> None:
+    def __init__(self, answers: Answers, editor: AccessEditor, clock: Clock) -> None:
         self._answers = answers
-        self._desk = desk
-        self._book = desk.book
+        self._editor = editor
+        self._book = editor.book
         self._clock = clock
         self._tries = Tries(clock)
         self.commands: Mapping[str, CommandHandler] = {
@@ -67,16 +67,16 @@ class AccessCommands:
         if self._tries.exhausted(call.person):
             return await self._answers.say(call, texts.code_limit, "too many wrong codes")
         code = pairing.read(call.line.arguments)
-        applicant = self._desk.applicant(code, call.message.account) if code is not None else None
+        applicant = self._editor.applicant(code, call.message.account) if code is not None else None
         if applicant is None:
             self._tries.wrong(call.person)
             return await self._answers.say(call, texts.code_refused, "wrong pairing code")
-        change = self._desk.approval(applicant, call.person)
+        change = self._editor.approval(applicant, call.person)
         text = texts.paired.format(name=applicant.name or applicant.subject, person=applicant.subject)
         await self._make(call, change, text, "paired")
 
     async def _claim(self, conversation: Conversation, call: Call) -> None:
-        """There is no code to claim with, or the door would have taken the message."""
+        """There is no code to claim with, or the access service would have taken the message."""
         in_group = call.message.address.kind != "dm"
         text = call.texts.code_in_group if in_group else call.texts.code_refused
         await self._answers.say(call, text, "nothing to claim")
@@ -119,7 +119,7 @@ class AccessCommands:
         change, text = None, texts.group_cancelled
         if press.option == ALLOW:
             try:
-                change = self._desk.allow(asked["group"], press.person, kind="group", name=asked["name"])
+                change = self._editor.allow(asked["group"], press.person, kind="group", name=asked["name"])
                 text = texts.group_opened[self._book.policy(press.address.account).access.members]
             except AccessRefused as refused:
                 text = problem(refused, texts)
@@ -162,9 +162,9 @@ class AccessCommands:
             return await self._answers.say(call, texts.access_other_account.format(account=call.message.account), "")
         try:
             if verb == "allow":
-                change, sentence = self._desk.allow(subject, call.person), texts.access_allowed
+                change, sentence = self._editor.allow(subject, call.person), texts.access_allowed
             else:
-                change, sentence = self._desk.revoke(subject, call.person, kind=kind), texts.access_taken
+                change, sentence = self._editor.revoke(subject, call.person, kind=kind), texts.access_taken
         except AccessRefused as refused:
             return await self._answers.say(call, problem(refused, texts), "/access refused")
         if kind == "group":

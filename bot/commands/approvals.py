@@ -127,10 +127,12 @@ class ApprovalCommands:
         return answers[option] if done else press.texts.pressed["over"]
 
     async def _decide(self, conversation: Conversation, row: ApprovalRow, option: str, press: Press) -> bool:
-        desk, settled = conversation.approvals, self._answers.settled(press.event_id, f"button {option}")
+        approvals, settled = conversation.approvals, self._answers.settled(press.event_id, f"button {option}")
         if option == WHY:
-            return await desk.await_reason(row.prompt_id, press.person, also=settled)
-        return await desk.decide(row.prompt_id, DECISIONS[option], press.person, for_all=press.is_admin, also=settled)
+            return await approvals.await_reason(row.prompt_id, press.person, also=settled)
+        return await approvals.decide(
+            row.prompt_id, DECISIONS[option], press.person, for_all=press.is_admin, also=settled
+        )
 
     # What is allowed for a chat.
 

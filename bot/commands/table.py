@@ -44,7 +44,7 @@ def make_commands(
     ports: ConversationPorts,
     *,
     status: StatusPage,
-    desk: AccessEditor,
+    editor: AccessEditor,
     schedules: ScheduleService,
     spending: Spending,
     pictures: Presented,
@@ -74,7 +74,7 @@ def make_commands(
             MemoryCommands(answers, memory, store, pictures, clock),
             TimezoneCommands(answers, clock, spending.days.zone),
             ReminderCommands(answers, schedules, clock),
-            AccessCommands(answers, desk, clock),
+            AccessCommands(answers, editor, clock),
         ],
     )
 

@@ -1,4 +1,4 @@
-"""ButtonHandler: what becomes of a pressed button, or of a number typed instead: whose question it answers, and who may.
+"""What becomes of a pressed button, or of a number typed instead: whose question it answers, and who may.
 
 For the manager.
 """

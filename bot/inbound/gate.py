@@ -105,7 +105,7 @@ class Gate:
         self,
         *,
         book: AccessStore,
-        door: AccessService,
+        access_service: AccessService,
         commands: Commands,
         channel: Callable[[str], Channel | None],
         background: Background,
@@ -113,7 +113,7 @@ class Gate:
         is_skill: Callable[[str], bool],
     ) -> None:
         self._policies = book.policy
-        self._door = door
+        self._access_service = access_service
         self._commands = commands
         self._channel = channel
         self._background = background
@@ -146,9 +146,11 @@ class Gate:
                 decision = self.decide(event.message)
                 return None if self._edit_passes_by(event.message, decision) else decision
             case ButtonPressed():
-                turned_away = not self._may_speak(event) and self._door.turns_away(event.account, "buttons")
+                turned_away = not self._may_speak(event) and self._access_service.turns_away(event.account, "buttons")
             case MembershipChanged():
-                turned_away = not self._may_speak(event) and self._door.turns_away(event.account, "invitations")
+                turned_away = not self._may_speak(event) and self._access_service.turns_away(
+                    event.account, "invitations"
+                )
             case _:
                 turned_away = False
         return None if turned_away else STORED
@@ -160,21 +162,23 @@ class Gate:
         if decision.verdict is Verdict.ADMIT:
             self.admitted(message)
             return False
-        if self._door.has_code(message):
+        if self._access_service.has_code(message):
             return False
         match decision.verdict:
             case Verdict.GREET:
-                return self._door.turns_away(message.account, "direct messages")
+                return self._access_service.turns_away(message.account, "direct messages")
             case Verdict.INTRODUCE:
                 # A group that heard today how it is let in gets no answer before tomorrow.
-                return not self._door.would_meet(message.address) or self._door.turns_away(message.account, "groups")
+                return not self._access_service.would_meet(message.address) or self._access_service.turns_away(
+                    message.account, "groups"
+                )
             case Verdict.CONTEXT if self._policies(message.account).group_context:
                 self._background.add(self.key(message.address, message.sender), message)
         return True
 
     def _edit_passes_by(self, message: Message, decision: Decision) -> bool:
         """Decided as the message itself: what was said to others stays background, in its new words."""
-        if message.address.kind != "dm" and self._door.has_code(message):
+        if message.address.kind != "dm" and self._access_service.has_code(message):
             return False
         verdict, key = decision.verdict, self.key(message.address, message.sender)
         if verdict is Verdict.ADMIT or (verdict is Verdict.CONTEXT and message in self._addressed):

@@ -54,8 +54,8 @@ ONCE_A_MINUTE = 60.0
 class ChannelManager:
     """Every event of all accounts goes through it, on its way to its conversation.
 
-    desk: its book is asked for each event, so that what changes counts from the next message on.
-    door: takes those who are not let in.
+    editor: its book is asked for each event, so that what changes counts from the next message on.
+    access_service: takes those who are not let in.
     gate: decides, before an event is stored and after.
     moved: does first what else is to be done where a chat of an account has another id; again after a crash.
     """
@@ -65,8 +65,8 @@ class ChannelManager:
         *,
         ports: ConversationPorts,
         commands: Commands,
-        desk: AccessEditor,
-        door: AccessService,
+        editor: AccessEditor,
+        access_service: AccessService,
         flood: FloodGate,
         store: Store,
         moved: Callable[[str, str, str], Awaitable[None]],
@@ -74,14 +74,14 @@ class ChannelManager:
         self._ports = ports
         self._commands = commands
         ports.skills.keep_free(commands.names)
-        self._desk = desk
-        self._door = door
-        self._policies = desk.book.policy
+        self._editor = editor
+        self._access_service = access_service
+        self._policies = editor.book.policy
         self.flood = flood
         self._told_too_fast = OncePer(ports.clock, ONCE_A_MINUTE)
         self.gate = Gate(
-            book=desk.book,
-            door=door,
+            book=editor.book,
+            access_service=access_service,
             commands=commands,
             channel=ports.channel,
             background=ports.background,
@@ -89,10 +89,10 @@ class ChannelManager:
             is_skill=ports.skills.is_shared,
         )
         self._conversations = Conversations(ports)
-        self._presses = ButtonHandler(ports, commands, desk.book, self._conversations)
-        self._due = DueSchedules(ports, desk.book, door.admins, self._conversations, self.gate.key)
+        self._presses = ButtonHandler(ports, commands, editor.book, self._conversations)
+        self._due = DueSchedules(ports, editor.book, access_service.admins, self._conversations, self.gate.key)
         self._moved = moved
-        desk.on_shut_out = self._shut_out
+        editor.on_shut_out = self._shut_out
 
     async def serve(self, bus: MessageBus) -> None:
         """Handle committed events until cancelled."""
@@ -113,7 +113,7 @@ class ChannelManager:
     async def _may_go_on(self, row: RunRow) -> bool:
         """Whether the run's speaker still has access; else it is dropped, and says why. What an account is to say that
         the config has no more waits for its return."""
-        if row.address.account not in self._desk.book.accounts:
+        if row.address.account not in self._editor.book.accounts:
             return True
         if self._may_speak(row.address, row.speaker):
             return True
@@ -155,7 +155,7 @@ class ChannelManager:
             case MembershipChanged() as change:
                 if not change.present:
                     await self._due.left(change)
-                await self._door.joined(inbound.id, change)
+                await self._access_service.joined(inbound.id, change)
             case ScheduleDue() as due:
                 await self._due.take(inbound.id, due)
             case _:
@@ -165,7 +165,7 @@ class ChannelManager:
         policy, line = self._policies(message.account), decision.command
         person = person_id(message.account, message.sender.id)
         language = language_of(policy.locale, message.sender.locale, message.text)
-        if await self._door.takes_code(event_id, message, line, decision):
+        if await self._access_service.takes_code(event_id, message, line, decision):
             return
         admitted = decision.verdict is Verdict.ADMIT
         unsure = decision.verdict is Verdict.CONTEXT and self.gate.threads.goes_on(message) is None
@@ -181,9 +181,9 @@ class ChannelManager:
             spoken = Spoken(event_id, message, language, policy.access.is_admin(person), policy.turns)
             self._spoken(spoken, sure=not unsure)
         elif decision.verdict is Verdict.GREET:
-            await self._door.greet(event_id, message, decision)
+            await self._access_service.greet(event_id, message, decision)
         elif decision.verdict is Verdict.INTRODUCE:
-            await self._door.introduce(event_id, message, decision.reason)
+            await self._access_service.introduce(event_id, message, decision.reason)
         else:
             self._ports.responder.settle_soon(event_id, decision.reason)
 
@@ -263,7 +263,7 @@ class ChannelManager:
         message = edit.message
         if message.address.kind != "dm":
             decision = self.gate.after_inbox(message, known)
-            if await self._door.takes_code(event_id, message, None, decision):
+            if await self._access_service.takes_code(event_id, message, None, decision):
                 return None
         if not self._policies(message.account).access.may_speak(message.address, message.sender):
             return await self._ports.responder.settle([event_id], "edit by a stranger")
@@ -283,7 +283,7 @@ class ChannelManager:
             moved = moved_key(owner, account, old_chat, new_chat)
             if moved is not None and moved != owner:
                 move_owner(self._ports.data_dir, owner, moved)
-        change = self._desk.moved(account, old_chat, new_chat)
+        change = self._editor.moved(account, old_chat, new_chat)
 
         def unit(tx: Connection) -> None:
             conversations.migrate_chat(tx, account, old_chat, new_chat)
@@ -316,7 +316,7 @@ class ChannelManager:
 
         def shut_out(address: Address, person: str) -> bool:
             # What an account has under way that the config has no more waits for its return.
-            return address.account in self._desk.book.accounts and not self._may_speak(address, person)
+            return address.account in self._editor.book.accounts and not self._may_speak(address, person)
 
         for active in list(self._ports.runs.active.values()):
             if shut_out(active.row.address, active.row.speaker):

@@ -84,7 +84,7 @@ class Gateway:
     async def _start(self) -> None:
         parts = self._parts
         await parts.open()
-        pairing.show(parts.desk.book, parts.claims, self._settings.log.format)
+        pairing.show(parts.editor.book, parts.claims, self._settings.log.format)
         self._attach_terminal()
         self._tasks.spawn("control", self._control())
         await parts.recover()
@@ -94,7 +94,7 @@ class Gateway:
         self._tasks.spawn("agent", self._warm_up())
         if parts.reloader is not None:
             self._tasks.spawn("config", parts.reloader.serve())
-        self._tasks.spawn("door", parts.door.tidy())
+        self._tasks.spawn("pairing", parts.access_service.tidy())
         keep_runs = timedelta(days=self._settings.data.keep_days)
         work = upkeep.prune(self._store, self._clock, keep_runs, parts.presented, parts.retention.look)
         self._tasks.spawn("prune", work)

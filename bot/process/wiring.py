@@ -162,13 +162,13 @@ class Wiring:
         responder = Responder(patient, self.delivery, self.conversation_tasks)
         book = AccessStore(self.connections.policies)  # empty until it is loaded: nobody is let in before
         self.claims, self.admins = Claims(clock), Admins(book, patient, self.delivery)
-        self.desk = AccessEditor(
+        self.editor = AccessEditor(
             book, self.delivery, clock, can_edit=self.connections.can_edit, names_group=settings.names_group
         )
-        self.door = AccessService(
-            desk=self.desk, store=patient, responder=responder, admins=self.admins, claims=self.claims, clock=clock
+        self.access_service = AccessService(
+            editor=self.editor, store=patient, responder=responder, admins=self.admins, claims=self.claims, clock=clock
         )
-        self.access_tool = AccessTool(self.desk, patient, clock, self.claims)
+        self.access_tool = AccessTool(self.editor, patient, clock, self.claims)
         self.health = HealthService(
             connections=lambda: self.connections.health,
             sending=self.delivery.snapshot,
@@ -227,8 +227,8 @@ class Wiring:
 
     async def open(self) -> None:
         """Build the channels, none of which connects yet, and learn who may use them."""
-        self.connections.open(self.bus.publish, self.desk.book.policy)
-        self.desk.book.load(await self._store.read(access.everything))
+        self.connections.open(self.bus.publish, self.editor.book.policy)
+        self.editor.book.load(await self._store.read(access.everything))
         for channel in self.connections.channels.values():
             self.delivery.register(channel)
 
@@ -313,7 +313,7 @@ class Wiring:
         )
 
     def _make_manager(self, store: RetryingStore, responder: Responder) -> ChannelManager:
-        settings, clock, desk = self._settings, self._clock, self.desk
+        settings, clock, editor = self._settings, self._clock, self.editor
         limits = settings.limits
         ports = ConversationPorts(
             store=store,
@@ -337,15 +337,15 @@ class Wiring:
             commands=make_commands(
                 ports,
                 status=self.status,
-                desk=desk,
+                editor=editor,
                 schedules=self.schedules,
                 spending=self.spending,
                 pictures=self.presented,
                 forgetting=lambda: self.forgetting,
                 memory=self.memory.book,
             ),
-            desk=desk,
-            door=self.door,
+            editor=editor,
+            access_service=self.access_service,
             flood=FloodGate(clock, limits.messages_per_minute, limits.message_burst),
             store=self._store,
             moved=self.memory.book.chat_moved,

@@ -29,7 +29,7 @@ Rows = tuple[tuple[Button, ...], ...]
 
 
 def prompt_of(row: ApprovalRow) -> PromptRow:
-    """The question behind the buttons; who may answer is decided by desk.py, for administrators may too."""
+    """The question behind the buttons; who may answer is decided elsewhere, for administrators may too."""
     options = [[option, row.run_id] for option in OPTIONS]
     life = row.expires_at - row.asked_at
     prompt = question(APPROVAL, row.prompt_id, row.conversation, options, row.asked_at, life=life)

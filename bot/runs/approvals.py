@@ -249,7 +249,7 @@ def _awaited(tx: Connection, run_id: str, person: str, message: Message) -> tupl
 
 
 def _begins_nothing(message: Message) -> bool:
-    """In a group everybody who addresses the bot wants something, and so does who replies to something else."""
+    """Whether it only explains a denial: in a group, who addresses the bot or replies elsewhere wants more."""
     return message.address.kind != "group" and message.reply_to is None and message.bundle_key is None
 
 

@@ -44,7 +44,7 @@ AROUND = " \t*_#`\"'“”„‘’«»「」『』《》.。"
 
 
 class Titles:
-    """At most one for a thread, and never over one of the person's own. A failure leaves the message's first words.
+    """Names threads, each at most once and never over a person's own title; a failure leaves the message's first words.
 
     harness: as soon as it is built. prices: of the models that have one. budgets: who has used theirs up gets the
     first words too.

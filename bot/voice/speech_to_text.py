@@ -1,7 +1,8 @@
 """Transcription of a run's voice messages, before the agent sees them.
 
-`Listener` asks a transcription service, `NoSpeechToText` stands in where none is configured. A recording that the service refuses
-is converted by ffmpeg inside the thread's sandbox: it is hostile until proven otherwise, and decoded nowhere else.
+`Listener` asks a transcription service, `NoSpeechToText` stands in where none is configured. A recording that the
+service refuses is converted by ffmpeg inside the thread's sandbox: it is hostile until proven otherwise, and decoded
+nowhere else.
 """
 
 from __future__ import annotations

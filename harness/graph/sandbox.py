@@ -60,8 +60,8 @@ class RunSandbox:
         self.commands: dict[str, CommandEnd] = {}
 
     def branch(self) -> RunSandbox:
-        """For a subagent of the run: the same sandbox and the same lock, with a memory of its own, since it has seen
-        neither the files nor the pictures that the others have. Only the run's own is released."""
+        """The sandbox for a subagent of the run: the same one and the same lock, with a memory of its own, since it has
+        seen neither the files nor the pictures of the others. Only the run's own is released."""
         branch = copy(self)
         branch._remember(self.writing)
         return branch

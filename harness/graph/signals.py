@@ -39,7 +39,7 @@ class Answering:
 
 @dataclass(slots=True)
 class RunApprovals:
-    """Of one start of a run. decided: before it. asking: requests that it makes itself."""
+    """Approvals of one start of a run. decided: before it. asking: requests that it makes itself."""
 
     decided: Mapping[CallKey, Approval] = field(default_factory=dict)
     asking: int = 0

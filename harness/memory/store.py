@@ -1,7 +1,7 @@
 """Where memories are kept: the ports `MemoryStore` and `Memories`, and the store in files.
 
 Files are users/<hash of the owner>/memory.json, for one process and its command line; bot/store/memories.py keeps them
-in the database. Everything that changes a memory goes through bot's MemoryKeeper, which is the `Memories` of the harness.
+in the database. Everything that changes a memory goes through bot's MemoryKeeper, the harness's `Memories`.
 """
 
 from __future__ import annotations

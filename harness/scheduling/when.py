@@ -73,7 +73,7 @@ def in_minutes(minutes: float, timezone: str, now: datetime) -> When:
 
 
 def repeated(expression: str, timezone: str, now: datetime, shortest: timedelta) -> When:
-    """By a cron expression of five fields. shortest: two times never lie closer together. Raises BadTime."""
+    """The times of a cron expression of five fields. shortest: least time between two. Raises BadTime."""
     spec = " ".join(expression.split())
     if len(spec) > LONGEST_EXPRESSION or len(spec.split()) != len(FIELDS.split()):
         raise BadTime(f"A cron expression has five fields: {FIELDS}; for example 0 9 * * MON-FRI.")
@@ -131,7 +131,7 @@ def _once(at: datetime, timezone: str, now: datetime) -> When:
 
 
 def _occurrences(spec: str, timezone: str, moment: datetime) -> Iterator[datetime]:
-    """In UTC, always later than the one before: the expression's own order repeats an hour when clocks are put back."""
+    """Times in UTC, each later than the one before: the expression's own order repeats an hour when clocks go back."""
     try:
         times = CronSim(spec, moment.astimezone(ZoneInfo(timezone)))
     except (CronSimError, ValueError) as error:

@@ -112,7 +112,7 @@ _BLANKS = re.compile(r"\n{3,}")
 
 
 def harmless(text: str) -> str:
-    """Without terminal codes and unseen characters, and unable to end a result or open one of our blocks."""
+    """The text without terminal codes and unseen characters, unable to end a result or open a block of Antler's."""
     return neutral(_TEMPLATE.sub("&lt;", seen(plain_text(text))))
 
 
@@ -123,6 +123,6 @@ def described(text: str, limit: int) -> str:
 
 
 def line(text: str, limit: int = 120) -> str:
-    """In one line, for logs and /status."""
+    """The text in one line, for logs and /status."""
     text = " ".join(harmless(text).split())
     return text if len(text) <= limit else text[: limit - 1] + "…"

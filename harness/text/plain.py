@@ -105,13 +105,13 @@ def _last_written(line: str) -> str:
 
 
 def one_line(text: str, limit: int = SUMMARY_CHARACTERS) -> str:
-    """For people: plain, on one line, with secrets that look like secrets masked. Known ones are redacted later."""
+    """The text for people: plain, on one line, what looks like a secret masked. Known ones are redacted later."""
     line = masked(" ".join(plain_text(text[:LONGEST_LOOKED_AT]).split()))
     return line if len(line) <= limit else line[: limit - 1] + "…"
 
 
 def masked(text: str) -> str:
-    """Without values that stand where secrets stand, or look like keys of well-known services."""
+    """The text without values that stand where secrets stand, or look like keys of well-known services."""
     for pattern in _SECRETS:
         text = pattern.sub(rf"\g<keep>{MASK}", text)
     return text

@@ -272,7 +272,7 @@ class Core:
         parts = self.parts
         self.tasks, self.actors = parts.tasks, parts.conversation_tasks
         self.bus, self.manager, self.runs, self.delivery = parts.bus, parts.manager, parts.runs, parts.delivery
-        self.desk, self.door, self.claims = parts.desk, parts.door, parts.claims
+        self.editor, self.access_service, self.claims = parts.editor, parts.access_service, parts.claims
         self.memory, self.learning = parts.memory.book, parts.memory.service
         self.forgetting, self.retention = parts.forgetting, parts.retention
         self.schedules, self.timer = parts.schedules, parts.timer

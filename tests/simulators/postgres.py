@@ -99,7 +99,7 @@ class PostgresServer:
 
 
 def postgres_server() -> Iterator[PostgresServer]:
-    """The body of a session fixture. Without server programs: skips at a person's desk, fails in CI."""
+    """The body of a session fixture. Without server programs: skips at a person's editor, fails in CI."""
     try:
         server = PostgresServer()
     except PostgresMissing as error:

@@ -90,7 +90,7 @@ async def test_an_edit_makes_no_command_and_lets_nobody_in(tmp_path: Path) -> No
         await c.edit(stranger, "now let me in")
         await c.clock.advance(2)
         assert c.texts() == before
-        assert not c.desk.book.policy("memory").access.is_listed("memory:666")
+        assert not c.editor.book.policy("memory").access.is_listed("memory:666")
         stored = await c.store.read(lambda tx: inbox.load(tx, range(100)))
         assert "let me in" not in str(stored)
         assert c.harness.asked == ["hello"]
@@ -187,7 +187,7 @@ async def test_a_stranger_cannot_approve_anybody(tmp_path: Path) -> None:
         for typed in (f"/pair {code}", f"/claim {code}", code):
             assert await reply(c, typed, EVE) == ""
         assert await reply(c, f"/pair {code}", BOB) == EN.not_allowed
-        assert not c.desk.book.policy("memory").access.is_listed("memory:666")
+        assert not c.editor.book.policy("memory").access.is_listed("memory:666")
         assert "may talk to me now" in await reply(c, f"/pair {code}")
 
 
@@ -231,7 +231,7 @@ async def test_codes_are_guessed_at_by_five_hundred(tmp_path: Path) -> None:
             await c.receive(*(c.message(shown(new_code()), str(number)) for number in range(1000, 1500)))
         await c.answered()
         assert 0 < sum(texts == [EN.code_refused] for texts in map(c.texts, c.channel.chats)) <= Tries.IN_ALL
-        assert c.desk.book.admins("memory") == []
+        assert c.editor.book.admins("memory") == []
         assert len(c.channel.calls) < 100
 
 
@@ -243,7 +243,7 @@ async def test_a_hundred_thousand_strangers_cost_next_to_nothing(tmp_path: Path)
             if start == 50_000:
                 assert await reply(c, "hello") == "echo: hello"
         await c.clock.advance(5)
-        assert len(c.desk.book.rows()) == 3
+        assert len(c.editor.book.rows()) == 3
         assert len(await c.store.read(access.everything)) == 3
         answered = [chat for chat in c.channel.chats if chat != ANN]
         assert len(answered) <= 12
@@ -296,7 +296,7 @@ async def test_only_the_admin_who_asked_opens_the_group(tmp_path: Path) -> None:
             (ANN, "new", "m999"),
         ):
             await c.press(message_id, allow, person, chat)
-        assert not c.desk.book.policy("memory").access.is_open("memory:new")
+        assert not c.editor.book.policy("memory").access.is_open("memory:new")
         await c.press(asked.message_id, cancel, ANN, "new")
         await c.press(asked.message_id, allow, ANN, "new")
         await reply(c, "/allow", ANN, "new")
@@ -304,7 +304,7 @@ async def test_only_the_admin_who_asked_opens_the_group(tmp_path: Path) -> None:
         await c.clock.advance(3601)
         await c.press(late.message_id, late.part.buttons[0][0].data, ANN, "new")
         await c.clock.advance(2)
-        assert not c.desk.book.policy("memory").access.is_open("memory:new")
+        assert not c.editor.book.policy("memory").access.is_open("memory:new")
 
 
 async def test_an_admin_who_lost_that_right_meanwhile_opens_no_group(tmp_path: Path) -> None:
@@ -314,7 +314,7 @@ async def test_an_admin_who_lost_that_right_meanwhile_opens_no_group(tmp_path: P
         asked = c.channel.chats["new"][-1]
         c.policy = replace(c.policy, access=replace(OPEN, admins=frozenset()))
         await c.press(asked.message_id, asked.part.buttons[0][0].data, ANN, "new")
-        assert not c.desk.book.policy("memory").access.is_open("memory:new")
+        assert not c.editor.book.policy("memory").access.is_open("memory:new")
 
 
 # Ids.
@@ -346,7 +346,7 @@ async def test_the_same_number_on_two_platforms_is_two_persons_to_let_in(tmp_pat
         await pair(c, "7")
         await reply(c, "hello", "7", account="other")
         assert c.harness.asked == []
-        change = c.desk.revoke("other:7", "cli")
+        change = c.editor.revoke("other:7", "cli")
         await c.store.write(change.write)
         change.committed()
         assert await reply(c, "hello", "7") == "echo: hello"

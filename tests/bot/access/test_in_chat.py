@@ -1,4 +1,4 @@
-"""How people and groups come in and are shut out again, in the chat: the door, /pair, /allow, /access."""
+"""How people and groups come in and are shut out again, in the chat: codes, /pair, /allow, /access."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ async def test_a_stranger_gets_a_code_an_admin_lets_them_in_and_both_are_told(tm
 
 async def test_a_code_that_ran_out_says_so_and_the_next_message_gets_another(tmp_path: Path) -> None:
     async with core(tmp_path, OPEN) as c:
-        c.tasks.spawn("door", c.door.tidy())
+        c.tasks.spawn("pairing", c.access_service.tidy())
         code = await get_code(c)
         await c.clock.advance(600 + TIDY_SECONDS)
         assert c.texts(EVE) == [EN.pairing_over]
@@ -138,7 +138,7 @@ async def test_a_wrong_claim_is_refused_and_soon_not_even_answered(tmp_path: Pat
         for _ in range(5):
             assert await reply(c, "ABCD-EFGH-JKLM", EVE) == EN.code_refused
         assert await reply(c, "/claim ABCD-EFGH-JKLM", EVE) == ""
-        assert c.desk.book.admins("memory") == []
+        assert c.editor.book.admins("memory") == []
 
 
 @pytest.mark.parametrize("split", [12, 5])

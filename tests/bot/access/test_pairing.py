@@ -1,4 +1,4 @@
-"""Codes, and the desk that they are shown at, on a real store."""
+"""Codes, and the editor that takes them, on a real store."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def test_a_strangers_name_is_one_short_visible_line(name: str, shown: str) -> No
     assert clean_name(name) == shown
 
 
-# The desk.
+# The editor.
 
 ANN, EVE, GROUP = "tg:1", "tg:666", "tg:-100"
 KEYS = ConfigKeys(allow="channels.tg.access.allow")
@@ -130,15 +130,17 @@ RULES = AccessRules(allow=frozenset({ANN}), admins=frozenset({"tg:9"}), groups=f
 
 
 class World:
-    """A desk on a store of its own; what it says is read from the outbox."""
+    """An editor on a store of its own; what it says is read from the outbox."""
 
     def __init__(self, store: Store, clock: VirtualClock) -> None:
         self.store, self.clock = store, clock
         delivery = Delivery(store, clock, Redactor([]))
         self.book = AccessStore({"tg": AccountPolicy(RULES, keys=KEYS), "other": AccountPolicy(AccessRules())})
-        self.desk = AccessEditor(self.book, delivery, clock, names_group=lambda account, native: native.startswith("-"))
+        self.editor = AccessEditor(
+            self.book, delivery, clock, names_group=lambda account, native: native.startswith("-")
+        )
         self.shut_out: list[tuple[SubjectKind, str]] = []
-        self.desk.on_shut_out = lambda kind, subject: self.shut_out.append((kind, subject))
+        self.editor.on_shut_out = lambda kind, subject: self.shut_out.append((kind, subject))
 
     async def load(self) -> None:
         self.book.load(await self.store.read(access.everything))
@@ -159,7 +161,7 @@ class World:
             text="hello",
             mention=True,
         )
-        code, change = self.desk.issue(message, "en")
+        code, change = self.editor.issue(message, "en")
         await self.make(change)
         return code
 
@@ -186,25 +188,25 @@ async def test_a_code_lets_its_person_in_once_and_is_stored_only_as_a_hash(world
     (row,) = await world.store.read(access.everything)
     assert (row.state, row.name, row.chat) == (AccessState.PENDING, "Eve", "666")
     assert code not in str(row)
-    applicant = world.desk.applicant(code, "tg")
+    applicant = world.editor.applicant(code, "tg")
     assert applicant is not None
-    assert world.desk.applicant(code, "tg") is None
-    await world.make(world.desk.approval(applicant, "tg:9"))
+    assert world.editor.applicant(code, "tg") is None
+    await world.make(world.editor.approval(applicant, "tg:9"))
     assert world.lets_in(EVE)
     assert "let you in" in str(await world.said())
     (row,) = await world.store.read(access.everything)
     assert (row.state, row.code_hash, row.expires_at, row.decided_by) == (AccessState.PAIRED, None, None, "tg:9")
-    assert world.desk.applicant(code) is None
+    assert world.editor.applicant(code) is None
 
 
 async def test_a_code_is_bound_to_its_account_and_ends_after_ten_minutes(world: World) -> None:
     code = await world.ask()
-    assert world.desk.applicant(code, "other") is None
-    assert world.desk.applicant("2" * 12, "tg") is None
+    assert world.editor.applicant(code, "other") is None
+    assert world.editor.applicant("2" * 12, "tg") is None
     await world.load()
     world.clock._now += pairing.PAIRING_LIFE.total_seconds()
-    assert world.desk.applicant(code, "tg") is None
-    for change in world.desk.over():
+    assert world.editor.applicant(code, "tg") is None
+    for change in world.editor.over():
         await world.make(change)
     assert await world.store.read(access.everything) == []
     assert "no longer valid" in str(await world.said())
@@ -215,8 +217,8 @@ async def test_three_wait_at_a_time_and_the_oldest_makes_room(world: World) -> N
     waiting = world.book.pending(world.clock.now(), "tg")
     assert [row.subject for row in waiting] == ["tg:1001", "tg:1002", "tg:1003"]
     assert len(await world.store.read(access.everything)) == 3
-    assert world.desk.applicant(made[0]) is None
-    assert world.desk.applicant(made[3]) is not None
+    assert world.editor.applicant(made[0]) is None
+    assert world.editor.applicant(made[3]) is not None
     await world.ask("7", account="other")
     assert len(world.book.pending(world.clock.now())) == 3
 
@@ -224,10 +226,10 @@ async def test_three_wait_at_a_time_and_the_oldest_makes_room(world: World) -> N
 async def test_what_was_granted_and_taken_is_known_after_a_restart(world: World) -> None:
     code = await world.ask("5")
     for change in (
-        world.desk.allow(EVE, "tg:9"),
-        world.desk.allow("tg:7", "cli", admin=True),
-        world.desk.allow(GROUP, "tg:9"),
-        world.desk.revoke("tg:8", "cli"),
+        world.editor.allow(EVE, "tg:9"),
+        world.editor.allow("tg:7", "cli", admin=True),
+        world.editor.allow(GROUP, "tg:9"),
+        world.editor.revoke("tg:8", "cli"),
     ):
         await world.make(change)
     again = World(world.store, world.clock)
@@ -240,24 +242,24 @@ async def test_what_was_granted_and_taken_is_known_after_a_restart(world: World)
     assert not rules.is_admin(EVE)
     assert rules.is_open(GROUP)
     assert "tg:8" in rules.blocked
-    applicant = again.desk.applicant(code)
+    applicant = again.editor.applicant(code)
     assert applicant is not None
     assert applicant.subject == "tg:5"
 
 
 async def test_access_to_one_account_is_none_to_another(world: World) -> None:
-    await world.make(world.desk.allow(EVE, "tg:9", admin=True))
+    await world.make(world.editor.allow(EVE, "tg:9", admin=True))
     assert not world.book.policy("other").access.is_listed(EVE)
     assert world.book.admins("tg") == [EVE, "tg:9"]
     assert world.book.admins("other") == []
 
 
 async def test_who_is_shut_out_stays_out_until_allowed_again(world: World) -> None:
-    await world.make(world.desk.allow(EVE, "tg:9"))
-    await world.make(world.desk.revoke(EVE, "tg:9"))
+    await world.make(world.editor.allow(EVE, "tg:9"))
+    await world.make(world.editor.revoke(EVE, "tg:9"))
     assert world.shut_out == [("person", EVE)]
     assert EVE in world.book.policy("tg").access.blocked
-    await world.make(world.desk.allow(EVE, "tg:9"))
+    await world.make(world.editor.allow(EVE, "tg:9"))
     assert world.lets_in(EVE)
 
 
@@ -286,25 +288,25 @@ async def test_who_is_shut_out_stays_out_until_allowed_again(world: World) -> No
 async def test_what_the_desk_refuses(
     world: World, do: str, subject: str, more: dict[str, Any], kind: str, detail: str
 ) -> None:
-    await world.make(world.desk.revoke("tg:out", "cli"))
-    await world.make(world.desk.allow("tg:in", "cli"))
-    await world.make(world.desk.allow("tg:boss", "cli", admin=True))
+    await world.make(world.editor.revoke("tg:out", "cli"))
+    await world.make(world.editor.allow("tg:in", "cli"))
+    await world.make(world.editor.allow("tg:boss", "cli", admin=True))
     with pytest.raises(AccessRefused) as refused:
-        getattr(world.desk, do)(subject, "tg:by", **more)
+        getattr(world.editor, do)(subject, "tg:by", **more)
     assert refused.value.kind == kind
     assert detail in refused.value.detail
 
 
 async def test_a_group_that_moves_takes_its_right_along_and_its_loss_too(world: World) -> None:
-    await world.make(world.desk.allow(GROUP, "tg:9"))
+    await world.make(world.editor.allow(GROUP, "tg:9"))
     for old, new in (("-100", "-200"), ("-5", "-500")):
-        change = world.desk.moved("tg", old, new)
+        change = world.editor.moved("tg", old, new)
         assert change is not None
         await world.make(change)
         assert world.book.policy("tg").access.is_open(f"tg:{new}")
-    assert world.desk.moved("tg", "-77", "-78") is None
-    await world.make(world.desk.revoke("tg:-200", "tg:9"))
-    shut = world.desk.moved("tg", "-200", "-300")
+    assert world.editor.moved("tg", "-77", "-78") is None
+    await world.make(world.editor.revoke("tg:-200", "tg:9"))
+    shut = world.editor.moved("tg", "-200", "-300")
     assert shut is not None
     await world.make(shut)
     assert not world.book.policy("tg").access.is_open("tg:-300")
@@ -312,7 +314,7 @@ async def test_a_group_that_moves_takes_its_right_along_and_its_loss_too(world: 
 
 async def test_the_list_tells_everything_but_the_code(world: World) -> None:
     code = await world.ask()
-    await world.make(world.desk.allow(GROUP, "tg:9", name="Team"))
+    await world.make(world.editor.allow(GROUP, "tg:9", name="Team"))
     world.clock._now += 61
     known = entries(world.book, world.clock.now())
     lines = table(known).splitlines()
@@ -333,7 +335,7 @@ async def test_the_list_tells_everything_but_the_code(world: World) -> None:
 
 async def test_a_state_that_nobody_knows_shuts_out(world: World) -> None:
     """A row that another version wrote, or a damaged one, lets nobody in."""
-    await world.make(world.desk.allow(EVE, "tg:9", admin=True))
+    await world.make(world.editor.allow(EVE, "tg:9", admin=True))
     (row,) = await world.store.read(access.everything)
     broken: Any = "root"
     await world.store.write(lambda tx: access.put(tx, replace(row, state=broken)))

@@ -181,10 +181,10 @@ async def test_the_question_of_a_group_is_answered_by_the_admin_who_asked(tmp_pa
         await say(c, "/allow", ANN, "h")
         assert c.texts("h")[0].endswith(f"1. {EN.group_allow}\n2. {EN.group_cancel}")
         await say(c, "1", BOB, "h")
-        assert not c.desk.book.policy("memory").access.is_open("memory:h")
+        assert not c.editor.book.policy("memory").access.is_open("memory:h")
         await say(c, "3", ANN, "h")
         await say(c, "1", ANN, "h")
-        assert c.desk.book.policy("memory").access.is_open("memory:h")
+        assert c.editor.book.policy("memory").access.is_open("memory:h")
         assert c.texts("h")[0] == EN.group_opened["any"]
         await c.answered()
         assert c.harness.asked == []

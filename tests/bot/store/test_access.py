@@ -58,6 +58,6 @@ async def test_a_subject_is_forgotten_only_with_the_code_that_was_meant(store: S
 async def test_a_renamed_account_keeps_whom_it_let_in(store: Store) -> None:
     await store.write(lambda tx: accounts.bind(tx, "telegram", "telegram", "1", NOW))
     await store.write(lambda tx: access.put(tx, row(decided_by="telegram:1")))
-    await store.write(lambda tx: accounts.rename(tx, "telegram", "desk"))
+    await store.write(lambda tx: accounts.rename(tx, "telegram", "editor"))
     (kept,) = await store.read(access.everything)
-    assert (kept.account, kept.subject, kept.decided_by) == ("desk", "desk:7", "desk:1")
+    assert (kept.account, kept.subject, kept.decided_by) == ("editor", "editor:7", "editor:1")

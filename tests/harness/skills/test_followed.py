@@ -234,21 +234,21 @@ async def test_a_type_of_subagents_has_those_that_it_names(bench: Bench, script:
 async def test_one_that_the_person_chose(bench: Bench, script: Script, public: Path) -> None:
     put_skill(public, "tidy", allowed_tools="[write_file]", body="1. Tidy well.")
     script.steps = [calls(BASH), "done"]
-    asked = RunInput(message_id="m1", text="my desk", skill="tidy")
+    asked = RunInput(message_id="m1", text="my editor", skill="tidy")
     async with bench.open() as harness:
         assert finished(await collect(harness, context("r1"), asked)).text == "done"
         (history,) = [entry for entry in await harness.history("thread-1") if entry.role == "user"]
     user = next(message for message in script.requests[0] if isinstance(message, HumanMessage))
-    assert str(user.content).startswith("my desk\n\n<antler-context>")
+    assert str(user.content).startswith("my editor\n\n<antler-context>")
     assert "<antler-skill>\nskill: tidy\nfolder: /mnt/skills/public/tidy\n" in str(user.content)
     assert "1. Tidy well." in str(user.content)
     assert str(results(script)[0].content).startswith(REFUSED)
-    assert history.text == "my desk"
+    assert history.text == "my editor"
 
 
 async def test_one_that_was_chosen_and_is_gone(bench: Bench, script: Script, public: Path) -> None:
     async with bench.open() as harness:
-        await collect(harness, context("r1"), replace(said("my desk"), skill="tidy"))
+        await collect(harness, context("r1"), replace(said("my editor"), skill="tidy"))
     assert "is not there any more: tell the person." in str(script.requests[0][-1].content)
 
 

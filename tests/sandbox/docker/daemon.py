@@ -161,7 +161,7 @@ def _the_daemon() -> Daemon | str:
 
 
 def the_daemon() -> Daemon:
-    """The daemon of this test session. Where there is none: skips at a person's desk, fails in CI."""
+    """The daemon of this test session. Where there is none: skips at a person's editor, fails in CI."""
     found = _the_daemon()
     if isinstance(found, str):
         missing(found)
