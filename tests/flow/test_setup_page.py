@@ -75,7 +75,7 @@ async def test_what_goes_wrong_while_it_runs_is_said_as_the_page_says(world: Wor
         await telegram.fail("sendMessage", faults.bad_request("not enough rights to send text messages to the chat"))
         await telegram.group_says("@antler_bot may you write here?")
         await telegram.migrate(ELSEWHERE, -1009999999999)
-        for said in ("bot was blocked", "not enough rights", "put the new id into the config"):
+        for said in ("bot was blocked", "Not enough rights", "put the new id into the config"):
             await world.wait_for_log(said)
             says(world.log, said)
         async with httpx.AsyncClient(trust_env=False) as other:
@@ -93,5 +93,5 @@ def test_every_quotation_is_proven() -> None:
     before = ("TELEGRAM_BOT_TOKEN is not set", "has no scheme", "not a bot token")
     starting = ("(401);", "(404);", "belongs to the bot", "ClientConnectorError", "no answer to the long poll", "(409)")
     held = ("still holds open",)
-    running = ("I may not talk here yet", "bot was blocked", "not enough rights", "put the new id", "larger than 20 MB")
+    running = ("I may not talk here yet", "bot was blocked", "Not enough rights", "put the new id", "larger than 20 MB")
     assert {quoted(words) for words in (*before, *starting, *held, *running)} == {quoted(text) for text in quotations()}
