@@ -6,6 +6,7 @@ For gateway.py and agent.py; `antler check-config` probes with the same code.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
 import logging
 import tempfile
@@ -94,9 +95,11 @@ class Sandboxes:
         self._started: Started | None = None
         self._failure: SandboxError | None = None
         self._done = asyncio.Event()
+        self._begun = False
 
     async def start(self) -> SandboxSetup | None:
         """Once: start what the settings ask for; for the agent, None where it gets no sandbox."""
+        self._begun = True
         try:
             if self._settings.use != OFF:
                 await self._start()
@@ -194,6 +197,10 @@ class Sandboxes:
 
     async def shutdown(self, seconds: float) -> None:
         """End what runs; what hangs longer than that is left to the next start. Idempotent."""
+        if self._begun:
+            with contextlib.suppress(TimeoutError):  # a start that was cancelled takes back what it has begun
+                async with asyncio.timeout(seconds):
+                    await self._done.wait()
         started, self._started = self._started, None
         if started is None:
             return

@@ -43,9 +43,11 @@ class Forbidden(Own):
 
 
 class Hanging(Own):
+    begun = asyncio.Event()
     ended = False
 
     async def start(self) -> Report:
+        Hanging.begun.set()
         return await asyncio.Future()
 
     async def shutdown(self) -> None:
@@ -137,6 +139,20 @@ async def test_a_stop_in_mid_start_ends_what_was_begun(tmp_path: Path) -> None:
     await asyncio.wait({starting, lending})
     assert isinstance(lending.exception(), SandboxError)
     assert Hanging.ended
+
+
+async def test_a_shutdown_waits_until_a_cancelled_start_has_taken_back_what_it_began(tmp_path: Path) -> None:
+    """A cancelled gather ends before each of its tasks has."""
+    Hanging.begun, Hanging.ended = asyncio.Event(), False
+    sandboxes = Sandboxes(SandboxSettings(use=f"{HERE}Hanging"), tmp_path)
+    other: asyncio.Future[None] = asyncio.Future()
+    starting = asyncio.gather(sandboxes.start(), other)
+    await Hanging.begun.wait()
+    starting.cancel()
+    await sandboxes.shutdown(5)
+    assert Hanging.ended
+    with pytest.raises(asyncio.CancelledError):
+        await starting
 
 
 async def test_nothing_of_docker_is_imported_unless_it_is_chosen() -> None:
