@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.house import LIMITS, House
+from tests.house import LIMITS, ROOT, House
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -61,3 +62,15 @@ def test_a_crumb_has_one_importer_even_for_types(tmp_path: Path) -> None:
     imports = "from bot import a, b, c\n"
     house = _write(tmp_path, {**used, "bot/d.py": imports, "bot/e.py": "if TYPE_CHECKING:\n    import bot.b\n"})
     assert house.crumbs() == ["bot.a"]
+
+
+def test_the_docs_name_files_that_are_there() -> None:
+    named = re.compile(r"(?<![\w/.-])((?:bot|channels|harness|sandbox|tests|docs)/[\w/.-]+\.(?:py|md))")
+    pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
+    gone = {
+        f"{page.name}: {file}"
+        for page in pages
+        for file in named.findall(page.read_text())
+        if not (ROOT / file).exists()
+    }
+    assert gone == set()

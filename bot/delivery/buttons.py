@@ -1,5 +1,5 @@
 """The buttons of runs: on a message that waits, and on an answer that failed. Their ids are derived from the run, so
-that a restarted process shows the same; commands/waiting.py does what they say.
+that a restarted process shows the same.
 
 And what stands for buttons on a platform without any: a numbered list, answered by the number (presses.py).
 """

@@ -1,6 +1,6 @@
 """When the garbage collector works: not while the process starts, and later only on what is new. And what malloc keeps.
 
-`hold` is called by the command line, `settle` by gateway.py when everything is imported.
+`hold` is called by the command line, `settle` when everything is imported.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""All parts of one process, put together: what knows what. Made by gateway.py, which starts and ends them."""
+"""All parts of one process, put together: what knows what. The gateway starts and ends them."""
 
 from __future__ import annotations
 

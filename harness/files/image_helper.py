@@ -1,4 +1,4 @@
-"""The helper process that makes pictures fit for a vision model; see helpers.py. Imports nothing of Antler."""
+"""The helper process that makes pictures fit for a vision model; imports nothing of Antler."""
 
 from __future__ import annotations
 

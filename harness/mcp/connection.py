@@ -1,4 +1,4 @@
-"""One server: connected, watched, connected to again; its tools and its calls. Made by pool.py.
+"""One server: connected, watched, connected to again; its tools and its calls.
 
 A session's scopes must be left in the task that entered them, so one task holds it from beginning to end, and calls
 come from the tasks of the runs.

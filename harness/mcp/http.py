@@ -1,5 +1,5 @@
 """The transports over HTTP: the SDK's, on a client that takes the configured route, bounds what comes, and
-turns one request's failure into that request's error. Entered and left by connection.py, in one task.
+turns one request's failure into that request's error. Entered and left in one task.
 
 The SDK ends the whole session, everybody's calls with it, when one POST fails.
 """

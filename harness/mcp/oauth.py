@@ -1,4 +1,4 @@
-"""Tokens for a server: got from the provider, kept in the data folder, renewed before they end; used by http.py.
+"""Tokens for a server: got from the provider, kept in the data folder, renewed before they end.
 
 No discovery and no registration: where tokens come from stands in the config, so no answer can send a secret elsewhere.
 """

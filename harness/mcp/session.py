@@ -1,4 +1,4 @@
-"""A session with a server, on the SDK's: calls that can be withdrawn, and an end that is told. Used by connection.py.
+"""A session with a server, on the SDK's: calls that can be withdrawn, and an end that is told.
 
 The one module that knows the SDK's session from within (mcp 1.30). The SDK leaves a request that is given up running on
 the server, tells nobody that the connection has ended, and lists a server's tools before it believes a result.

@@ -1,7 +1,7 @@
 """The stdio transport: a server as a child process, its lines bounded, its stderr logged, ended with the gateway.
 
 The SDK's own client hands stderr to the terminal, reads lines of any length and leaves the process behind when the
-gateway is killed; so only its session is used. Entered and left by connection.py, in one task.
+gateway is killed; so only its session is used. Entered and left in one task.
 """
 
 from __future__ import annotations

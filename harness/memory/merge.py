@@ -1,6 +1,6 @@
 """Puts changes into a memory: pure, the same result for the same input, and nothing twice when it is done again.
 
-Used by updater.py, and by bot's MemoryKeeper under the lock of the owner.
+Callers hold the lock of the owner.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How operators hear of a time in which nothing can be written; for sqlite_saver.py, and for bot/store/retrying.py."""
+"""How operators hear of a time in which nothing can be written"""
 
 from __future__ import annotations
 

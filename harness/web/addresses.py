@@ -1,4 +1,4 @@
-"""Which addresses may be fetched. Pure; used by guard.py before and while it connects, and on search results.
+"""Which addresses may be fetched. Pure; asked before and while connecting, and of search results.
 
 An address that nobody listed has to be one of the public internet's, on port 80 or 443. The allow list opens others;
 what lies in NEVER (link-local and with it every cloud's metadata, multicast, an IPv4 address in disguise) it cannot.

@@ -1,4 +1,4 @@
-"""What a container is created from: all of its limits and mounts. Pure; used by containers.py."""
+"""What a container is created from: all of its limits and mounts. Pure."""
 
 from __future__ import annotations
 

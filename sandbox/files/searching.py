@@ -1,4 +1,4 @@
-"""Lists and searches folders within bounds of entries, bytes and time; called in worker threads by local.py."""
+"""Lists and searches folders within bounds of entries, bytes and time; runs in worker threads."""
 
 from __future__ import annotations
 

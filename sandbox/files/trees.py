@@ -1,6 +1,6 @@
 """Counting and deleting whole trees that a hostile program made: however deep, wide or strange, without recursion.
 
-Both hold a handful of descriptors at any depth. Called by workspace.py, in worker threads.
+Both hold a handful of descriptors at any depth. Runs in worker threads.
 """
 
 from __future__ import annotations
