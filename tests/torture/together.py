@@ -87,7 +87,8 @@ def _remembered(campaign: Campaign) -> None:
     """What was told in a message that is answered is known."""
     files = (campaign.world.data_dir / "users").glob("*/memory.json")
     known = {marker_of(line) for file in files for line in file.read_text().split("my number is ")[1:]}
-    answered = [run.input for run in campaign.ledger.rows(runs) if run.state == RunState.SUCCESS]
+    ended = [run.input for run in campaign.ledger.rows(runs) if run.state == RunState.SUCCESS]
+    answered = [said.text for turn in ended for said in (turn, *turn.steered)]
     for asked in campaign.load.asked:
         told = f"my number is {asked.marker}"
         if asked.marker not in known and any(told in said for said in answered):
