@@ -1,6 +1,6 @@
 """What the model reads: the system prompt, and a run's input as one user message.
 
-The system prompt is the same forevery turn of every thread, and what changes (date, speaker, quotes) stands behind the
+The system prompt is the same for every turn of every thread, and what changes (date, speaker, quotes) stands behind the
 user's text: so the whole earlier conversation is an identical prefix, which providers cache.
 """
 
@@ -146,7 +146,7 @@ def system_prompt(
     skills: str = "",
     remembers: bool = False,
 ) -> str:
-    """The same forevery turn of every thread of an agent: providers cache what begins alike.
+    """The same for every turn of every thread of an agent: providers cache what begins alike.
 
     outside: there are tools whose results are framed as foreign. servers: the section of harness/mcp/offering.py.
     delegation: that of harness/subagents/kinds.py. soul: who the agent is, as its operator wrote it. skills: the slot

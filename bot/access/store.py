@@ -2,7 +2,7 @@
 
 Asked for each event, so that a grant or a revocation counts from the next message on. Changed only by what is
 committed (editor.py). Until it was read from the store nobody is let in, and if it cannot be read antler does not
-start: without the revocations even the config's lists foreverybody would let in too many.
+start: without the revocations even the config's lists for everybody would let in too many.
 """
 
 from __future__ import annotations

@@ -50,7 +50,7 @@ def install_skill(
     config: ConfigFile = None,
     data_dir: DataDir = None,
 ) -> None:
-    """Install a skill foreverybody, after a check of all that is in it."""
+    """Install a skill for everybody, after a check of all that is in it."""
     settings, _ = settings_of(config, data_dir)
     from bot.skills import tool
 

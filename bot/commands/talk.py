@@ -1,6 +1,6 @@
 """/new, /stop, /status, /whoami and /help: a person's own conversation.
 
-In a DM everything for oneself; in a group /status, /help and /whoami foreverybody, /stop for one's own runs, /new by
+In a DM everything for oneself; in a group /status, /help and /whoami for everybody, /stop for one's own runs, /new by
 `group_control`.
 """
 

@@ -65,7 +65,7 @@ def _nobody(value: Any) -> Any:
 Identity = Annotated[str, BeforeValidator(check_identity)]
 NamedIdentity = Annotated[str, BeforeValidator(_check_named)]
 Identities = Annotated[tuple[Identity, ...], BeforeValidator(_nobody)]
-"""Persons or groups, or "*" foreverybody."""
+"""Persons or groups, or "*" for everybody."""
 NamedIdentities = Annotated[tuple[NamedIdentity, ...], BeforeValidator(_nobody)]
 """Persons, never "*"."""
 

@@ -127,7 +127,7 @@ def _checked(folder: Path) -> Iterator[tuple[Path, tuple[Problem, ...]]]:
 
 
 def install(settings: Settings, archive: Path, *, replace: bool) -> int:
-    """Install the skill of an archive foreverybody, if no check refuses it."""
+    """Install the skill of an archive for everybody, if no check refuses it."""
     built_in = {skill.name for skill in SkillLibrary(shipped_folder(), None, tell=_nothing).of(None).skills}
     try:
         # Private, as the gateway makes it.

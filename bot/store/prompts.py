@@ -187,7 +187,7 @@ def decide(
     for_all: bool = False,
 ) -> ApprovalRow | None:
     """Take a person's answer. None when it does not count: decided before, or too late. for_all: one for the whole chat
-    counts foreverybody there, else for the requester's runs. Who may answer is the caller's to check."""
+    counts for everybody there, else for the requester's runs. Who may answer is the caller's to check."""
     row = _close(tx, (approvals.c.prompt_id == prompt_id) & (approvals.c.expires_at > now), decision, by, now, reason)
     if not row:
         return None

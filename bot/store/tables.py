@@ -289,7 +289,7 @@ approval_grants = Table(
     metadata,
     Column("id", BigId, primary_key=True, doc="the order in which they were given, never used twice"),
     _text("conversation", "where it counts"),
-    _text("person", "for whose runs; empty: foreverybody's there"),
+    _text("person", "for whose runs; empty: for everybody's there"),
     _text("tool", "the tool's name"),
     _text("coverage", "as of the approval that was answered for the whole chat"),
     _text("shown", "for the list: what was allowed"),

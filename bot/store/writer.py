@@ -1,4 +1,4 @@
-"""The only thread that writes: one connection, one transaction foreverything that waited; and the queue for it.
+"""The only thread that writes: one connection, one transaction for everything that waited; and the queue for it.
 
 Which process may write stands in one row: the epoch of the current one and, on PostgreSQL, its lease.
 """

@@ -150,7 +150,7 @@ EN = Texts(
     approval_exact_terms={
         "once": "It counts for exactly this. Only `{name}` or an administrator can decide. "
         "Without a decision in {duration} it counts as denied. (`{hash}`)",
-        "admins": "It counts for exactly this, foreverybody here, so only an administrator can allow it. "
+        "admins": "It counts for exactly this, for everybody here, so only an administrator can allow it. "
         "Without a decision in {duration} it counts as denied. (`{hash}`)",
     },
     approval_coverage={"call": "exactly this call", "tool": "`{tool}` with any arguments"},
@@ -186,7 +186,7 @@ EN = Texts(
     approvals_head="**Allowed in this chat without asking:**",
     approvals_none="Nothing is allowed in this chat without asking beyond what the rules allow.",
     approvals_line="{number}. `{tool}`{covered}, {whose}",
-    approvals_whose={"all": "foreverybody here", "one": "for `{person}`"},
+    approvals_whose={"all": "for everybody here", "one": "for `{person}`"},
     approvals_more="… and {count} older ones. /approvals clear takes yours back.",
     approvals_taken_back="{count} approval(s) taken back: I ask again.",
     button_take_back="Take back",
@@ -526,7 +526,7 @@ EN = Texts(
         "head": "**Skills** ({count} on)",
         "line": "- `{name}` — {detail}{place}",
         "line_off": "- `{name}` — off in this conversation",
-        "line_disabled": "- `{name}` — off foreverybody, by the config",
+        "line_disabled": "- `{name}` — off for everybody, by the config",
         "line_waiting": "- `{name}` — waits for an administrator",
         "waiting_ask": "`{name}` is off until an administrator agrees to what it holds:\n{reasons}\nTo turn it on exactly as it is: `/skills on {name} {digest}`",
         "waiting_not_yours": "An administrator has to turn `{name}` on.",
@@ -541,7 +541,7 @@ EN = Texts(
         "switched_on": "On again in this conversation: {names}.",
         "switched_off": "Off in this conversation: {names}.",
         "unknown": "There is no skill `{name}` here.",
-        "disabled": "`{name}` is turned off foreverybody, by `skills.disabled` in the config.",
+        "disabled": "`{name}` is turned off for everybody, by `skills.disabled` in the config.",
         "place": "From: {place}",
         "public": "Antler",
         "custom": "this installation",
@@ -549,7 +549,7 @@ EN = Texts(
         "state": "Here: {state}",
         "on": "on",
         "off": "off",
-        "disabled_state": "off foreverybody, by the config",
+        "disabled_state": "off for everybody, by the config",
         "version": "Version: {version}",
         "author": "Author: {author}",
         "license": "License: {license}",

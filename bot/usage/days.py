@@ -34,7 +34,7 @@ class Days:
         return datetime.combine(day, time.min, self._zone).astimezone(UTC)
 
     def told(self, moment: datetime) -> str:
-        """A moment in digits, forevery language: 2026-11-21 14:05."""
+        """A moment in digits, for every language: 2026-11-21 14:05."""
         return moment.astimezone(self._zone).strftime("%Y-%m-%d %H:%M")
 
     @property

@@ -127,7 +127,7 @@ class UsagePage:
 
 
 def label_of(day: date) -> str:
-    """A day in digits, forevery language: 11-21."""
+    """A day in digits, for every language: 11-21."""
     return day.strftime("%m-%d")
 
 

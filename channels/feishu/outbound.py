@@ -1,6 +1,6 @@
 """Lays a reply out as Feishu messages (pages of the card's Markdown, then files) and writes them as JSON. Pure.
 
-`layout` is called forevery edit of a growing reply. Sources: "Card JSON 2.0 structure", "Message content".
+`layout` is called for every edit of a growing reply. Sources: "Card JSON 2.0 structure", "Message content".
 """
 
 from __future__ import annotations

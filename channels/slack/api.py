@@ -65,7 +65,7 @@ class Network:
         self.proxy(base_url)
 
     def session(self) -> aiohttp.ClientSession:
-        """Make a session foreverything but the socket; needs a running loop."""
+        """Make a session for everything but the socket; needs a running loop."""
         timeout = aiohttp.ClientTimeout(total=CONNECT_SECONDS + ANSWER_SECONDS, connect=CONNECT_SECONDS)
         return http_session(CONNECTIONS, self.context, timeout=timeout)
 

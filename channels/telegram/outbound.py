@@ -1,6 +1,6 @@
 """Lays a reply out as Telegram messages: text with entities, never a parse mode, so that no answer can be refused.
 
-Pure; `channel` calls `layout` forevery edit of a growing reply.
+Pure; `channel` calls `layout` for every edit of a growing reply.
 """
 
 from __future__ import annotations

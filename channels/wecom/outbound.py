@@ -1,6 +1,6 @@
 """Lays a reply out as WeCom messages: Markdown by bytes, cards for buttons, files. Pure.
 
-`channel` calls `layout` forevery snapshot of a growing reply. Of a card (developer docs, "Template card types",
+`channel` calls `layout` for every snapshot of a growing reply. Of a card (developer docs, "Template card types",
 button_interaction) main_title is required, sub_title_text is not.
 """
 

@@ -47,7 +47,7 @@ THINK_OPEN, THINK_CLOSE = "<think>", "</think>"
 
 
 def next_message_id(run_id: str, messages: Sequence[BaseMessage]) -> str:
-    """The id of the run's next assistant message: the same forevery attempt at it and after a resume."""
+    """The id of the run's next assistant message: the same for every attempt at it and after a resume."""
     prefix = f"{run_id}-"
     ids = (message.id or "" for message in messages if isinstance(message, AIMessage))
     rounds = [id_.removeprefix(prefix) for id_ in ids if id_.startswith(prefix)]

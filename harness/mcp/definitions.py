@@ -119,7 +119,7 @@ class _Bad(Exception):
 class _Walk:
     """The walk of langchain_core.utils.json_schema.dereference_refs, with a limit on parts and depth.
 
-    LangChain puts all references in place forevery request: a small schema could become gigabytes, and one reference
+    LangChain puts all references in place for every request: a small schema could become gigabytes, and one reference
     to nothing would break every call of the model.
     """
 

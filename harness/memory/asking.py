@@ -153,7 +153,7 @@ SCHEMA: dict[str, Any] = {
 
 
 def instructions(*, is_group: bool) -> str:
-    """The same forevery update of a kind, so that providers cache it."""
+    """The same for every update of a kind, so that providers cache it."""
     return TASK.format(
         whose="the members of a group and their work together" if is_group else "the person it talks to",
         whom="them",

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class SkillList(AgentMiddleware[Any, Any, Any]):
-    """Puts the list of skills into the system prompt, which is otherwise the same foreverybody.
+    """Puts the list of skills into the system prompt, which is otherwise the same for everybody.
 
     budget: current tokens of the list.
     only: names of the skills that this agent has, None: all.

@@ -36,7 +36,7 @@ class SkillsSettings(Section):
 
     public: use the skills that ship with Antler.
     custom: folder of this installation's own skills, None: skills/custom in data_dir.
-    disabled: names that are off foreverybody.
+    disabled: names that are off for everybody.
     prompt_tokens: approximate size of their list in each request.
     """
 

@@ -1,6 +1,6 @@
 """What the model reads of skills: their list in the system prompt, and the one that a person chose for a turn.
 
-The list is the same forevery turn of a thread as long as the skills are: it stands before everything that changes.
+The list is the same for every turn of a thread as long as the skills are: it stands before everything that changes.
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ SKILL_MANAGE = "skill_manage"
 MOST_VERSIONS_TOLD = 20
 LONGEST_DIFFERENCE = 15_000
 ONLY_ADMINS = (
-    "Shared skills are foreverybody, so an administrator has to agree, and none can be asked here. Keep it as an own "
+    "Shared skills are for everybody, so an administrator has to agree, and none can be asked here. Keep it as an own "
     "skill, or tell the person to ask for it in a group with an administrator."
 )
 NOT_A_PERSON = "Only a person can have skills changed, and this message was sent anonymously or in the name of a chat."

@@ -1,6 +1,6 @@
 """LangGraph's synchronous SQLite saver, driven from asyncio through one thread of its own.
 
-AsyncSqliteSaver is made of aiosqlite, whose public calls enter and leave a thread forevery statement, fetch and
+AsyncSqliteSaver is made of aiosqlite, whose public calls enter and leave a thread for every statement, fetch and
 commit, about ninety times a turn, which was a third of a turn's CPU. Here a call is one hop. The tables are the same.
 """
 

@@ -294,7 +294,7 @@ class Folder:
 
 
 def require_plain(found: os.stat_result, *, hard_links: bool = False) -> None:
-    """Raise Refused foreverything but a regular file with one name, or with several where `hard_links` may be."""
+    """Raise Refused for everything but a regular file with one name, or with several where `hard_links` may be."""
     if stat.S_ISDIR(found.st_mode):
         raise Refused(ProblemCode.IS_DIRECTORY)
     if stat.S_ISLNK(found.st_mode):

@@ -1,6 +1,6 @@
 """One thread's sandbox on another machine, and the skills of this one that it is sent.
 
-A place of skills is sent once forevery state of its files, whichever threads see it; before each use of a sandbox only
+A place of skills is sent once for every state of its files, whichever threads see it; before each use of a sandbox only
 the digests are.
 """
 
