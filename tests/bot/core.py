@@ -99,15 +99,25 @@ class FlakyStore(WatchedStore):
 
 
 class WatchedThreads(ThreadPoolExecutor):
-    """The loop's threads. They are at work until the loop has heard of their end, so that the virtual clock waits."""
+    """The loop's threads. They are at work until their caller has the result, so that the virtual clock waits."""
 
     at_work = 0
 
     def submit(self, fn: Callable[..., T], /, *arguments: Any, **more: Any) -> Future[T]:
-        future, loop = super().submit(fn, *arguments, **more), asyncio.get_running_loop()
+        working, loop = super().submit(fn, *arguments, **more), asyncio.get_running_loop()
+        given: Future[T] = Future()
         self.at_work += 1
-        future.add_done_callback(lambda _: loop.call_soon_threadsafe(self._done))
-        return future
+        working.add_done_callback(lambda _: loop.call_soon_threadsafe(self._hand_over, working, given))
+        return given
+
+    def _hand_over(self, working: Future[T], given: Future[T]) -> None:
+        """In the loop: a thread that told of its end by itself could be held up between that and the result."""
+        if given.set_running_or_notify_cancel():
+            if (error := working.exception()) is not None:
+                given.set_exception(error)
+            else:
+                given.set_result(working.result())
+        asyncio.get_running_loop().call_soon(self._done)  # behind what `given` has called
 
     def _done(self) -> None:
         self.at_work -= 1
