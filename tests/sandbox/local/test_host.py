@@ -125,8 +125,7 @@ def test_each_process_has_limits(driver: Driver) -> None:
     )["results"]
     assert [line.split()[-1] for line in told["output"].splitlines()] == ["64", "5", "0"]
     assert large["output"].splitlines()[-1] == str(limits.file_size)
-    # The kernel counts all processes of the user: one of another test that ends meanwhile makes room.
-    assert 20 < int(forks["output"]) <= 36
+    assert 20 < int(forks["output"]) <= 32
 
 
 def test_a_command_that_takes_too_long_is_killed_with_all_it_started(driver: Driver) -> None:
