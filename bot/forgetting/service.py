@@ -19,28 +19,25 @@ from bot.texts import DEFAULT, texts_for
 from channels.message import OutboundMessage
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Mapping
+    from datetime import datetime
 
     from sqlalchemy import Connection
 
     from bot.conversations.actor import Conversation
+    from bot.delivery.presented import Presented
     from bot.delivery.respond import Responder
+    from bot.memory.keeper import MemoryKeeper
     from bot.runs.turns import Turn
+    from bot.settings import Settings
     from bot.store.retrying import RetryingStore
     from bot.store.rows import RunRow
     from bot.tasks import Tasks
     from bot.texts.catalogue import Texts
     from channels.base import Clock
-
-    InOrder = Callable[[str, Callable[[Conversation], Awaitable[None]]], None]
-    from collections.abc import Mapping
-    from datetime import datetime
-
-    from bot.delivery.presented import Presented
-    from bot.memory.keeper import MemoryKeeper
-    from bot.settings import Settings
     from harness.ports import Harness
 
+    InOrder = Callable[[str, Callable[[Conversation], Awaitable[None]]], None]
 
 log = logging.getLogger(__name__)
 QUIET_SECONDS = 120.0

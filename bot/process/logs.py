@@ -24,15 +24,14 @@ from sqlalchemy.exc import DBAPIError
 from bot.redaction import RedactingFormatter
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
     from types import TracebackType
 
     from bot.redaction import Redactor
+    from harness.ports import AuditEntry
 
     ExcInfo = tuple[type[BaseException], BaseException, TracebackType | None] | tuple[None, None, None]
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from harness.ports import AuditEntry
 
 
 OURS = ("bot", "channels", "harness", "sandbox")

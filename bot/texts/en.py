@@ -90,7 +90,7 @@ EN = Texts(
         "refused": "⚠️ Not answered: {budget} is used up (`{key}`).",
         "stopped": "⚠️ I stopped here because {budget} is used up (`{key}`), so this answer may be incomplete.",
         "warning": "ℹ️ {percent} % of {budget} is used (`{key}`).",
-        "anew": " It starts again in {duration}, at midnight ({zone}).",
+        "resets": " It starts again in {duration}, at midnight ({zone}).",
     },
     looped="⚠️ I was about to do the same thing for the {count}th time, so I stopped; this answer may be incomplete. Tell me how to go on.",
     calls_used_up="⚠️ I used up the {limit} model calls of one answer (limits.model_calls), so it may be incomplete. Ask me to go on.",

@@ -87,7 +87,7 @@ ZH = Texts(
         "refused": "⚠️ 未作回答：{budget}已用完（`{key}`）。",
         "stopped": "⚠️ {budget}已用完（`{key}`），我在此停下，所以这个回答可能不完整。",
         "warning": "ℹ️ {budget}已用 {percent} %（`{key}`）。",
-        "anew": "{duration}后，即午夜（{zone}）重新计算。",
+        "resets": "{duration}后，即午夜（{zone}）重新计算。",
     },
     looped="⚠️ 我正要第 {count} 次做同样的事，因此停下了，此回答可能不完整。请告诉我如何继续。",
     calls_used_up="⚠️ 一次回答的 {limit} 次模型调用已用完（limits.model_calls），此回答可能不完整。可以让我继续。",

@@ -232,8 +232,8 @@ class Budgets:
         sentence = texts.budgets[kind].format(budget=texts.budget_of[scope], key=f"budgets.{key}", percent=percent)
         if scope == Scope.RUN:
             return sentence
-        anew = texts.duration(self._days.left)
-        return sentence + texts.budgets["anew"].format(duration=anew, zone=self._days.zone)
+        left = texts.duration(self._days.left)
+        return sentence + texts.budgets["resets"].format(duration=left, zone=self._days.zone)
 
 
 def payer_of(run: RunRow) -> Payer:

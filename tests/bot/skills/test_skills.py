@@ -41,7 +41,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def editor(folder: Path, *, agents: AgentChoices | None = None, **settings: Any) -> SkillService:
+def service(folder: Path, *, agents: AgentChoices | None = None, **settings: Any) -> SkillService:
     library = SkillLibrary(folder / "public", folder / "custom", folder / "users", tell=lambda text: None)
     return SkillService(SkillsSettings(**settings), library, agents)
 
@@ -59,14 +59,14 @@ def newest(c: Core) -> tuple[RunContext, RunInput]:
 
 
 async def test_the_list(folder: Path) -> None:
-    async with core(folder / "data", skills=editor(folder)) as c:
+    async with core(folder / "data", skills=service(folder)) as c:
         listed = await reply(c, "/skills")
     assert listed.startswith("**Skills** (2 on)\n- `audit` — Audits\\. · this installation\n- `tidy-notes` — Tidies")
     assert "`/skills off name`" in listed
 
 
 async def test_one_of_them(folder: Path) -> None:
-    async with core(folder / "data", skills=editor(folder)) as c:
+    async with core(folder / "data", skills=service(folder)) as c:
         told = await reply(c, "/skills audit")
         assert "**audit**: Audits" in told
         assert "From: this installation" in told
@@ -78,7 +78,7 @@ async def test_one_of_them(folder: Path) -> None:
 
 
 async def test_off_and_on_in_a_conversation(folder: Path) -> None:
-    async with core(folder / "data", skills=editor(folder)) as c:
+    async with core(folder / "data", skills=service(folder)) as c:
         assert await reply(c, "/skills off audit") == "Off in this conversation: `audit`."
         assert "- `audit` — off in this conversation" in await reply(c, "/skills")
         await c.say("hello")
@@ -98,7 +98,7 @@ async def test_off_and_on_in_a_conversation(folder: Path) -> None:
 async def test_what_is_off_stays_off_while_it_is_broken(folder: Path) -> None:
     audit = folder / "custom" / "audit" / "SKILL.md"
     text = audit.read_text()
-    async with core(folder / "data", skills=editor(folder)) as c:
+    async with core(folder / "data", skills=service(folder)) as c:
         await reply(c, "/skills off audit")
         audit.write_text("broken")
         await reply(c, "/skills off tidy-notes")
@@ -107,23 +107,23 @@ async def test_what_is_off_stays_off_while_it_is_broken(folder: Path) -> None:
 
 
 async def test_in_a_group_an_administrator_switches(folder: Path) -> None:
-    async with core(folder / "data", RULES, skills=editor(folder)) as c:
+    async with core(folder / "data", RULES, skills=service(folder)) as c:
         assert await reply(c, "/skills off audit", **GROUP) == "Only administrators may do that here."
         assert "Off in this conversation" in await reply(c, "/skills off audit", ANN, "g")
 
 
 async def test_what_the_config_turned_off(folder: Path) -> None:
-    async with core(folder / "data", skills=editor(folder, disabled=("audit",))) as c:
+    async with core(folder / "data", skills=service(folder, disabled=("audit",))) as c:
         assert "- `audit` — off for everybody, by the config" in await reply(c, "/skills")
         assert "turned off for everybody" in await reply(c, "/skills on audit")
         assert "I do not know the command" in await reply(c, "/audit x")
 
 
-@pytest.mark.parametrize("called", ["/tidy-notes my editor", "/tidy_notes my editor", "/TIDY-NOTES\nmy editor"])
+@pytest.mark.parametrize("called", ["/tidy-notes my desk", "/tidy_notes my desk", "/TIDY-NOTES\nmy desk"])
 async def test_its_name_calls_it_at_once(folder: Path, called: str) -> None:
-    async with core(folder / "data", skills=editor(folder)) as c:
-        assert await reply(c, called) == "echo: my editor"
-        assert (newest(c)[1].skill, newest(c)[1].text) == ("tidy-notes", "my editor")
+    async with core(folder / "data", skills=service(folder)) as c:
+        assert await reply(c, called) == "echo: my desk"
+        assert (newest(c)[1].skill, newest(c)[1].text) == ("tidy-notes", "my desk")
         await c.say("/tidy-notes")
         await c.answered()
         assert (newest(c)[1].skill, newest(c)[1].text) == ("tidy-notes", "/tidy-notes"), "nothing else was said"
@@ -133,7 +133,7 @@ async def test_its_name_calls_it_at_once(folder: Path, called: str) -> None:
 
 
 async def test_in_a_group_it_needs_no_mention(folder: Path) -> None:
-    async with core(folder / "data", skills=editor(folder)) as c:
+    async with core(folder / "data", skills=service(folder)) as c:
         assert await reply(c, "/audit the books", mention=False, **GROUP) == "echo: the books"
         assert await reply(c, "/unknown the books", mention=False, **GROUP) == ""
         await reply(c, "/skills off audit", ANN, "g")
@@ -143,7 +143,7 @@ async def test_in_a_group_it_needs_no_mention(folder: Path) -> None:
 
 async def test_a_command_is_never_a_skill(folder: Path) -> None:
     put_skill(folder / "custom", "status", "Not the command.")
-    async with core(folder / "data", skills=editor(folder)) as c:
+    async with core(folder / "data", skills=service(folder)) as c:
         assert "**Antler" in await reply(c, "/status")
         assert c.harness.starts == []
 
@@ -151,7 +151,7 @@ async def test_a_command_is_never_a_skill(folder: Path) -> None:
 async def test_ones_own_are_nobody_elses(folder: Path) -> None:
     put_skill(folder / "users" / folder_name("memory:1") / "skills", "private", "Hers.")
     put_skill(folder / "users" / folder_name("memory:1") / "skills", "audit", "Hers too.")
-    async with core(folder / "data", skills=editor(folder)) as c:
+    async with core(folder / "data", skills=service(folder)) as c:
         listed = await reply(c, "/skills", ANN)
         assert "`private` — Hers\\. · this chat's own" in listed
         assert "has the name of a custom skill" in listed.replace("\\", "")
@@ -162,7 +162,7 @@ async def test_ones_own_are_nobody_elses(folder: Path) -> None:
 
 async def test_administrators_hear_what_is_broken(folder: Path) -> None:
     put_skill(folder / "custom", "broken", "")
-    async with core(folder / "data", skills=editor(folder)) as c:
+    async with core(folder / "data", skills=service(folder)) as c:
         assert "custom/broken: SKILL.md: description: is empty" in (await reply(c, "/skills", ANN)).replace("\\", "")
         assert "broken" not in await reply(c, "/skills", BOB)
 
@@ -180,15 +180,15 @@ async def test_where_there_are_none(folder: Path) -> None:
 
 async def test_an_agent_has_its_own_choice(folder: Path) -> None:
     only = AgentDefinition("default", "soul", AgentSettings(skills=("audit",)))
-    async with core(folder / "data", skills=editor(folder, agents=AgentChoices({"default": only}))) as c:
+    async with core(folder / "data", skills=service(folder, agents=AgentChoices({"default": only}))) as c:
         assert "tidy-notes" not in await reply(c, "/skills")
     bare = AgentDefinition("default", "soul", AgentSettings(features=Features(sandbox=False)))
-    async with core(folder / "more", skills=editor(folder, agents=AgentChoices({"default": bare}))) as c:
+    async with core(folder / "more", skills=service(folder, agents=AgentChoices({"default": bare}))) as c:
         assert await reply(c, "/skills") == "There are no skills here."
 
 
 async def test_an_edit_goes_on_calling_it(folder: Path) -> None:
-    async with core(folder / "data", skills=editor(folder)) as c:
+    async with core(folder / "data", skills=service(folder)) as c:
         gate = c.harness.hold("work")
         await c.say("work")
         waiting = await c.say("/audit the boks")
@@ -198,7 +198,7 @@ async def test_an_edit_goes_on_calling_it(folder: Path) -> None:
         assert (newest(c)[1].skill, newest(c)[1].text) == ("audit", "the books")
 
 
-class ToldDesk(SkillService):
+class ToldService(SkillService):
     """Tells the test that something was turned on, or not; that happens in a thread, which no clock of a test turns."""
 
     def __init__(self, *parts: Any) -> None:
@@ -212,18 +212,18 @@ class ToldDesk(SkillService):
             self.tried.set()
 
 
-def waiting_desk(folder: Path) -> ToldDesk:
+def waiting_service(folder: Path) -> ToldService:
     settings = Settings.model_validate({"channels": {"console": {}}, "data_dir": folder, "skills": {"public": False}})
     home, files = home_of(settings, "custom", ""), {"SKILL.md": (front("sly") + "1. Go.").encode()}
     stamp = Version(at="2025-01-01T00:00:00+00:00", action="install")
     verdict = Verdict(Level.WARN, (Finding(Level.WARN, "some-rule", "SKILL.md", 1, "odd words"),))
     write(home, "sly", files, base="", change=stamp, verdict=verdict)
-    return ToldDesk.of(settings, AgentChoices(), lambda thread: None)
+    return ToldService.of(settings, AgentChoices(), lambda thread: None)
 
 
 async def test_what_waits_is_turned_on_as_it_was_shown(folder: Path) -> None:
-    editor = waiting_desk(folder)
-    async with core(folder / "data", skills=editor) as c:
+    service = waiting_service(folder)
+    async with core(folder / "data", skills=service) as c:
         assert "- `sly` — waits for an administrator" in await reply(c, "/skills", BOB)
         assert "I do not know" in await reply(c, "/sly go", ANN)
         assert await reply(c, "/skills on sly", BOB) == "An administrator has to turn `sly` on."
@@ -239,7 +239,7 @@ async def test_what_waits_is_turned_on_as_it_was_shown(folder: Path) -> None:
         skill.write_text(shown)
         await c.say(f"/skills on {line}", ANN)
         async with asyncio.timeout(10):
-            await editor.tried.wait()
+            await service.tried.wait()
         await c.clock.advance(2)
         assert "`sly` is on, as it is now" in c.texts(ANN)[-1]
         assert await reply(c, "/sly go", ANN) == "echo: go"

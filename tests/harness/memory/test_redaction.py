@@ -141,7 +141,7 @@ HARMLESS = [
     "I got a tan in 2023",
     "your code has 1500 lines",
     "the safe 2024 plan",
-    "access_service 1203, second floor",
+    "door 1203, second floor",
     "verification of 1200 samples",
     "the token issue.",
     "a token estimate.",
