@@ -38,7 +38,7 @@ from bot.process.agent import Agent, load_harness
 from bot.process.logs import NAME as AUDIT_LOG
 from bot.process.logs import AuditFile
 from bot.runs.active import RunLimits
-from bot.runs.approval_store import StoreApprovals
+from bot.runs.approvals import StoreApprovals
 from bot.runs.manager import RunManager
 from bot.runs.titles import Titles
 from bot.schedule.service import ScheduleService, scheduling

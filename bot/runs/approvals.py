@@ -1,5 +1,5 @@
 """ApprovalService: puts tool calls to persons, waits for what they decide, and shows it; for the run manager and the
-commands.
+commands. StoreApprovals: what the harness asks of that.
 
 What is asked, that the run waits, and the message that asks are one transaction; so are a decision and its message.
 After a crash the run asks the same again, which is known, and a decision that came meanwhile counts.
@@ -30,11 +30,17 @@ if TYPE_CHECKING:
     from bot.store.rows import RunRow
     from channels.base import Clock
     from channels.message import Message, OutboundMessage
+    from harness.context import RunContext
     from harness.events import ApprovalRequested
+    from harness.guardrails.approvals import Approval, CallKey
 
 LONGEST_REASON = 300
 REASON_TIME = timedelta(minutes=2)
 """So long the next message in a direct chat is the reason, without being a reply."""
+MOST_OF_A_RUN = 10
+MOST_OF_A_CHAT = 20
+"""Requests within WINDOW. A person who is asked again and again allows without reading."""
+WINDOW = timedelta(minutes=10)
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,6 +242,26 @@ class ApprovalService:
     def _finished(self, change: Change) -> None:
         run = change.run
         self._delivery.finished(change.row.prompt_id, run.address, run.reply_to, change.message)
+
+
+class StoreApprovals:
+    """The harness's port `Approvals` on the store: what was decided, and how many requests people may still see."""
+
+    def __init__(self, store: RetryingStore) -> None:
+        self._store = store
+
+    async def decisions(self, run_id: str) -> Mapping[CallKey, Approval]:
+        return await self._store.read(lambda tx: prompts.decisions(tx, run_id))
+
+    async def granted(self, ctx: RunContext, tool: str, coverage: str) -> bool:
+        return await self._store.read(lambda tx: prompts.granted(tx, ctx.conversation, ctx.speaker.id, tool, coverage))
+
+    async def room(self, ctx: RunContext) -> int:
+        since = self._store.clock.now() - WINDOW
+        of_run, of_chat = await self._store.read(
+            lambda tx: prompts.count_approvals(tx, ctx.run_id, ctx.conversation, since)
+        )
+        return max(0, min(MOST_OF_A_RUN - of_run, MOST_OF_A_CHAT - of_chat))
 
 
 def _awaited(tx: Connection, run_id: str, person: str, message: Message) -> tuple[ApprovalRow | None, bool]:

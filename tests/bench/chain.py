@@ -25,7 +25,7 @@ from langchain_core.messages import HumanMessage, ToolMessage
 from bot.clock import SystemClock
 from bot.process.logs import AuditFile
 from bot.redaction import Redactor
-from bot.runs.approval_store import StoreApprovals
+from bot.runs.approvals import StoreApprovals
 from bot.store import Store, runs
 from bot.store.retrying import RetryingStore
 from bot.store.rows import RunRow

@@ -94,9 +94,10 @@ class Judge:
             return not asked.reached or life is not None
         if life.leaving is not None and asked.until >= life.leaving:
             return True
-        if asked.reached:
-            return life.killed and life.ended is not None and life.ended - asked.until <= STORING_SECONDS
-        return life.connected is None or asked.at <= life.connected
+        # Its connection may be seen to be gone a moment before the process itself is.
+        if life.killed and life.ended is not None and life.ended - asked.until <= STORING_SECONDS:
+            return True
+        return not asked.reached and (life.connected is None or asked.at <= life.connected)
 
     def _replies_to(self, row: Row[Any]) -> Iterator[Reply]:
         keys = [run.reply_key for run in self._facts.runs if row.id in run.inbox_ids] or [f"event:{row.id}"]

@@ -129,6 +129,7 @@ def test_an_answer_that_is_never_finished_is_left_open() -> None:
         (asked(0.5, reached=False), "unacked"),
         (asked(20.5, reached=False), "unacked"),
         (asked(19.9), "unacked"),
+        (asked(19.9, reached=False), "unacked"),
         (asked(89.5), "unacked"),
         # A process was there and had the time.
         (asked(10.0, reached=False), "lost"),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from bot.runs.approval_cards import prompt_of
-from bot.runs.approval_store import MOST_OF_A_CHAT, MOST_OF_A_RUN, WINDOW, StoreApprovals
+from bot.runs.approvals import MOST_OF_A_CHAT, MOST_OF_A_RUN, WINDOW, StoreApprovals
 from bot.store import Store, accounts, conversations, prompts, runs
 from bot.store.prompts import EVERYBODY, MOST_GRANTS, ApprovalRow, Decided
 from bot.store.retrying import RetryingStore

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from tests.sandbox.docker.conftest import Gateway
 
 
+_RUNNING = "cat /proc/[0-9]*/cmdline | tr '\\0' ' '"
+
+
 class Clock:
     def __init__(self) -> None:
         self.seconds = 1000.0
@@ -43,13 +46,11 @@ async def test_after_a_restart_the_same_container_is_found(gateway: Gateway) -> 
 async def test_what_an_earlier_gateway_left_running_is_ended(gateway: Gateway) -> None:
     before = await gateway.start()
     sandbox = await before.acquire("thread")
-    running = asyncio.create_task(sandbox.execute_command("sleep 601", timeout=LONG))
-    while "601" not in await output(sandbox, "cat /proc/[0-9]*/cmdline | tr '\\0' ' '"):
-        pass
+    user = (await output(sandbox, "id -u")).strip()
+    await asyncio.to_thread(gateway.leave_running, user, "sleep", "601")
+    assert "601" in await output(sandbox, _RUNNING)
     after = await gateway.start()
-    found = await after.acquire("thread")
-    assert (await running).exit_code == 137
-    assert "601" not in await output(found, "cat /proc/[0-9]*/cmdline | tr '\\0' ' '")
+    assert "601" not in await output(await after.acquire("thread"), _RUNNING)
 
 
 async def test_several_processes_make_one_container(gateway: Gateway) -> None:
