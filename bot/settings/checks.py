@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 import re
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from importlib.util import find_spec
 from itertools import chain
 from pathlib import Path as FilePath
@@ -25,8 +25,11 @@ if TYPE_CHECKING:
 
     from bot.settings.problems import Path
 
-
 _PLACEHOLDER = re.compile(r"<[^<>]*>|.*replace-me.*", re.IGNORECASE | re.DOTALL)
+CLASS_PATH = re.compile(r"([A-Za-z_]\w*)(?:\.[A-Za-z_]\w*)*:[A-Za-z_]\w*", re.ASCII)
+ONE_CALL = re.compile(r"(?<=[^/])/(chat/completions|completions|responses|embeddings|messages|models)/*$")
+"""Where examples and dashboards show the address of a call, which is often pasted for that of the service."""
+THINKING = ("show_thinking", "return_thinking", "when_thinking_enabled", "when_thinking_disabled")
 
 
 def check_tree(values: Mapping[str, Any]) -> list[Finding]:
@@ -245,11 +248,6 @@ def _leaves(value: Any, path: Path) -> Iterator[tuple[Path, Any]]:
 
 
 # Models and budgets.
-
-CLASS_PATH = re.compile(r"([A-Za-z_]\w*)(?:\.[A-Za-z_]\w*)*:[A-Za-z_]\w*", re.ASCII)
-ONE_CALL = re.compile(r"(?<=[^/])/(chat/completions|completions|responses|embeddings|messages|models)/*$")
-"""Where examples and dashboards show the address of a call, which is often pasted for that of the service."""
-THINKING = ("show_thinking", "return_thinking", "when_thinking_enabled", "when_thinking_disabled")
 
 
 def model_names(values: Mapping[str, Any]) -> list[str]:
