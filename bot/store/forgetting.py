@@ -323,12 +323,13 @@ def undelivered(tx: Connection, run_ids: Sequence[str]) -> int:
 
 
 def store_event(tx: Connection, row_id: int, event: Any | None) -> None:
-    """Put an event in the place of what it was. None: it cannot be read, so it goes; its keys stay."""
+    """Put an event in the place of what it was. None: it cannot be read, so nothing is left of it but its row, with
+    which its keys go at their age."""
+    values: dict[str, str | None] = {"event": "" if event is None else to_json(INBOUND_EVENT, event)}
     if event is None:
-        tx.execute(delete(inbox).where(inbox.c.id == row_id))
-        return
-    values = {"event": to_json(INBOUND_EVENT, event)}
-    values |= {"reason": ""} if isinstance(event, Unparsed) else {}  # it may tell what could not be read
+        values["platform_message_id"] = None  # it counts as no message: nobody could read what it says
+    if event is None or isinstance(event, Unparsed):
+        values["reason"] = ""  # it may tell what could not be read
     tx.execute(update(inbox).where(inbox.c.id == row_id).values(values))
 
 

@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from sqlalchemy import Text, literal, select, update
+from sqlalchemy import Text, func, literal, select, update
 
 from bot.store import Store, accounts, conversations, forgetting, inbox, outbox, personal, run_events, runs
 from bot.store.forgetting import DeletionKind, DeletionRow, Whose
 from bot.store.inbox import ADD_EVENTS
 from bot.store.rows import InboxState, RunState
 from bot.store.tables import inbox as inbox_table
-from bot.store.tables import metadata, threads
+from bot.store.tables import inbox_keys, metadata, threads
 from bot.store.tables import runs as runs_table
 from channels.message import Address, Quote, Sender
 from harness.context import InputFile, RunInput
@@ -202,6 +202,10 @@ async def test_what_another_version_wrote_is_no_obstacle(store: Store) -> None:
     assert await store.write(lambda tx: forgetting.blank_runs(tx, [run.run_id])) == 1
     assert await store.write(lambda tx: forgetting.blank_runs(tx, [run.run_id])) == 0
     assert await store.read(holding) == []
+    assert await store.read(lambda tx: inbox.newest_messages(tx, "telegram", NOW)) == []
+    assert await store.add(ADD_EVENTS, [message("strange", text=CANARY)]) == [None]  # it is known until its age
+    assert await store.write(lambda tx: inbox.prune(tx, MUCH_LATER)) == 2
+    assert await store.read(lambda tx: tx.scalar(select(func.count()).select_from(inbox_keys))) == 0
 
 
 async def test_what_nobody_has_decided_on_yet_is_left_alone(store: Store) -> None:
