@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from sqlalchemy import ColumnElement, delete, func, select, update
 
 from bot.store.errors import StoreError
+from bot.store.identity import moved_key
 from bot.store.rows import InboxState, RunState
 from bot.store.sql import insert, to_json
 from bot.store.tables import (
@@ -100,12 +101,9 @@ def migrate_chat(tx: Connection, account: str, old_chat: str, new_chat: str) -> 
     """Everything of a group's old chat id now belongs to the new one: conversations and what they own, runs, replies,
     open prompts, and messages that wait. A conversation that exists under the new id already continues the old
     one's thread, for that one holds the history."""
-    old, new = f"{account}:{old_chat}", f"{account}:{new_chat}"
-    of_account = select(conversations.c.key).where(conversations.c.account == account)
-    for key in list(tx.scalars(of_account.where(conversations.c.key.startswith(old, autoescape=True)))):
-        rest = key[len(old) :]
-        if key.startswith(old) and (not rest or rest[0] in "/@"):
-            _move_conversation(tx, key, new + rest)
+    for key in tx.scalars(select(conversations.c.key).where(conversations.c.account == account)).all():
+        if (moved_to := moved_key(key, account, old_chat, new_chat)) is not None:
+            _move_conversation(tx, key, moved_to)
     for table in (runs, outbox, schedules, deletions):
         tx.execute(update(table).where(table.c.account == account, table.c.chat == old_chat).values(chat=new_chat))
     # Message ids start again there.
