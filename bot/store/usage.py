@@ -82,8 +82,8 @@ def thread_totals(tx: Connection, thread_id: str) -> Totals:
 class Call(NamedTuple):
     """One model call, or several that are the same in all but what they took."""
 
-    conversation: str | None
-    speaker: str | None
+    conversation: str
+    speaker: str
     spent: Spent
 
 
@@ -108,7 +108,7 @@ def since_then(tx: Connection, since: datetime, last: int) -> tuple[int, list[Ca
     return (found[-1].id if found else last), calls
 
 
-def _call(conversation: str | None, speaker: str | None, currency: str | None, *counts: int) -> Call:
+def _call(conversation: str, speaker: str, currency: str | None, *counts: int) -> Call:
     *totals, cost = map(int, counts)
     return Call(conversation, speaker, Spent(Totals(*totals), {} if currency is None else {currency: cost}))
 

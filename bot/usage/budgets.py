@@ -90,7 +90,7 @@ class Today:
         self._store = store
         self._days = days
         self._one = asyncio.Lock()
-        self._spent: defaultdict[tuple[Scope, str | None], Spent] = defaultdict(Spent)
+        self._spent: defaultdict[tuple[Scope, str], Spent] = defaultdict(Spent)
         self._version = 0
         self._known: tuple[datetime, int] | None = None
         self._last = 0
