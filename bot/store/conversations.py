@@ -10,7 +10,7 @@ from sqlalchemy import bindparam, func, select, update
 
 from bot.store.accounts import migrate_chat as migrate_chat
 from bot.store.errors import StoreError
-from bot.store.rows import ConversationRow, ThreadRow
+from bot.store.rows import ConversationRow, ThreadRow, value_of
 from bot.store.sql import chunks, insert
 from bot.store.tables import conversations, runs, threads, usage
 
@@ -37,17 +37,7 @@ def load(tx: Connection, key: str) -> ConversationRow | None:
     row = tx.execute(ONE, {"name": key}).first()
     if row is None:
         return None
-    return ConversationRow(
-        key=row.key,
-        account=row.account,
-        owner=row.owner,
-        thread_id=row.thread_id,
-        model=row.model,
-        title=row.title,
-        agent=row.agent,
-        skills_off=tuple(json.loads(row.skills_off)) if row.skills_off else (),
-        timezone=row.timezone,
-    )
+    return value_of(ConversationRow, row, skills_off=tuple(json.loads(row.skills_off or "[]")))
 
 
 def known(tx: Connection, keys: Iterable[str]) -> set[str]:

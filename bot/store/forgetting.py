@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,7 +17,7 @@ from sqlalchemy import ColumnElement, and_, delete, func, literal, or_, select, 
 
 from bot.store import conversations as conversation_rows
 from bot.store.identity import is_speakers
-from bot.store.rows import InboxState
+from bot.store.rows import InboxState, columns_of, value_of
 from bot.store.runs import OPEN_STATES
 from bot.store.sql import MICROSECOND, chunks, from_json, insert_new, to_json
 from bot.store.tables import (
@@ -36,7 +36,6 @@ from bot.store.tables import (
 )
 from channels.message import (
     INBOUND_EVENT,
-    Address,
     ButtonPressed,
     MembershipChanged,
     Message,
@@ -52,7 +51,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection, Row
 
-    from channels.message import Sender
+    from channels.message import Address, Sender
     from harness.context import InputFile, RunContext, RunInput
 
 
@@ -356,19 +355,9 @@ class DeletionRow:
     done_at: datetime | None = None
 
 
-_DELETION = tuple(field.name for field in fields(DeletionRow) if field.name not in ("kind", "address"))
-
-
 def ask_deletion(tx: Connection, row: DeletionRow) -> None:
     """Record it, once."""
-    values = {name: getattr(row, name) for name in _DELETION} | {"kind": row.kind, "counts": "{}"}
-    there = row.address
-    values |= {
-        "chat": there and there.chat,
-        "topic": there and there.topic,
-        "chat_kind": there and there.kind,
-    }
-    tx.execute(insert_new(tx.dialect.name, deletions), values)
+    tx.execute(insert_new(tx.dialect.name, deletions), columns_of(row) | {"counts": "{}"})
 
 
 def unfinished_deletions(tx: Connection) -> list[DeletionRow]:
@@ -404,9 +393,6 @@ def prune_deletions(tx: Connection, before: datetime, limit: int = 5000) -> int:
     return sum(tx.execute(delete(deletions).where(deletions.c.id.in_(part))).rowcount for part in chunks(ids))
 
 
-def _deletion(row: Row[tuple[object, ...]]) -> DeletionRow:
-    address = None
-    if row.chat is not None:
-        address = Address(account=row.account, chat=row.chat, topic=row.topic, kind=row.chat_kind)
-    values = {name: getattr(row, name) for name in _DELETION}
-    return DeletionRow(kind=DeletionKind(row.kind), address=address, **values)
+def _deletion(row: Row[*tuple[Any, ...]]) -> DeletionRow:
+    nowhere = {"address": None} if row.chat is None else {}
+    return value_of(DeletionRow, row, kind=DeletionKind(row.kind), **nowhere)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import bindparam, delete, select, update
 
 from bot.store.errors import StoreError
-from bot.store.rows import InboxRow, InboxState
+from bot.store.rows import InboxRow, InboxState, value_of
 from bot.store.sql import Bulk, chunks, insert, insert_numbered, storable, to_json
 from bot.store.tables import inbox, inbox_keys
 from channels.message import (
@@ -204,6 +204,4 @@ def _chat(event: AnyEvent) -> str | None:
 
 
 def _row(row: Row[*tuple[Any, ...]]) -> InboxRow:
-    return InboxRow(
-        id=row.id, account=row.account, event=row.event, received_at=row.received_at, state=InboxState(row.state)
-    )
+    return value_of(InboxRow, row, state=InboxState(row.state))

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import logging
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
@@ -13,6 +13,7 @@ from sqlalchemy import bindparam, delete, func, select, update
 
 from bot.store.errors import StoreError
 from bot.store.identity import folder_name
+from bot.store.rows import columns_of, value_of
 from bot.store.sql import chunks, insert, insert_once, storable
 from bot.store.tables import memories, memory_lists, memory_owners, memory_queue, runs
 from harness.memory.model import Memory, from_json
@@ -57,8 +58,6 @@ class QueuedTurn:
     tries: int = 0
 
 
-_TURN = tuple(field.name for field in fields(QueuedTurn))
-
 # Built once: making a statement costs more than running it, and these run with the end of every turn.
 TURNS_TOGETHER = (
     select(memory_queue.c.id, memory_queue.c.queued_at, memory_queue.c.due_at, memory_queue.c.tries)
@@ -82,7 +81,7 @@ TOO_MANY_TURNS = (
 def queue_turn(tx: Connection, turn: QueuedTurn, quiet: timedelta) -> None:
     """Queue a turn, once. What the person said before it in that thread, and is not learnt yet, waits for it: all are
     due together, `quiet` after the last one but never much later than the first."""
-    values = {name: value for name, value in asdict(turn).items() if name != "id"}
+    values = {name: value for name, value in columns_of(turn).items() if name != "id"}
     tx.execute(insert_once(tx.dialect.name, memory_queue.c.run_id), values)
     together = {"thread": turn.thread_id, "person": turn.speaker}
     waiting = tx.execute(TURNS_TOGETHER, together).all()
@@ -112,7 +111,7 @@ def first_turns(tx: Connection, owner: str) -> list[QueuedTurn]:
         return []
     together = own.where(memory_queue.c.thread_id == head.thread_id, memory_queue.c.speaker == head.speaker)
     rows = tx.execute(together.order_by(memory_queue.c.id))
-    return [QueuedTurn(**{name: getattr(row, name) for name in _TURN}) for row in rows]
+    return [value_of(QueuedTurn, row) for row in rows]
 
 
 def groups_of(tx: Connection, person: str) -> set[str]:
@@ -296,7 +295,7 @@ class StoreMemories:
 def _load(tx: Connection, owner: str) -> MemoryBody | None:
     """What is stored of an owner."""
     row = tx.execute(select(memories.c.body, memories.c.last_good).where(memories.c.owner == owner)).first()
-    return None if row is None else MemoryBody(row.body, row.last_good)
+    return None if row is None else value_of(MemoryBody, row)
 
 
 def _save(tx: Connection, owner: str, body: str, now: datetime) -> None:

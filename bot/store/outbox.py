@@ -7,21 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import bindparam, case, delete, func, select, update
 
-from bot.store.rows import OutboxRow
+from bot.store.rows import OutboxRow, columns_of, value_of
 from bot.store.sql import Bulk, chunks, insert_new
 from bot.store.tables import instance, outbox
-from channels.message import Address
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
-    from sqlalchemy import Connection, Row
+    from sqlalchemy import Connection
 
-PLAIN = (
-    "reply_key", "part", "idem_key", "reply_to", "sent_after", "message_id", "body", "desired_rev", "sent_rev", "final",
-    "numbered", "created_at", "epoch",
-)  # fmt: skip
+    from channels.message import Address
+
 # Built once: making a statement costs more than running it.
 EPOCH = select(instance.c.epoch)
 PARTS = select(outbox).where(outbox.c.reply_key == bindparam("reply_key")).order_by(outbox.c.part)
@@ -92,7 +89,7 @@ RECORD_SHOWN: Bulk[Shown, None] = Bulk("record shown", _record_shown)
 def intend(tx: Connection, rows: Sequence[OutboxRow]) -> list[OutboxRow]:
     """Record that these parts are going to be sent; returns what stands, which is older where a part was known."""
     epoch = tx.scalar(EPOCH)  # of this process: the writer has just compared them
-    values = [_values(row) | {"epoch": epoch} for row in rows]
+    values = [columns_of(row) | {"epoch": epoch} for row in rows]
     if values:
         tx.execute(insert_new(tx.dialect.name, outbox), values)
     standing = {(row.reply_key, row.part): row for key in {row.reply_key for row in rows} for row in load(tx, key)}
@@ -136,13 +133,13 @@ def finalize(
 
 def load(tx: Connection, reply_key: str) -> list[OutboxRow]:
     """The reply's parts in their order."""
-    return [_row(row) for row in tx.execute(PARTS, {"reply_key": reply_key})]
+    return [value_of(OutboxRow, row) for row in tx.execute(PARTS, {"reply_key": reply_key})]
 
 
 def undelivered(tx: Connection) -> list[OutboxRow]:
     """All parts of the replies that are neither delivered nor abandoned, drafts among them, oldest reply first."""
     unfinished = select(outbox.c.reply_key).where(outbox.c.delivered_at.is_(None), outbox.c.abandoned.is_(None))
-    rows = [_row(row) for row in tx.execute(select(outbox).where(outbox.c.reply_key.in_(unfinished)))]
+    rows = [value_of(OutboxRow, row) for row in tx.execute(select(outbox).where(outbox.c.reply_key.in_(unfinished)))]
     begun: dict[str, datetime] = {}
     for row in rows:
         begun[row.reply_key] = min(row.created_at, begun.get(row.reply_key, row.created_at))
@@ -230,7 +227,7 @@ def newest_replies(tx: Connection, address: Address, limit: int) -> list[ShownRe
         .order_by(sent_at.c.at.desc())
         .limit(limit)
     )
-    return [ShownReply(reply_key=row.reply_key, body=row.body, numbered=row.numbered) for row in tx.execute(query)]
+    return [value_of(ShownReply, row) for row in tx.execute(query)]
 
 
 def prune(tx: Connection, before: datetime, limit: int = 5000) -> int:
@@ -239,14 +236,3 @@ def prune(tx: Connection, before: datetime, limit: int = 5000) -> int:
     old = select(outbox.c.reply_key).where(settled, outbox.c.created_at < before).order_by(outbox.c.created_at)
     keys = set(tx.scalars(old.limit(limit)))
     return sum(tx.execute(delete(outbox).where(outbox.c.reply_key.in_(part))).rowcount for part in chunks(keys))
-
-
-def _values(row: OutboxRow) -> dict[str, Any]:
-    address = row.address
-    place = {"account": address.account, "chat": address.chat, "topic": address.topic, "chat_kind": address.kind}
-    return {name: getattr(row, name) for name in PLAIN} | place
-
-
-def _row(row: Row[*tuple[Any, ...]]) -> OutboxRow:
-    address = Address(account=row.account, chat=row.chat, topic=row.topic, kind=row.chat_kind)
-    return OutboxRow(address=address, **{name: getattr(row, name) for name in PLAIN})

@@ -4,13 +4,13 @@ An answer counts once, from whom it was asked, and in time; an approval's is nev
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import delete, func, or_, select, update
 
-from bot.store.rows import PromptRow
+from bot.store.rows import PromptRow, columns_of, value_of
 from bot.store.sql import chunks, insert
 from bot.store.tables import approval_grants, approvals, prompts
 from harness.guardrails.approvals import ADMINS, ONCE, Approval
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from harness.guardrails.approvals import CallKey
 
 
-_PROMPT = tuple(field.name for field in fields(PromptRow))
-
 EVERYBODY = ""
 MOST_GRANTS = 100
 """Most grants of one conversation; the oldest go."""
@@ -33,13 +31,13 @@ MOST_GRANTS = 100
 
 def create(tx: Connection, row: PromptRow) -> None:
     """Record the question before its buttons are shown."""
-    tx.execute(insert(tx, prompts), asdict(row) | {"answered_at": None, "expired": False})
+    tx.execute(insert(tx, prompts), columns_of(row) | {"answered_at": None, "expired": False})
 
 
 def ensure(tx: Connection, rows: Sequence[PromptRow]) -> None:
     """Like create, but questions that are known already (their ids are derived) stay as they are."""
     if rows:
-        values = [asdict(row) | {"answered_at": None, "expired": False} for row in rows]
+        values = [columns_of(row) | {"answered_at": None, "expired": False} for row in rows]
         tx.execute(insert(tx, prompts).on_conflict_do_nothing(index_elements=["id"]), values)
 
 
@@ -51,7 +49,7 @@ def attach(tx: Connection, prompt_id: str, message_id: str) -> None:
 def load(tx: Connection, prompt_id: str) -> PromptRow | None:
     """One prompt, answered or not."""
     row = tx.execute(select(prompts).where(prompts.c.id == prompt_id)).first()
-    return None if row is None else _prompt(row)
+    return None if row is None else value_of(PromptRow, row)
 
 
 def answer(tx: Connection, prompt_id: str, who: str, answer: str, now: datetime) -> PromptRow | None:
@@ -65,14 +63,14 @@ def answer(tx: Connection, prompt_id: str, who: str, answer: str, now: datetime)
     )
     taken = update(prompts).where(open_for).values(answer=answer, answered_by=who, answered_at=now)
     row = tx.execute(taken.returning(prompts)).first()
-    return None if row is None else _prompt(row)
+    return None if row is None else value_of(PromptRow, row)
 
 
 def expire(tx: Connection, now: datetime) -> list[PromptRow]:
     """Close what nobody answered in time; each prompt is returned once."""
     late = prompts.c.answer.is_(None) & ~prompts.c.expired & (prompts.c.expires_at <= now)
     closed = tx.execute(update(prompts).where(late).values(expired=True).returning(prompts))
-    return sorted((_prompt(row) for row in closed), key=lambda row: (row.expires_at, row.id))
+    return sorted((value_of(PromptRow, row) for row in closed), key=lambda row: (row.expires_at, row.id))
 
 
 def prune(tx: Connection, before: datetime, limit: int = 5000) -> int:
@@ -80,10 +78,6 @@ def prune(tx: Connection, before: datetime, limit: int = 5000) -> int:
     old = select(prompts.c.id).where(prompts.c.expires_at < before).order_by(prompts.c.expires_at).limit(limit)
     ids = list(tx.scalars(old))
     return sum(tx.execute(delete(prompts).where(prompts.c.id.in_(part))).rowcount for part in chunks(ids))
-
-
-def _prompt(row: Row[*tuple[Any, ...]]) -> PromptRow:
-    return PromptRow(**{name: getattr(row, name) for name in _PROMPT})
 
 
 # Approvals: tool calls that were put to a person.
@@ -148,8 +142,6 @@ class GrantRow:
     granted_at: datetime
 
 
-_APPROVAL = tuple(field.name for field in fields(ApprovalRow))
-_GRANT = tuple(field.name for field in fields(GrantRow))
 _OPEN = approvals.c.decision.is_(None)
 
 
@@ -160,7 +152,7 @@ def ask_approvals(tx: Connection, rows: Sequence[tuple[ApprovalRow, PromptRow]])
     )
     fresh = [(row, prompt) for row, prompt in rows if row.prompt_id not in known]
     if fresh:
-        tx.execute(insert(tx, approvals), [asdict(row) | {"decided_at": None} for row, _ in fresh])
+        tx.execute(insert(tx, approvals), [columns_of(row) | {"decided_at": None} for row, _ in fresh])
         ensure(tx, [prompt for _, prompt in fresh])
     return [row for row, _ in fresh]
 
@@ -243,7 +235,7 @@ def grants(tx: Connection, conversation: str) -> list[GrantRow]:
     """All of a conversation, oldest first."""
     query = select(approval_grants).where(approval_grants.c.conversation == conversation)
     found = tx.execute(query.order_by(approval_grants.c.id))
-    return [GrantRow(**{name: getattr(row, name) for name in _GRANT}) for row in found]
+    return [value_of(GrantRow, row) for row in found]
 
 
 def revoke_grants(tx: Connection, conversation: str, ids: Sequence[int]) -> int:
@@ -289,5 +281,4 @@ def _allows(row: ApprovalRow) -> bool:
 
 
 def _approval(row: Row[*tuple[Any, ...]]) -> ApprovalRow:
-    values = {name: getattr(row, name) for name in _APPROVAL}
-    return ApprovalRow(**(values | {"decision": None if row.decision is None else Decided(row.decision)}))
+    return value_of(ApprovalRow, row, decision=None if row.decision is None else Decided(row.decision))

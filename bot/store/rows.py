@@ -2,17 +2,43 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from channels.message import Address
 from harness.context import UNREADABLE_CONTEXT, UNREADABLE_INPUT
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from channels.message import Address
+    from sqlalchemy import Row
+
     from harness.context import RunContext, RunInput
+
+Value = TypeVar("Value")
+
+
+def _names(kind: type[Any]) -> tuple[str, ...]:
+    return tuple(field.name for field in fields(kind))
+
+
+def columns_of(value: Any) -> dict[str, Any]:
+    """The columns of a value: its fields, an address as the four that every table has for one."""
+    columns = {name: getattr(value, name) for name in _names(type(value))}
+    if "address" in columns:
+        place: Address | None = columns.pop("address")
+        columns |= {"chat": place and place.chat, "topic": place and place.topic, "chat_kind": place and place.kind}
+        columns |= {"account": place.account} if place is not None else {}
+    return columns
+
+
+def value_of(kind: type[Value], row: Row[*tuple[Any, ...]], /, **others: Any) -> Value:
+    """The value of a row, the reverse of `columns_of`. others: the fields that are not as the columns have them."""
+    names = _names(kind)
+    if "address" in names and "address" not in others:
+        others["address"] = Address(account=row.account, chat=row.chat, topic=row.topic, kind=row.chat_kind)
+    return kind(**{name: getattr(row, name) for name in names if name not in others}, **others)
 
 
 class InboxState(StrEnum):

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Text, and_, bindparam, delete, or_, select, type_coerce, update
 
 from bot.store import inbox, memories
 from bot.store.errors import StoreError
-from bot.store.rows import InboxState, RunRow, RunState
+from bot.store.rows import InboxState, RunRow, RunState, columns_of, value_of
 from bot.store.sql import chunks, insert
 from bot.store.tables import approvals, effects, run_events, runs, threads
 from bot.store.tables import inbox as inbox_table
-from channels.message import Address
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
 
 OPEN_STATES = tuple(state for state in RunState if not state.ended)
 ACTIVE_STATES = (RunState.RUNNING, RunState.WAITING)
-PLAIN = tuple(field.name for field in fields(RunRow) if field.name not in ("address", "state"))
 # Built once: making a statement costs more than running it.
 RUNS = select(runs)
 ONE_RUN = RUNS.where(runs.c.run_id == bindparam("run_id"))
@@ -73,10 +71,7 @@ class RunEnded(StoreError):
 
 def open(tx: Connection, row: RunRow) -> None:
     """Insert a run and give it its messages. Raises AlreadyAssigned when one of them is taken: then there is no run."""
-    values = {name: getattr(row, name) for name in PLAIN}
-    address = row.address
-    values |= {"account": address.account, "chat": address.chat, "topic": address.topic, "chat_kind": address.kind}
-    tx.execute(insert(tx, runs), values | {"state": row.state, "suspended": False})
+    tx.execute(insert(tx, runs), columns_of(row) | {"suspended": False})
     tx.execute(TOUCH, {"thread": row.thread_id, "now": row.created_at})
     inbox.assign(tx, row.inbox_ids, row.run_id)
 
@@ -294,5 +289,4 @@ def _rows(tx: Connection, query: Select[Any]) -> list[RunRow]:
 
 
 def _row(row: Row[*tuple[Any, ...]]) -> RunRow:
-    address = Address(account=row.account, chat=row.chat, topic=row.topic, kind=row.chat_kind)
-    return RunRow(address=address, state=RunState(row.state), **{name: getattr(row, name) for name in PLAIN})
+    return value_of(RunRow, row, state=RunState(row.state))

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Literal
 
 from sqlalchemy import delete, func, select, update
 
+from bot.store.rows import columns_of, value_of
 from bot.store.sql import chunks, insert_new
 from bot.store.tables import schedules
-from channels.message import Address
 
 if TYPE_CHECKING:
     from collections.abc import Collection
     from datetime import datetime
 
     from sqlalchemy import ColumnElement, Connection, Row
+
+    from channels.message import Address
 
 
 class ScheduleState(StrEnum):
@@ -51,20 +53,12 @@ class ScheduleRow:
     state: ScheduleState = ScheduleState.ACTIVE
 
 
-_PLAIN = tuple(field.name for field in fields(ScheduleRow) if field.name not in ("address", "state"))
 _ACTIVE = schedules.c.state == ScheduleState.ACTIVE
 
 
 def create(tx: Connection, row: ScheduleRow) -> ScheduleRow:
     """Record it, once: one with that id that is known already is returned as it is."""
-    values = {name: getattr(row, name) for name in _PLAIN}
-    where = {
-        "account": row.address.account,
-        "chat": row.address.chat,
-        "topic": row.address.topic,
-        "chat_kind": row.address.kind,
-    }
-    tx.execute(insert_new(tx.dialect.name, schedules), values | where | {"state": row.state, "ended_at": None})
+    tx.execute(insert_new(tx.dialect.name, schedules), columns_of(row) | {"ended_at": None})
     known = load(tx, row.id)
     assert known is not None
     return known
@@ -131,6 +125,4 @@ def _in_chat(address: Address) -> ColumnElement[bool]:
 
 
 def _row(row: Row[*tuple[Any, ...]]) -> ScheduleRow:
-    values = {name: getattr(row, name) for name in _PLAIN}
-    address = Address(account=row.account, chat=row.chat, topic=row.topic, kind=row.chat_kind)
-    return ScheduleRow(**values, address=address, state=ScheduleState(row.state))
+    return value_of(ScheduleRow, row, state=ScheduleState(row.state))

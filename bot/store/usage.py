@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from sqlalchemy import func, select
 
+from bot.store.rows import columns_of
 from bot.store.sql import insert_once
 from bot.store.tables import usage
 
@@ -69,9 +70,8 @@ class Spent:
 
 def add(tx: Connection, rows: Sequence[UsageRow]) -> None:
     """Record model calls; one that is recorded already counts once."""
-    values = [{column.name: getattr(row, column.name) for column in usage.c if column.name != "id"} for row in rows]
-    if values:
-        tx.execute(insert_once(tx.dialect.name, usage.c.call), values)
+    if rows:
+        tx.execute(insert_once(tx.dialect.name, usage.c.call), [columns_of(row) for row in rows])
 
 
 def thread_totals(tx: Connection, thread_id: str) -> Totals:
