@@ -7,7 +7,7 @@ import secrets
 from dataclasses import dataclass
 from datetime import timedelta
 from difflib import get_close_matches
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 from zoneinfo import available_timezones
 
 from bot.commands.group import ButtonKind
@@ -60,7 +60,7 @@ class TimezoneCommands:
             return await self._answers.say(call, text, "/timezone")
         text = self._told(words["changed"], chosen or self._gateway)
         await self._answers.say(
-            call, text, "/timezone", also=lambda tx: conversations.set_timezone(tx, conversation.key, chosen)
+            call, text, "/timezone", also=lambda tx: conversations.choose(tx, conversation.key, "timezone", chosen)
         )
         conversation.forget_row()
 
@@ -79,15 +79,14 @@ def _near(wanted: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """command: its name without the slash. kind: of the prompt with the buttons. options: those of now by name, how
-    each is told. current: what a conversation uses. choose: what a switch writes, of a conversation's key and a name.
-    words: head, line {name} {detail}, current, hint, switched {name}, unknown {name} {known}."""
+    """command: its name without the slash. kind: what is chosen, and the prompt's kind. options: those of now by name,
+    how each is told. current: what a conversation uses. words: head, line {name} {detail}, current, hint, switched
+    {name}, unknown {name} {known}."""
 
     command: str
-    kind: str
+    kind: Literal["model", "agent"]
     options: Callable[[], Mapping[str, Callable[[Texts], str]]]
     current: Callable[[ConversationRow], str]
-    choose: Callable[[Connection, str, str], None]
     words: Callable[[Texts], Mapping[str, str]]
 
 
@@ -111,8 +110,8 @@ class ChoiceCommands:
             known = ", ".join(f"`{option}`" for option in choice.options())
             await self._answers.say(call, words["unknown"].format(name=inline(name), known=known), reason)
         else:
-            text = words["switched"].format(name=name)
-            await self._answers.say(call, text, reason, also=lambda tx: choice.choose(tx, conversation.key, name))
+            text, key = words["switched"].format(name=name), conversation.key
+            await self._answers.say(call, text, reason, lambda tx: conversations.choose(tx, key, choice.kind, name))
             conversation.forget_row()
 
     def _list(
@@ -152,7 +151,7 @@ class ChoiceCommands:
 
         def also(tx: Connection) -> None:
             prompts.answer(tx, prompt.id, press.person, name, now)
-            choice.choose(tx, conversation.key, name)
+            conversations.choose(tx, conversation.key, choice.kind, name)
             new_prompt(tx)
 
         await self._answers.change(press, message, f"{choice.kind} button", also)
@@ -172,7 +171,6 @@ def model_commands(answers: Answers, agents: AgentChoices, clock: Clock) -> Choi
         kind="model",
         options=lambda: {model.name: model.told for model in agents.models},
         current=agents.model_of,
-        choose=conversations.set_model,
         words=lambda texts: texts.models,
     )
     return ChoiceCommands(answers, choice, clock)
@@ -189,7 +187,6 @@ def agent_commands(answers: Answers, agents: AgentChoices, clock: Clock) -> Choi
         kind="agent",
         options=lambda: {name: told(description) for name, description in agents.descriptions.items()},
         current=agents.agent_of,
-        choose=conversations.set_agent,
         words=lambda texts: texts.agents,
     )
     return ChoiceCommands(answers, choice, clock)

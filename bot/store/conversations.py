@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 from uuid import uuid4
 
 from sqlalchemy import bindparam, func, select, update
@@ -131,19 +131,9 @@ def _was_used(tx: Connection, thread_id: str) -> bool:
     return tx.scalar(select(usage.c.id).where(usage.c.thread_id == thread_id).limit(1)) is not None
 
 
-def set_model(tx: Connection, key: str, model: str | None) -> None:
-    """Choose a model for the conversation, None for the default."""
-    tx.execute(update(conversations).where(conversations.c.key == key).values(model=model))
-
-
-def set_agent(tx: Connection, key: str, agent: str | None) -> None:
-    """Choose the agent, as set_model chooses the model."""
-    tx.execute(update(conversations).where(conversations.c.key == key).values(agent=agent))
-
-
-def set_timezone(tx: Connection, key: str, timezone: str | None) -> None:
-    """Choose the time zone, as set_model chooses the model."""
-    tx.execute(update(conversations).where(conversations.c.key == key).values(timezone=timezone))
+def choose(tx: Connection, key: str, what: Literal["model", "agent", "timezone"], chosen: str | None) -> None:
+    """Record what the conversation uses, None for the default."""
+    tx.execute(update(conversations).where(conversations.c.key == key).values({what: chosen}))
 
 
 def set_skills_off(tx: Connection, key: str, names: Iterable[str]) -> None:

@@ -61,7 +61,7 @@ async def test_one_that_this_machine_does_not_know_any_more_is_not_used(tmp_path
     async with core(tmp_path) as c:
         await c.say("hello")
         await c.answered()
-        await c.store.write(lambda tx: conversations.set_timezone(tx, f"memory:{ANN}", "Nowhere/Gone"))
+        await c.store.write(lambda tx: conversations.choose(tx, f"memory:{ANN}", "timezone", "Nowhere/Gone"))
         await c.restart()
         await c.say("hello")
         await c.say("/timezone")

@@ -45,7 +45,7 @@ async def test_a_conversation_gets_a_thread_and_later_another(store: Store) -> N
     second = await store.write(lambda tx: conversations.new_thread(tx, OWNER, "Pla\0ns", LATER))
     assert second.thread_id != first.thread_id
     assert second.title == "Pla\ufffdns"
-    await store.write(lambda tx: conversations.set_model(tx, OWNER, "large"))
+    await store.write(lambda tx: conversations.choose(tx, OWNER, "model", "large"))
     assert await store.read(lambda tx: conversations.load(tx, OWNER)) == replace(second, model="large")
     assert await store.read(lambda tx: conversations.load(tx, "telegram:8")) is None
     with pytest.raises(LookupError):
@@ -112,7 +112,7 @@ async def test_a_migrated_chat_takes_everything_along(store: Store) -> None:
 async def test_a_migrated_chat_that_spoke_already_keeps_the_old_history(store: Store) -> None:
     old = await fill_group(store, "-1", ["telegram:-1"])
     await fill_group(store, "-100", ["telegram:-100"])
-    await store.write(lambda tx: conversations.set_timezone(tx, "telegram:-1", "Europe/Berlin"))
+    await store.write(lambda tx: conversations.choose(tx, "telegram:-1", "timezone", "Europe/Berlin"))
 
     await store.write(lambda tx: conversations.migrate_chat(tx, "telegram", "-1", "-100"))
 
