@@ -226,16 +226,17 @@ class Wiring:
             self.reloader = Reloader(source, lambda: self.adoption.settings, self.adoption.adopt, clock, self._retry)
 
     async def open(self) -> None:
-        """Build the channels, none of which connects yet, and learn who may use them."""
+        """Build the channels, none of which connects yet, learn who may use them, and take over what is undelivered."""
         self.connections.open(self.bus.publish, self.editor.book.policy)
         self.editor.book.load(await self._store.read(access.everything))
         for channel in self.connections.channels.values():
             self.delivery.register(channel)
+        # Before the control socket opens: what is said by its operations is not to be taken for an earlier process's.
+        await self.delivery.start()
+        await self.uploads.recall(self._store)
 
     async def recover(self) -> None:
         """Go on with what an earlier process left, in the order in which it depends on each other."""
-        await self.delivery.start()
-        await self.uploads.recall(self._store)
         self.tasks.spawn("manager", self.manager.serve(self.bus))
         await self.manager.recover()
         await self.forgetting.resume()
