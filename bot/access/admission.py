@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from channels.message import Address, Message, Sender
 
 ANYONE = "*"
+LONGEST_NAME = 80
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,9 +172,6 @@ class _Line:
     address: Address
     person: str
     text: str
-
-
-LONGEST_NAME = 80
 
 
 def _line(message: Message, longest: int) -> _Line:

@@ -20,7 +20,7 @@ from bot.store import memories, runs
 from bot.store.identity import folder_name, moved_key
 from harness.memory.injection import is_override
 from harness.memory.merge import TOOLS_CONFIDENCE, merged, remembered
-from harness.memory.model import LONGEST_FACT, SUMMARIES, Fact, Memory, Proposed, Summary, summaries, with_summaries
+from harness.memory.model import LONGEST_FACT, SUMMARIES, Memory, Proposed, Summary, summaries, with_summaries
 from harness.memory.redaction import has_secret
 from harness.memory.store import NotKept, Recalled
 

@@ -18,8 +18,8 @@ USERS = "users"
 """The folder below data_dir for what belongs to persons and groups."""
 
 
-def make_book(settings: Settings, store: RetryingStore | Store) -> MemoryKeeper:
-    """The book on what the settings choose."""
+def make_keeper(settings: Settings, store: RetryingStore | Store) -> MemoryKeeper:
+    """A keeper of the memories where the settings choose to have them."""
     return MemoryKeeper(make_kept(settings, store), store, settings.memory)
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from bot.clock import SystemClock
 from bot.control.dispatch import do_there_or_here
-from bot.memory.keeping import make_book
+from bot.memory.keeping import make_keeper
 from bot.store import Store
 from bot.store.identity import folder_name
 from bot.texts import DEFAULT, texts_for
@@ -70,7 +70,7 @@ def run(settings: Settings, do: Literal["list", "show", "export", "forget"], key
 async def _do_it_here(settings: Settings, request: Mapping[str, Any]) -> dict[str, Any]:
     store = await Store.open(settings.database_url, clock=SystemClock())
     try:
-        return await MemoryTool(make_book(settings, store)).do(request)
+        return await MemoryTool(make_keeper(settings, store)).do(request)
     finally:
         await store.close()
 

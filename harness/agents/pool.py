@@ -63,8 +63,8 @@ async def make_title(
 ) -> Titled | None:
     """Make a title for a thread by one short model call outside of the conversation; None when the model fails.
 
-    name: the model's. health: is told
-    how the call went."""
+    name: the model's. health: is told how the call went.
+    """
     blocks = {"said": _block(said), "answered": _block(answered)}
     try:
         async with asyncio.timeout(TITLE_SECONDS):

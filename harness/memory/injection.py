@@ -43,6 +43,8 @@ _INSTRUCTION = re.compile(
 )
 
 _WORDS = re.compile(r"[a-z0-9\u00c0-\u024f\u0370-\u052f]+|[^\W_]")
+_EXACT = re.compile(r"(?<!\S)\S*?(?:[@\d]|://|www\.)\S*")
+"""Addresses and numbers: one that is not there is another one, however much of the rest is the same."""
 
 
 def words(text: str) -> Iterator[str]:
@@ -55,10 +57,6 @@ def words(text: str) -> Iterator[str]:
         else:
             yield before + found
             before = found
-
-
-_EXACT = re.compile(r"(?<!\S)\S*?(?:[@\d]|://|www\.)\S*")
-"""Addresses and numbers: one that is not there is another one, however much of the rest is the same."""
 
 
 def is_among(part: str, whole: frozenset[str], least: float) -> bool:

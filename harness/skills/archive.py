@@ -54,6 +54,13 @@ _BAD_SIGN = re.compile(
     '[\x00-\x1f\x7f\\\\:*?"<>|\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\ud800-\udfff\U000e0000-\U000e0fff]'
 )
 _CHUNK = 64 * 1024
+LARGEST_ARCHIVE = 10 * MEGABYTE
+MOST_ENTRIES = MOST_FILES + 100
+"""Files and folders together."""
+MOST_PROBLEMS = 50
+LONGEST_SHOWN = 120
+ENDINGS = (".skill", ".zip", ".tar", ".tgz", ".gz", ".jar", ".whl", ".7z", ".rar", ".egg")
+"""Packages, which a skill must not hold; the scan finds those that hide behind another name."""
 
 
 class Damaged(Exception):
@@ -157,15 +164,6 @@ def _inflated(packed: bytes, most: int) -> bytes:
     if not inflater.eof or inflater.unused_data:
         raise Damaged("is not as long as it says")
     return b"".join(parts)
-
-
-LARGEST_ARCHIVE = 10 * MEGABYTE
-MOST_ENTRIES = MOST_FILES + 100
-"""Files and folders together."""
-MOST_PROBLEMS = 50
-LONGEST_SHOWN = 120
-ENDINGS = (".skill", ".zip", ".tar", ".tgz", ".gz", ".jar", ".whl", ".7z", ".rar", ".egg")
-"""Packages, which a skill must not hold; the scan finds those that hide behind another name."""
 
 
 class ArchiveRefused(SkillError):

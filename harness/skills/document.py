@@ -19,6 +19,26 @@ from sandbox.files.paths import shown
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
+SKILL_FILE = "SKILL.md"
+NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
+"""The form of a name, which has at most LONGEST_NAME characters."""
+LONGEST_NAME = 64
+LONGEST_DESCRIPTION = 1024
+"""Characters of a description."""
+LONGEST_VALUE = 500
+"""Characters of every other text of the front matter."""
+LARGEST_FILE = 256 * 1024
+"""Bytes of a SKILL.md."""
+LARGEST_FRONT_MATTER = 16 * 1024
+MOST_LINES = 500
+"""Lines that a workflow stays below; longer material belongs into references/."""
+MOST_TOOLS = 100
+DEEPEST = 8
+KEYS = frozenset({"name", "description", "license", "allowed-tools", "version", "author", "compatibility", "metadata"})
+FENCE = "---"
+_LISTED = re.compile(r"[^\s,(]+(?:\([^()]*\))?")
+"""A name in a list that is written as text, as other agents' skills do: `Read, Bash(git add:*)`."""
+
 
 @dataclass(frozen=True, slots=True)
 class Problem:
@@ -38,28 +58,6 @@ class SkillError(HarnessError):
     def __init__(self, problems: Iterable[Problem]) -> None:
         self.problems = tuple(problems)
         super().__init__("; ".join(map(str, self.problems)))
-
-
-SKILL_FILE = "SKILL.md"
-NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
-"""The form of a name, which has at most LONGEST_NAME characters."""
-LONGEST_NAME = 64
-LONGEST_DESCRIPTION = 1024
-"""Characters of a description."""
-LONGEST_VALUE = 500
-"""Characters of every other text of the front matter."""
-LARGEST_FILE = 256 * 1024
-"""Bytes of a SKILL.md."""
-LARGEST_FRONT_MATTER = 16 * 1024
-MOST_LINES = 500
-"""Lines that a workflow stays below; longer material belongs into references/."""
-MOST_TOOLS = 100
-DEEPEST = 8
-
-KEYS = frozenset({"name", "description", "license", "allowed-tools", "version", "author", "compatibility", "metadata"})
-FENCE = "---"
-_LISTED = re.compile(r"[^\s,(]+(?:\([^()]*\))?")
-"""A name in a list that is written as text, as other agents' skills do: `Read, Bash(git add:*)`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

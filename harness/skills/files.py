@@ -37,6 +37,12 @@ _HARMLESS_HIDDEN = frozenset({".gitignore", ".gitkeep", ".gitattributes", ".edit
 _BAD_NAME = re.compile(
     r"[\x00-\x1f\x7f\\:]|[\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff]|[\U000e0000-\U000e0fff\ud800-\udfff]"
 )
+BROKEN = "broken"
+"""Stands for the digest of a folder that cannot be read, or has links and the like."""
+_NEW, _OLD = ".new-", ".old-"
+_EXCHANGE = 2
+_AT_FDCWD = -100
+_CANNOT = frozenset({errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EPERM})
 
 
 @dataclass(slots=True)
@@ -158,14 +164,6 @@ def _keep(tree: Tree, path: str, data: bytes) -> None:
     if tree.size > MOST_BYTES:
         tree.report("too-large", ".")
     tree.files[path] = data
-
-
-BROKEN = "broken"
-"""Stands for the digest of a folder that cannot be read, or has links and the like."""
-_NEW, _OLD = ".new-", ".old-"
-_EXCHANGE = 2
-_AT_FDCWD = -100
-_CANNOT = frozenset({errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EPERM})
 
 
 def digest_of(files: Files) -> str:

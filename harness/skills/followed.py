@@ -26,6 +26,29 @@ if TYPE_CHECKING:
     from harness.skills.library import Skill, SkillView
 
 READ_FILE = "read_file"
+ALWAYS = frozenset(
+    {
+        *(READ_FILE, "ls", "glob", "grep", "view_image", "recall"),
+        *(ASK, "present_files", "tool_search", "write_todos", "skill_manage"),
+    }
+)
+"""Tools that no list forbids: looking, asking, planning and handing over files. Skills written for other agents
+cannot name them."""
+ELSEWHERE = {
+    "Bash": "bash",
+    "Edit": "str_replace",
+    "Glob": "glob",
+    "Grep": "grep",
+    "LS": "ls",
+    "MultiEdit": "str_replace",
+    "Read": READ_FILE,
+    "Task": "task",
+    "TodoWrite": "write_todos",
+    "WebFetch": "web_fetch",
+    "WebSearch": "web_search",
+    "Write": "write_file",
+}
+"""Other agents' names of the same tools, so that their skills work here."""
 
 
 def read_paths(message: Any) -> tuple[str, ...]:
@@ -87,32 +110,6 @@ def _only(message: AnyMessage, call: ToolCall) -> AnyMessage | None:
     if not isinstance(message, AIMessage) or len(message.tool_calls) == 1:
         return message
     return message.model_copy(update={"tool_calls": [call]}) if isinstance(message.content, str) else None
-
-
-ALWAYS = frozenset(
-    {
-        *(READ_FILE, "ls", "glob", "grep", "view_image", "recall"),
-        *(ASK, "present_files", "tool_search", "write_todos", "skill_manage"),
-    }
-)
-"""Tools that no list forbids: looking, asking, planning and handing over files. Skills written for other agents
-cannot name them."""
-
-ELSEWHERE = {
-    "Bash": "bash",
-    "Edit": "str_replace",
-    "Glob": "glob",
-    "Grep": "grep",
-    "LS": "ls",
-    "MultiEdit": "str_replace",
-    "Read": READ_FILE,
-    "Task": "task",
-    "TodoWrite": "write_todos",
-    "WebFetch": "web_fetch",
-    "WebSearch": "web_search",
-    "Write": "write_file",
-}
-"""Other agents' names of the same tools, so that their skills work here."""
 
 
 def known_as(tool: str) -> str:

@@ -75,6 +75,9 @@ The skill is called {name}. Static rules found: {findings}.
 AGAIN = """\
 That cannot be read: {problem}. Answer with the JSON object alone:
 {{"verdict": "allow" | "warn" | "block", "reason": "one sentence"}}"""
+OPINIONS = "opinions.json"
+MOST_OPINIONS = 50
+NO_OPINION = "no model has looked at it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,11 +162,6 @@ def _material(files: Files) -> str | None:
             return None
         parts.append(f"=== file {path}\n{body}")
     return neutral(clean_text("\n".join(parts)))
-
-
-OPINIONS = "opinions.json"
-MOST_OPINIONS = 50
-NO_OPINION = "no model has looked at it"
 
 
 async def checked(judge: Judge | None, name: str, files: Files, history: Path, tell: TellUsage | None) -> Verdict:

@@ -46,6 +46,9 @@ _LINKS = {
     errno.ELOOP: "is a link, and links are not followed",
     errno.ENOTDIR: "is below a link, and links are not followed",
 }
+log = logging.getLogger(__name__)
+MOST_OWNERS = 128
+"""Owners whose skills are kept in memory; the others are read again when they come back."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -209,12 +212,6 @@ class Shelf:
         skill = Skill(document=document, origin=self.origin, folder=folder, path=path, digest=digest)
         unknown = (Problem(SKILL_FILE, key, "unknown key, it means nothing here") for key in document.unknown_keys)
         return _Read(seen, skill, tuple(SkillProblem(self.origin, shown, each, skipped=False) for each in unknown))
-
-
-log = logging.getLogger(__name__)
-
-MOST_OWNERS = 128
-"""Owners whose skills are kept in memory; the others are read again when they come back."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,6 +35,12 @@ FOLDERS = ("references", "scripts", "assets")
 """Folders of a skill's other files."""
 
 Change = Literal["create", "edit", "patch", "delete", "write_file", "remove_file", "rollback"]
+TOO_LONG = (
+    "The change is too long to be shown to the person who has to agree to it. Make it in steps of at most 10000 "
+    "characters, such as one file at a time."
+)
+MOST_REASONS = 6
+LONGEST_REASON = 300
 
 
 class BadChange(Exception):
@@ -125,14 +131,6 @@ def _remove(path: str, files: dict[str, bytes]) -> None:
         raise BadChange("A skill cannot be without its SKILL.md. Use delete for the whole skill.")
     if files.pop(path, None) is None:
         raise BadChange(f"There is no {path} in this skill.")
-
-
-TOO_LONG = (
-    "The change is too long to be shown to the person who has to agree to it. Make it in steps of at most 10000 "
-    "characters, such as one file at a time."
-)
-MOST_REASONS = 6
-LONGEST_REASON = 300
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,6 +38,47 @@ MENTION = re.compile(
 _ADDRESS = re.compile(r"(?<!\w)\w+://\S+")
 BEFORE = 3
 """Lines in front of a line, without blank ones, that can turn it into a mention."""
+_TAGS = re.compile("[\U000e0001-\U000e007f]")
+_FLAG = re.compile("\U0001f3f4[\U000e0020-\U000e007e]+\U000e007f")
+"""Flags of England, Scotland and Wales: the one place where tag signs belong."""
+_TURNED = re.compile("[\u202a-\u202e\u2066-\u2069]")
+_SELECTORS = re.compile("[\U000e0100-\U000e01ef]|[\ufe00-\ufe0f]{2}")
+_INVISIBLE = re.compile(
+    "[\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180e\u200b\u2060-\u2064\u206a-\u206f\u3164\uffa0]|(?<!^)\ufeff"
+)
+_JOINER = re.compile("[\u200c\u200d]")
+_PRIVATE = re.compile("[\ue000-\uf8ff\U000f0000-\U0010fffd]")
+_CONTROL = re.compile("[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f\x7f]")
+_TERMINAL = re.compile("\x1b|[\x80-\x9f]")
+_COMMENT = re.compile(r"<!--(.*?)(?:-->|\Z)", re.DOTALL)
+_DEMANDING = re.compile(
+    r"(?i)\b(?:you (?:must|should|will|are|have to)|ignore|disregard|system|assistant|agent|model|claude|gpt|llm|ai"
+    r"|instructions?"
+    r"|always|never|run|execute|send|read|fetch|curl|download|upload|secret\w*|password|token|user|prompt|do not"
+    r"|don't)\b|必须|忽略|执行|发送|读取"
+)
+_HIDING_STYLE = re.compile(
+    r"(?i)<[^<>]{0,200}(?:display\s*:\s*none|visibility\s*:\s*hidden|font-size\s*:\s*0|opacity\s*:\s*0[;\"'. ]"
+    r"|\shidden[\s>]"
+    r"|color\s*:\s*(?:#fff\b|#ffffff|white|transparent))"
+)
+_FAR_RIGHT = re.compile(r"\S[ \t\u00a0\u3000]{100,}\S")
+_LETTERS = re.compile(r"[^\W\d_]")
+_COMMENTS_SHOWN = 20
+MOST_BLOBS = 200
+"""Blobs of each kind that are read in one text."""
+LONG_BLOB = 1500
+"""Characters of a blob whose length alone asks for a look."""
+_BASE64 = re.compile(r"[A-Za-z0-9+/_-]{24,}={0,2}")
+_HEX = re.compile(r"(?:[0-9a-fA-F]{2}){16,}|(?:\\x[0-9a-fA-F]{2}){8,}|(?:0x[0-9a-fA-F]{2},?\s?){8,}")
+_FOLDED = re.compile(
+    r"(?m)^[\s\"'+(]{0,40}(?:[A-Za-z0-9/_-]{20,100}[\"',\\ +]{0,8}\n[\"' +]{0,40})+[A-Za-z0-9/_-]{1,100}={0,2}"
+)
+"""Base64 over several lines, as in a program or a mail; a plus sign may end a line of either."""
+_NOT_BASE64 = re.compile(r"[^A-Za-z0-9+/_-]")
+_NOT_HEX = re.compile(r"\\x|0x|[,\s]")
+_PICTURE = re.compile(r"data:(?:image|font|audio|video|application/(?:font|x-font|pdf))[\w/+.;-]*,?\s*\Z")
+_PRINTABLE = 0.9
 
 
 class Place(Flag):
@@ -159,35 +200,6 @@ def _prose(lines: tuple[str, ...]) -> tuple[Place, ...]:
     return tuple(places)
 
 
-_TAGS = re.compile("[\U000e0001-\U000e007f]")
-_FLAG = re.compile("\U0001f3f4[\U000e0020-\U000e007e]+\U000e007f")
-"""Flags of England, Scotland and Wales: the one place where tag signs belong."""
-_TURNED = re.compile("[\u202a-\u202e\u2066-\u2069]")
-_SELECTORS = re.compile("[\U000e0100-\U000e01ef]|[\ufe00-\ufe0f]{2}")
-_INVISIBLE = re.compile(
-    "[\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180e\u200b\u2060-\u2064\u206a-\u206f\u3164\uffa0]|(?<!^)\ufeff"
-)
-_JOINER = re.compile("[\u200c\u200d]")
-_PRIVATE = re.compile("[\ue000-\uf8ff\U000f0000-\U0010fffd]")
-_CONTROL = re.compile("[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f\x7f]")
-_TERMINAL = re.compile("\x1b|[\x80-\x9f]")
-_COMMENT = re.compile(r"<!--(.*?)(?:-->|\Z)", re.DOTALL)
-_DEMANDING = re.compile(
-    r"(?i)\b(?:you (?:must|should|will|are|have to)|ignore|disregard|system|assistant|agent|model|claude|gpt|llm|ai"
-    r"|instructions?"
-    r"|always|never|run|execute|send|read|fetch|curl|download|upload|secret\w*|password|token|user|prompt|do not"
-    r"|don't)\b|必须|忽略|执行|发送|读取"
-)
-_HIDING_STYLE = re.compile(
-    r"(?i)<[^<>]{0,200}(?:display\s*:\s*none|visibility\s*:\s*hidden|font-size\s*:\s*0|opacity\s*:\s*0[;\"'. ]"
-    r"|\shidden[\s>]"
-    r"|color\s*:\s*(?:#fff\b|#ffffff|white|transparent))"
-)
-_FAR_RIGHT = re.compile(r"\S[ \t\u00a0\u3000]{100,}\S")
-_LETTERS = re.compile(r"[^\W\d_]")
-_COMMENTS_SHOWN = 20
-
-
 def hidden_findings(path: str, raw: str) -> Iterator[Finding]:
     """Findings of hidden text, at most a few of each kind."""
     yield from _signs(path, raw)
@@ -258,22 +270,6 @@ def _shown(text: str) -> str:
         f"\\u{{{ord(sign):04X}}}" if unicodedata.category(sign) in ("Cc", "Cf", "Co", "Cn", "Mn") else sign
         for sign in text
     )
-
-
-MOST_BLOBS = 200
-"""Blobs of each kind that are read in one text."""
-LONG_BLOB = 1500
-"""Characters of a blob whose length alone asks for a look."""
-_BASE64 = re.compile(r"[A-Za-z0-9+/_-]{24,}={0,2}")
-_HEX = re.compile(r"(?:[0-9a-fA-F]{2}){16,}|(?:\\x[0-9a-fA-F]{2}){8,}|(?:0x[0-9a-fA-F]{2},?\s?){8,}")
-_FOLDED = re.compile(
-    r"(?m)^[\s\"'+(]{0,40}(?:[A-Za-z0-9/_-]{20,100}[\"',\\ +]{0,8}\n[\"' +]{0,40})+[A-Za-z0-9/_-]{1,100}={0,2}"
-)
-"""Base64 over several lines, as in a program or a mail; a plus sign may end a line of either."""
-_NOT_BASE64 = re.compile(r"[^A-Za-z0-9+/_-]")
-_NOT_HEX = re.compile(r"\\x|0x|[,\s]")
-_PICTURE = re.compile(r"data:(?:image|font|audio|video|application/(?:font|x-font|pdf))[\w/+.;-]*,?\s*\Z")
-_PRINTABLE = 0.9
 
 
 @dataclass(frozen=True, slots=True)

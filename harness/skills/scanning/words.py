@@ -39,6 +39,13 @@ _OF_OTHERS = re.compile(r"(?i)\b(?:in|from|within|found|inside|contained|embedde
 _OF_THIS_CHAT = re.compile(
     r"(?i)\b(?:system|user|developer|operator|admin\w*|gateway|above|before|previous\w*|earlier|you)\b"
 )
+_EMPTY = re.compile(
+    r"(?i)example|sample|your|placeholder|changeme|change-me|dummy|fake|redacted|insert|replace|xxxx|\*\*\*|\.\.\.|0{6}|"
+    r"12345|abcdef|test|todo|<[^<>]+>|\$\{?[A-Z_]"
+)
+_TOKEN = re.compile(r"[A-Za-z0-9+/_.-]+")
+LEAST_ENTROPY = 3.0
+"""Bits per character that a key has at least; words of a language have less."""
 
 
 def _is_about_this_chat(found: str) -> bool:
@@ -217,15 +224,6 @@ WORDS: tuple[Rule, ...] = (
         words=True,
     ),
 )
-
-
-_EMPTY = re.compile(
-    r"(?i)example|sample|your|placeholder|changeme|change-me|dummy|fake|redacted|insert|replace|xxxx|\*\*\*|\.\.\.|0{6}|"
-    r"12345|abcdef|test|todo|<[^<>]+>|\$\{?[A-Z_]"
-)
-_TOKEN = re.compile(r"[A-Za-z0-9+/_.-]+")
-LEAST_ENTROPY = 3.0
-"""Bits per character that a key has at least; words of a language have less."""
 
 
 def is_real(found: str) -> bool:

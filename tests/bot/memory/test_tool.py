@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from bot.clock import SystemClock
-from bot.memory.keeping import make_book, make_kept, rename_owners
+from bot.memory.keeping import make_keeper, make_kept, rename_owners
 from bot.memory.tool import KEY, MemoryTool, run
 from bot.settings import Settings
 from bot.store import Store
@@ -95,7 +95,7 @@ async def test_an_account_that_is_renamed_keeps_its_memories(world: World, tmp_p
     settings = Settings.model_validate(
         {"data_dir": tmp_path, "channels": {"console": {}}, "memory": {"storage": storage}}
     )
-    book = make_book(settings, world.store)
+    book = make_keeper(settings, world.store)
     await book.add(ANN, "event:1", "I like pears", ANN)
     await book.add("slack:T1/U1", "event:2", "I like figs", "slack:T1/U1")
     await rename_owners(make_kept(settings, world.store), "telegram", "tg")
@@ -123,6 +123,6 @@ async def remember(settings: Settings, text: str) -> None:
     settings.data_dir.mkdir(exist_ok=True)
     store = await Store.open(settings.database_url, clock=SystemClock())
     try:
-        await make_book(settings, store).add(ANN, "event:1", text, ANN)
+        await make_keeper(settings, store).add(ANN, "event:1", text, ANN)
     finally:
         await store.close()
