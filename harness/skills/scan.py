@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from harness.skills.files import read_tree, tree_of
 from harness.skills.scanning.code import DESTRUCTIVE, DISGUISES, REMOTE, SENDING
-from harness.skills.scanning.imports import is_python, modules_near, unknown_imports
-from harness.skills.scanning.kinds import DATA, MACROS, PROSE, Form, extension, is_script, kind_of, program
+from harness.skills.scanning.imports import modules_near, unknown_imports
+from harness.skills.scanning.kinds import DATA, MACROS, NOTEBOOK, PROSE, Form, extension, is_script, kind_of, program
 from harness.skills.scanning.rules import compiled
-from harness.skills.scanning.texts import Place, blobs, decode, hidden_findings, speech, text_of
+from harness.skills.scanning.texts import Place, blobs, cells_of, decode, hidden_findings, speech, text_of
 from harness.skills.scanning.words import SECRETS, WORDS
 from harness.skills.verdict import Finding, Level, Verdict, verdict_of
 from harness.text.plain import one_line
@@ -42,6 +43,11 @@ DEEPEST = 2
 """Levels of encoding within encoding that are decoded."""
 
 _PROMPT = re.compile(r"^\s*(?:[$#>]\s+)?")
+_USED = re.compile(r"\$\{?(\w+)")
+_ASSIGNED = re.compile(
+    r"(?:^|[;&|\s])(?P<name>[A-Za-z_]\w*)=(?:(?P<quote>[\"']?)(?P<value>[^\s\"'$`;&|()<>]{1,60})(?P=quote)(?=[\s;&|)]|$))?"
+)
+"""A shell variable that is set. value: None for one that cannot be told."""
 _SPAN = re.compile(r"`([^`\n]{4,300})`")
 _PLAIN = frozenset({"delete-root", "format-disk", "fill-disk", "download-and-run", "reverse-shell", "fork-bomb"})
 """Findings of the audit that count in a sentence too, which may name a command without wanting it run."""
@@ -99,17 +105,32 @@ def _file_findings(path: str, data: bytes, most_commands: int, files: Collection
     if is_utf8:
         findings += hidden_findings(path, decoded)
     text = text_of(path, data, decoded, as_script=kind.form is Form.MISNAMED)
-    findings += _text_findings(text)
-    findings += _blob_findings(text, 0)
-    findings += _import_findings(text, files)
+    found, count = _content_findings(text, most_commands, files)
+    if extension(path) == NOTEBOOK:
+        in_cells, more = _notebook_findings(text, most_commands - count, files)
+        known = {(finding.rule, finding.level) for finding in found}
+        found += [finding for finding in in_cells if (finding.rule, finding.level) not in known]
+        count += more
+    return findings + found, count
+
+
+def _content_findings(text: Text, most_commands: int, files: Collection[str]) -> tuple[list[Finding], int]:
     found, count = _command_findings(text, most_commands)
-    return [*findings, *found], count
+    return [*_text_findings(text), *_blob_findings(text, 0), *_import_findings(text, files), *found], count
+
+
+def _notebook_findings(text: Text, most_commands: int, files: Collection[str]) -> tuple[list[Finding], int]:
+    """Findings of the code in a notebook's cells, which have no lines of their own in the file."""
+    cells = cells_of(text.path, text.raw)
+    if cells is None:
+        return [Finding(Level.WARN, "unreadable-notebook", text.path)], 0
+    found, count = _content_findings(cells, most_commands, files)
+    return [replace(finding, line=0) for finding in found], count
 
 
 def _import_findings(text: Text, files: Collection[str]) -> Iterator[Finding]:
-    if is_python(text.path, text):
-        for number, module in unknown_imports(text, modules_near(text.path, files)):
-            yield Finding(Level.WARN, "unknown-import", text.path, number + 1, one_line(module, LONGEST_EXCERPT))
+    for number, module in unknown_imports(text, modules_near(text.path, files)):
+        yield Finding(Level.WARN, "unknown-import", text.path, number + 1, one_line(module, LONGEST_EXCERPT))
 
 
 def _asset_findings(path: str, data: bytes) -> Iterator[Finding]:
@@ -202,10 +223,19 @@ def _command_findings(text: Text, most: int) -> tuple[list[Finding], int]:
 
 
 def _commands(text: Text) -> Iterator[tuple[int, str]]:
+    """Line numbers and commands; one that uses a variable with the value that an earlier line gave it."""
+    known: dict[str, str] = {}
     for number, line in enumerate(text.lines):
         place = text.places[number]
         if place & Place.SHELL and line.strip() and not line.lstrip().startswith("#"):
-            yield number, _PROMPT.sub("", line)
+            command = _PROMPT.sub("", line)
+            used = dict.fromkeys(_USED.findall(command))
+            yield number, "".join(f"{name}={known[name]}; " for name in used if name in known) + command
+            for found in _ASSIGNED.finditer(command):
+                if found["value"]:
+                    known[found["name"]] = found["value"]
+                else:
+                    known.pop(found["name"], None)
         elif place & Place.PROSE and "`" in line:
             yield from ((number, found) for found in _SPAN.findall(line) if " " in found.strip())
 

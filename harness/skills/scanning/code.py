@@ -162,6 +162,14 @@ _NET = (
     r"|grpc|zmq|boto3|botocore|asyncssh|trio|anyio|curl_cffi|httplib2|requests_html|treq|niquests|scapy)\b|"
     r"net\.connect|http\.request|https\.request|\$http|Net::HTTP|LWP::|Invoke-WebRequest|Invoke-RestMethod|WebClient)"
 )
+_OTHER_NET = (
+    r"\b(?:require|import|from)\s*\(?\s*[\"'](?:node:)?(?:https?2?|net|dgram|tls|dns|undici|node-fetch|got|ws|request"
+    r"|superagent|socket(?:\.\w+)?|open-uri|faraday|httparty)[\"']|[\"']net/(?:http|smtp|ftp|imap|pop|rpc|ssh|telnet)\b"
+    r"|\b(?:p?fsockopen|stream_socket_client|curl_init|curl_exec|download\.file)\s*\("
+    r"|file_get_contents\(\s*[\"'](?:https?|ftp):|\bIO::Socket|\bTCPSocket\b|\bjava\.net\.|\bstd::net\b|\breqwest::"
+    r"|\bSystem\.Net\b|\bURLSession\b|<(?:sys/socket|netdb|curl/curl)\.h>|/inet\d?/(?:tcp|udp)/"
+)
+"""The same in other languages: JavaScript, Ruby, Lua, Go, PHP, R, Perl, Java, Rust, C#, Swift, C, awk."""
 _SEND = (
     r"(?:requests\.(?:post|put|patch)|urlopen\(|httpx\.(?:post|put|AsyncClient|Client)|aiohttp\.ClientSession|smtplib|"
     r"socket\.(?:socket|create_connection|getaddrinfo|gethostbyname)|http\.client|fetch\(|axios|XMLHttpRequest"
@@ -243,7 +251,7 @@ SENDING: tuple[Rule, ...] = (
     Rule(
         name="network",
         level=WARN,
-        pattern=rf"{_NET}|(?m:^|[\s;&|(`])(?:curl|wget|nc|ncat|netcat|socat|telnet|ssh|ftp)\s+[^\s=]",
+        pattern=rf"{_NET}|{_OTHER_NET}|(?m:^|[\s;&|(`])(?:curl|wget|nc|ncat|netcat|socat|telnet|ssh|ftp)\s+[^\s=]",
         places=RUN,
     ),
 )
@@ -318,7 +326,7 @@ DISGUISES: tuple[Rule, ...] = (
         level=WARN,
         pattern=r"(?:^|[^.\w])(?:exec|eval)\s*\(|\bnew\s+Function\s*\(|\b(?:pickle|marshal|dill"
         r"|cloudpickle)\.loads?\(|\byaml\.(?:unsafe_load|load)\([^\n)]*(?:Unsafe|\)$)",
-        places=Place.CODE,
+        places=RUN,
     ),
     Rule(
         name="stays",

@@ -1,13 +1,15 @@
-"""Modules that a skill's Python imports, and which of them are known to be harmless. Pure."""
+"""Modules that a skill's Python imports, in scripts, shell and notebooks, and which of them are harmless. Pure."""
 
 from __future__ import annotations
 
 import posixpath
 import re
 import sys
+from itertools import groupby
 from typing import TYPE_CHECKING
 
-from harness.skills.scanning.kinds import extension
+from harness.skills.scanning.kinds import NOTEBOOK, extension
+from harness.skills.scanning.texts import Place
 from sandbox.shell.reader import names
 
 if TYPE_CHECKING:
@@ -55,20 +57,18 @@ _WITHIN = {"urllib": frozenset({"parse"})}
 """Packages of which only these parts are harmless."""
 
 _FROM = re.compile(r"(?:^|[;:])[ \t]*+from[ \t]++([\w.]++)[ \t]++import\b[ \t]*+\(?[ \t]*+(\w*+)", re.MULTILINE)
-_IMPORT = re.compile(r"(?:^|[;:])[ \t]*+import[ \t]++(\w[\w., \t]*+)(?=[;#\n]|$)", re.MULTILINE)
+_IMPORT = re.compile(r"(?:^|[;:])[ \t]*+import[ \t]++(\w[\w., \t]*+)(?=[;#\n\"'`]|$)", re.MULTILINE)
 _CALLED = re.compile(r"\b(?:__import__|import_module)[ \t]*+\([ \t\n]*+[rbfu]?+[\"']([\w.]++)[\"']")
-
-
-def is_python(path: str, text: Text) -> bool:
-    first = text.lines[0]
-    return extension(path) in ("py", "pyw") or (first.startswith("#!") and "python" in first)
+_RUNS_PYTHON = re.compile(r"python|pypy|\.pyw?\b", re.IGNORECASE)
+_GIVES_PROGRAM = re.compile(r"python|pypy|<<<|\s-\w*c\b", re.IGNORECASE)
+_QUOTES = str.maketrans("\"'`", ";;;")
 
 
 def unknown_imports(text: Text, own: frozenset[str]) -> Iterator[tuple[int, str]]:
     """Line number, from 0, and name of each module that is not known to be harmless. own: the skill's modules next to
     the script."""
-    joined, starts = text.joined, text.starts
-    for offset, module in _modules(joined):
+    starts = text.starts
+    for offset, module in _modules(*_python_of(text)):
         first, _, rest = module.partition(".")
         parts = _WITHIN.get(first)
         fine = first in _KNOWN or (first in own and first not in _STANDARD)
@@ -76,12 +76,38 @@ def unknown_imports(text: Text, own: frozenset[str]) -> Iterator[tuple[int, str]
             yield text.line_at(starts, offset), module
 
 
-def _modules(source: str) -> Iterator[tuple[int, str]]:
-    for found in _FROM.finditer(source):
+def _is_python(text: Text) -> bool:
+    first = text.lines[0]
+    return extension(text.path) in ("py", "pyw", NOTEBOOK) or (first.startswith("#!") and "python" in first)
+
+
+def _python_of(text: Text) -> tuple[str, str]:
+    """The Python of a text, each part at its offset in `text.joined`, and the same as statements for _FROM and _IMPORT.
+
+    Of shell it is every block that names Python: a here-document, a quoted program or a variable may hold some.
+    """
+    is_python, has_shell, lines = _is_python(text), False, list[str]()
+    for is_shell, found in groupby(zip(text.lines, text.places, strict=True), lambda each: bool(each[1] & Place.SHELL)):
+        block = [line for line, _ in found]
+        taken = any(map(_RUNS_PYTHON.search, block)) if is_shell else is_python
+        has_shell = has_shell or (is_shell and taken)
+        said = [taken and not (is_shell and line.lstrip().startswith("#")) for line in block]
+        lines += [line if kept else " " * len(line) for line, kept in zip(block, said, strict=True)]
+    source = "\n".join(lines).replace("\\\n", "  ")
+    return source, "\n".join(map(_statements, source.split("\n"))) if has_shell else source
+
+
+def _statements(line: str) -> str:
+    """A line of shell with the quotes around a program as ends of statements."""
+    return line.translate(_QUOTES) if _GIVES_PROGRAM.search(line) else line
+
+
+def _modules(source: str, statements: str) -> Iterator[tuple[int, str]]:
+    for found in _FROM.finditer(statements):
         module = found[1]
         if not module.startswith("."):
             yield found.start(1), f"{module}.{found[2]}" if module in _WITHIN else module
-    for found in _IMPORT.finditer(source):
+    for found in _IMPORT.finditer(statements):
         for each in found[1].split(","):
             if words := each.split():
                 yield found.start(1), words[0]

@@ -18,8 +18,11 @@ SCRIPTS = names(
 """Extensions of files that can be run, or are compiled and then run."""
 PROSE = names("md markdown mdx rst txt adoc")
 DATA = names("json jsonl yaml yml toml csv tsv xml xsd html css svg ini cfg")
-SCRIPT_NAMES = frozenset({"makefile", "dockerfile", "justfile", "rakefile", "package.json", "setup.py", "setup.cfg"})
 SHELL = names("sh bash zsh ksh fish mk")
+SHELL_NAMES = frozenset({"makefile", "dockerfile", "justfile"})
+"""Files of shell commands that have no extension."""
+SCRIPT_NAMES = SHELL_NAMES | {"rakefile", "package.json", "setup.py", "setup.cfg"}
+NOTEBOOK = "ipynb"
 
 _PROGRAMS: tuple[tuple[bytes, str], ...] = (
     (b"\x7fELF", "ELF"),

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import base64
 import binascii
+import json
+import posixpath
 import re
 import unicodedata
 from bisect import bisect_right
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Flag, auto
 from typing import TYPE_CHECKING
 
-from harness.skills.scanning.kinds import PROSE, SHELL, extension, is_script
+from harness.skills.scanning.kinds import PROSE, SHELL, SHELL_NAMES, extension, is_script
 from harness.skills.verdict import Finding, Level
 
 if TYPE_CHECKING:
@@ -35,6 +37,8 @@ MENTION = re.compile(
     r"|blocked|phishing|checks? for|search(?:es)? for|grep)\b|危险|不要|禁止|切勿|例如|攻击|检测|避免|恶意|警告"
 )
 """Words of a text that speaks about something instead of asking for it."""
+_SHELL_CELL = re.compile(r"\s*%%(?:bash|sh|script|system|!)")
+"""The first line of a notebook's cell that is shell."""
 _ADDRESS = re.compile(r"(?<!\w)\w+://\S+")
 BEFORE = 3
 """Lines in front of a line, without blank ones, that can turn it into a mention."""
@@ -152,7 +156,8 @@ def text_of(path: str, data: bytes, decoded: str, *, as_script: bool = False) ->
     lines = tuple(_undisguised(line) for line in decoded.replace("\r\n", "\n").replace("\r", "\n").split("\n"))
     ending = extension(path)
     if as_script or is_script(path, data):
-        is_shell = ending in SHELL or bool(_SHEBANG_SHELL.match(lines[0]))
+        named = ending in SHELL | SHELL_NAMES or posixpath.basename(path).lower() in SHELL_NAMES
+        is_shell = named or bool(_SHEBANG_SHELL.match(lines[0]))
         places = (Place.SHELL if is_shell else Place.CODE,) * len(lines)
     elif ending in PROSE or path == "SKILL.md":
         places = _prose(lines)
@@ -170,6 +175,25 @@ def decode(data: bytes) -> tuple[str, bool]:
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
         return data.decode("utf-16", "replace"), False
     return data.decode("latin-1"), False
+
+
+def cells_of(path: str, decoded: str) -> Text | None:
+    """The code of a notebook, one cell after the other; None for what is no notebook that can be read."""
+    try:
+        found = json.loads(decoded)["cells"]
+        cells = ["".join(cell["source"]) for cell in found if cell["cell_type"] == "code"]
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return None
+    lines: list[str] = []
+    places: list[Place] = []
+    for cell in cells:
+        is_shell = _SHELL_CELL.match(cell) is not None
+        for line in cell.splitlines():
+            own = line.lstrip()
+            lines.append(own[1:] if own.startswith("!") else line)
+            places.append(Place.SHELL if is_shell or own.startswith("!") else Place.CODE)
+    plain = "\n".join(lines).encode("utf-8", "replace").decode()  # JSON may hold half a pair
+    return replace(text_of(path, b"", plain), places=tuple(places) or (Place.CODE,))
 
 
 def _undisguised(line: str) -> str:

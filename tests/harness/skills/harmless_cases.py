@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.harness.skills.scan_cases import ALLOW, HEAD, MD, PNG, PY, SH, WARN, Case, b64, fence, office
+from tests.harness.skills.scan_cases import ALLOW, HEAD, MD, NB, PNG, PY, SH, WARN, Case, b64, fence, notebook, office
 
 _REVIEW = f"""{HEAD}# Security review
 
@@ -83,6 +83,22 @@ HARMLESS = (
         "from urllib.parse import quote\nfrom run import b\nfrom . import c\n",
         ALLOW,
     ),
+    Case(
+        "known libraries in shell",
+        SH,
+        "# python is needed: import nothing\npython3 - \"$1\" <<'EOF'\nimport csv, sys\nfrom pathlib import Path\nEOF\n"
+        "python3 -c 'import json; print(json.dumps({}))'\necho 'import done'\n",
+        ALLOW,
+    ),
+    Case("words of shell without Python", SH, "cat <<EOF\nimport duties\nEOF\n", ALLOW),
+    Case("Java in a block", MD, fence("", "import java.util.List;"), ALLOW),
+    Case(
+        "known libraries in a notebook", NB, notebook("import pandas as pd\n", ["%matplotlib inline\n", "!ls"]), ALLOW
+    ),
+    Case("an empty notebook", NB, notebook(), ALLOW),
+    Case("a folder of its own", SH, 'd=$(mktemp -d)\ntrap \'rm -rf "$d"\' EXIT\nrm -rf "$d"\n', ALLOW),
+    Case("a folder that changes", SH, 'd=/\nd="$PWD/build"\nrm -rf "$d"\n', ALLOW),
+    Case("other modules of JavaScript", "scripts/a.js", "const fs = require('fs');\n", ALLOW),
     Case("compiled pattern", PY, "import re\nPATTERN = re.compile(r'[0-9]+')\nPATTERN.sub('', text)\n", ALLOW),
     Case("a pipe to Python", SH, "cat data.csv | python3 scripts/clean.py > out.csv\n", ALLOW),
     Case("tidy comment", MD, f"{HEAD}<!-- markdownlint-disable MD013 -->\n<!-- vim: set tw=80 -->\nHello\n", ALLOW),
