@@ -42,7 +42,9 @@ def b64(text: str) -> str:
 
 
 def notebook(*cells: str | list[str]) -> str:
-    made = [{"cell_type": "code", "metadata": {}, "outputs": [], "source": cell} for cell in cells]
+    made: list[dict[str, object]] = [
+        {"cell_type": "code", "metadata": {}, "outputs": [], "source": cell} for cell in cells
+    ]
     return json.dumps({"cells": made, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}, indent=1)
 
 
