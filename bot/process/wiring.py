@@ -132,95 +132,25 @@ class Wiring:
         self.models = ModelHealth(clock.monotonic)
         self.owners = ThreadOwners()
         self.agents = AgentChoices.of(settings)
-        self.skills = outside.skills(settings, self.agents, self.owners.of, lambda: self.sandboxes.has_files)
-        self.sandboxes = outside.sandboxes(settings, self.skills.folders)
-        audit = AuditFile(settings.data_dir / AUDIT_LOG, redact)
-        spool = settings.data_dir / "spool"
-        self.spending = spending = make_spending(patient, clock, settings.budgets, settings.prices, settings.zone)
-        self.schedules = ScheduleService(patient, settings.schedules, lambda: self.timer.wake())
-        self.memory = MemoryParts(
-            settings,
-            outside.memories(settings, patient),
-            patient,
-            spending,
-            self.tasks,
-            lambda: self.agent.harness(),
-            self.agents,
-        )
-        self.agent = Agent(
-            settings,
-            self.sandboxes,
-            self._mcp_servers,
-            lambda settings: self._agent_parts(settings, patient, audit, Spool(SpoolSettings(folder=spool))),
-            self.agents.definitions,
-            outside.harness,
-        )
+        self._spool = settings.data_dir / "spool"
+        self._make_agent(patient, outside)
         self.connections = Connections(settings, patient, clock, self.tasks, load=outside.channel)
         self.delivery = Delivery(
             store, clock, redact, lease_valid=store.lease_valid, on_moved=self._chat_moved, texts=self._texts
         )
         responder = Responder(patient, self.delivery, self.conversation_tasks)
-        book = AccessStore(self.connections.policies)  # empty until it is loaded: nobody is let in before
-        self.claims, self.admins = Claims(clock), Admins(book, patient, self.delivery)
-        self.editor = AccessEditor(
-            book, self.delivery, clock, can_edit=self.connections.can_edit, names_group=settings.names_group
-        )
-        self.access_service = AccessService(
-            editor=self.editor, store=patient, responder=responder, admins=self.admins, claims=self.claims, clock=clock
-        )
-        self.access_tool = AccessTool(self.editor, patient, clock, self.claims)
-        self.health = HealthService(
-            connections=lambda: self.connections.health,
-            sending=self.delivery.snapshot,
-            models=self.models,
-            store=store,
-            folder=settings.data_dir,
-            clock=clock,
-        )
-        self.outages = Outages(self.health, self.admins, self.tasks, clock, settings.data_dir)
-        self.presented = Presented(spool, self.tasks, self.connections.capabilities)
+        self._make_access(patient, responder)
+        self._make_health()
+        self.presented = Presented(self._spool, self.tasks, self.connections.capabilities)
         self.hearing = outside.hearing(settings, self.sandboxes, clock)
         self.runs = self._make_runs(patient)
-        self.status = StatusPage(
-            version=version("antler"),
-            store=patient,
-            runs=self.runs,
-            health=self.health,
-            waiting=lambda: self.manager.waiting,
-            sandbox=lambda: self.sandboxes.facts,
-            servers=lambda: self.agent.servers.facts,
-            config=lambda: self.reloader.last if self.reloader is not None else None,
-            unreadable=lambda: self.bus.unreadable,
-        )
-        self.forgetting, self.retention = make_forgetting(
-            settings,
-            store=patient,
-            tasks=self.tasks,
-            responder=responder,
-            harness=self.agent.harness,
-            files=self.sandboxes.forget,
-            presented=self.presented,
-            memories=self.memory.book,
-            in_order=lambda key, do: self.manager.in_order(key, do),
-            background=lambda person: self.manager.forget_background(person),
-        )
-        self.forgetter = ForgettingTool(patient, self.forgetting, settings.channels, settings.names_group)
+        self.status = self._make_status(patient)
+        self._make_forgetting(patient, responder)
         self.uploads = Uploads(_upload_limits(settings), clock, self.sandboxes.owner)
         self.manager = self._make_manager(patient, responder)
         self.bus = MessageBus(store, self.manager.gate.before_inbox, self.manager.gate.learn)
         self.timer = Timer(patient, self.bus.originate, clock, settings.channels)
-        self.adoption = Adoption(
-            settings=settings,
-            know=redact.know,
-            connections=self.connections,
-            agents=self.agents,
-            skills=self.skills,
-            agent=self.agent,
-            spending=spending,
-            runs=self.runs,
-            titles=self.titles,
-            manager=self.manager,
-        )
+        self.adoption = self._make_adoption()
         self.reloader: Reloader | None = None
         if source is not None:
             self.reloader = Reloader(source, lambda: self.adoption.settings, self.adoption.adopt, clock, self._retry)
@@ -255,6 +185,34 @@ class Wiring:
         """The sentences of a chat in which `text` is said."""
         policy = self.connections.policies.get(account)
         return texts_for(language_of("auto" if policy is None else policy.locale, None, text))
+
+    # The steps of making it, in their order.
+
+    def _make_agent(self, store: RetryingStore, outside: Outside) -> None:
+        """The agent, and what it has: skills, sandboxes, budgets, schedules, memory."""
+        settings = self._settings
+        self.skills = outside.skills(settings, self.agents, self.owners.of, lambda: self.sandboxes.has_files)
+        self.sandboxes = outside.sandboxes(settings, self.skills.folders)
+        self.spending = make_spending(store, self._clock, settings.budgets, settings.prices, settings.zone)
+        self.schedules = ScheduleService(store, settings.schedules, lambda: self.timer.wake())
+        self.memory = MemoryParts(
+            settings,
+            outside.memories(settings, store),
+            store,
+            self.spending,
+            self.tasks,
+            lambda: self.agent.harness(),
+            self.agents,
+        )
+        audit = AuditFile(settings.data_dir / AUDIT_LOG, self._redact)
+        self.agent = Agent(
+            settings,
+            self.sandboxes,
+            self._mcp_servers,
+            lambda settings: self._agent_parts(settings, store, audit, Spool(SpoolSettings(folder=self._spool))),
+            self.agents.definitions,
+            outside.harness,
+        )
 
     def _mcp_servers(self, settings: Settings) -> McpPool:
         return McpPool(
@@ -294,6 +252,29 @@ class Wiring:
             health=self.models,
         )
 
+    def _make_access(self, store: RetryingStore, responder: Responder) -> None:
+        clock = self._clock
+        book = AccessStore(self.connections.policies)  # empty until it is loaded: nobody is let in before
+        self.claims, self.admins = Claims(clock), Admins(book, store, self.delivery)
+        self.editor = AccessEditor(
+            book, self.delivery, clock, can_edit=self.connections.can_edit, names_group=self._settings.names_group
+        )
+        self.access_service = AccessService(
+            editor=self.editor, store=store, responder=responder, admins=self.admins, claims=self.claims, clock=clock
+        )
+        self.access_tool = AccessTool(self.editor, store, clock, self.claims)
+
+    def _make_health(self) -> None:
+        self.health = HealthService(
+            connections=lambda: self.connections.health,
+            sending=self.delivery.snapshot,
+            models=self.models,
+            store=self._store,
+            folder=self._settings.data_dir,
+            clock=self._clock,
+        )
+        self.outages = Outages(self.health, self.admins, self.tasks, self._clock, self._settings.data_dir)
+
     def _make_runs(self, store: RetryingStore) -> RunManager:
         settings, clock, harness = self._settings, self._clock, self.agent.harness
         spending = self.spending
@@ -312,6 +293,35 @@ class Wiring:
             on_end=(self.memory.after, self.titles.after),
             on_dead_letter=self._on_dead_letter,
         )
+
+    def _make_status(self, store: RetryingStore) -> StatusPage:
+        return StatusPage(
+            version=version("antler"),
+            store=store,
+            runs=self.runs,
+            health=self.health,
+            waiting=lambda: self.manager.waiting,
+            sandbox=lambda: self.sandboxes.facts,
+            servers=lambda: self.agent.servers.facts,
+            config=lambda: self.reloader.last if self.reloader is not None else None,
+            unreadable=lambda: self.bus.unreadable,
+        )
+
+    def _make_forgetting(self, store: RetryingStore, responder: Responder) -> None:
+        settings = self._settings
+        self.forgetting, self.retention = make_forgetting(
+            settings,
+            store=store,
+            tasks=self.tasks,
+            responder=responder,
+            harness=self.agent.harness,
+            files=self.sandboxes.forget,
+            presented=self.presented,
+            memories=self.memory.book,
+            in_order=lambda key, do: self.manager.in_order(key, do),
+            background=lambda person: self.manager.forget_background(person),
+        )
+        self.forgetter = ForgettingTool(store, self.forgetting, settings.channels, settings.names_group)
 
     def _make_manager(self, store: RetryingStore, responder: Responder) -> ChannelManager:
         settings, clock, editor = self._settings, self._clock, self.editor
@@ -350,6 +360,20 @@ class Wiring:
             flood=FloodGate(clock, limits.messages_per_minute, limits.message_burst),
             store=self._store,
             moved=self.memory.book.chat_moved,
+        )
+
+    def _make_adoption(self) -> Adoption:
+        return Adoption(
+            settings=self._settings,
+            know=self._redact.know,
+            connections=self.connections,
+            agents=self.agents,
+            skills=self.skills,
+            agent=self.agent,
+            spending=self.spending,
+            runs=self.runs,
+            titles=self.titles,
+            manager=self.manager,
         )
 
 
