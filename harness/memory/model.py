@@ -134,33 +134,22 @@ def from_json(text: str | bytes) -> Memory:
     return Memory.model_validate_json(text)
 
 
-SUMMARIES = (
-    *("user.workContext", "user.personalContext", "user.topOfMind"),
-    *("history.recentMonths", "history.earlierContext", "history.longTermBackground"),
-)
-"""The names of the summaries, in the order in which they are shown."""
-
-
 def summaries(memory: Memory) -> dict[str, Summary]:
     """All six, by name."""
-    user, history = memory.user, memory.history
-    values = (
-        *(user.work_context, user.personal_context, user.top_of_mind),
-        *(history.recent_months, history.earlier_context, history.long_term_background),
-    )
-    return dict(zip(SUMMARIES, values, strict=True))
+    parts = {"user": memory.user, "history": memory.history}
+    return {f"{part}.{to_camel(name)}": known for part, its in parts.items() for name, known in its}
+
+
+SUMMARIES = tuple(summaries(Memory()))
+"""The names of the summaries, in the order in which they are shown."""
 
 
 def with_summaries(memory: Memory, changed: dict[str, Summary]) -> Memory:
     """The memory with these summaries, by name, in place of its own."""
-    now = {**summaries(memory), **changed}
-    work, personal, mind, recent, earlier, background = (now[name] for name in SUMMARIES)
-    return memory.model_copy(
-        update={
-            "user": User(work_context=work, personal_context=personal, top_of_mind=mind),
-            "history": History(recent_months=recent, earlier_context=earlier, long_term_background=background),
-        }
-    )
+    parts: dict[str, User | History] = {"user": memory.user, "history": memory.history}
+    named = {part: {name: f"{part}.{to_camel(name)}" for name, _ in its} for part, its in parts.items()}
+    new = {part: {name: changed[full] for name, full in named[part].items() if full in changed} for part in parts}
+    return memory.model_copy(update={part: its.model_copy(update=new[part]) for part, its in parts.items()})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,11 +5,11 @@ Pure; used before anything is queued (bot/memory), and on everything that is kep
 
 from __future__ import annotations
 
-import math
 import re
 import unicodedata
-from collections import Counter
 from typing import TYPE_CHECKING
+
+from harness.text.plain import entropy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -253,10 +253,4 @@ def _is_random(token: str) -> bool:
     pieces = [piece for piece in re.split(r"[-_/=+]", token) if piece]
     mixed = [piece for piece in pieces if len(piece) >= 8 and len(re.findall(r"\d+", piece)) >= 2]
     mixed = [piece for piece in mixed if re.search(r"[A-Za-z]", piece)]
-    return any(_entropy(piece) >= (2.8 if len(piece) < 20 else 3.0) for piece in mixed) and _entropy(token) >= 3.2
-
-
-def _entropy(text: str) -> float:
-    """Bits per character."""
-    counts = Counter(text)
-    return -sum(count / len(text) * math.log2(count / len(text)) for count in counts.values())
+    return any(entropy(piece) >= (2.8 if len(piece) < 20 else 3.0) for piece in mixed) and entropy(token) >= 3.2

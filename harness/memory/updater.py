@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
@@ -46,20 +45,6 @@ NO_STRUCTURE = (NotImplementedError, ValueError, TypeError, AttributeError)
 NOT_UNDERSTOOD = "the model's answers could not be read"
 
 
-@dataclass(slots=True)
-class Spent:
-    """Tokens of the calls so far."""
-
-    input_tokens: int = 0
-    output_tokens: int = 0
-
-    def add(self, answer: AIMessage) -> None:
-        usage = answer.usage_metadata
-        if usage is not None:
-            self.input_tokens += believed(usage["input_tokens"])
-            self.output_tokens += believed(usage["output_tokens"])
-
-
 class Updater:
     """name: of the model, for the log and the meter. Remembers whether the model takes a schema."""
 
@@ -79,7 +64,7 @@ class Updater:
         turns, now = readable(exchanges), self._clock.now()
         if not turns:
             return Updated(memory=memory, changes=Changes(), model=self._name)
-        spent = Spent()
+        answers: list[AIMessage] = []
         is_group = any(turn.is_group for turn in turns)
         messages: list[BaseMessage] = [
             SystemMessage(instructions(is_group=is_group)),
@@ -87,7 +72,7 @@ class Updater:
         ]
         try:
             async with asyncio.timeout(SECONDS):
-                answer = await self._answered(messages, spent)
+                answer = await self._answered(messages, answers)
         except Exception as error:  # clients of any vendor raise anything; what is not theirs goes on up
             failure = self._failure(error)
             self._health.failed(self._name, failure.kind)
@@ -95,23 +80,24 @@ class Updater:
             return None
         self._health.succeeded(self._name)
         changes = changes_of(answer or {}, turns, memory)
+        usages = [each.usage_metadata for each in answers if each.usage_metadata is not None]
         return Updated(
             memory=merged(memory, changes, self._settings, now),
             changes=changes,
             model=self._name,
-            input_tokens=spent.input_tokens,
-            output_tokens=spent.output_tokens,
+            input_tokens=sum(believed(usage["input_tokens"]) for usage in usages),
+            output_tokens=sum(believed(usage["output_tokens"]) for usage in usages),
             trouble=NOT_UNDERSTOOD if answer is None else "",
         )
 
-    async def _answered(self, messages: list[BaseMessage], spent: Spent) -> dict[str, Any] | None:
-        """The object of the answer; None when two cannot be read."""
+    async def _answered(self, messages: list[BaseMessage], answers: list[AIMessage]) -> dict[str, Any] | None:
+        """The object of the answer; None when two cannot be read. answers: to which each is added."""
         asked = list(messages)
         for attempt in (1, 2):
             text = ""
             try:
                 answer = await self._call(asked)
-                spent.add(answer)
+                answers.append(answer)
                 text = _text(answer)
                 return read_object(text)
             except RecursionError:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import yaml
@@ -79,10 +79,6 @@ class SkillDocument:
     metadata: Mapping[str, Any] = field(default_factory=dict)
     body: str = ""
     unknown_keys: tuple[str, ...] = ()
-
-    def without_body(self) -> SkillDocument:
-        """The document without its workflow, as an index keeps it."""
-        return replace(self, body="")
 
 
 def valid_name(name: str) -> bool:

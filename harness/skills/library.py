@@ -205,7 +205,7 @@ class Shelf:
         shown = _shown(name)
         try:
             raw = read_skill(folder)
-            document = parse_bytes(raw, name).without_body()
+            document = replace(parse_bytes(raw, name), body="")
         except SkillError as error:
             return _Read(seen, None, tuple(SkillProblem(self.origin, shown, each) for each in error.problems))
         path, digest = virtual_path(self.origin, name), hashlib.sha256(raw).hexdigest()

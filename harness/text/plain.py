@@ -3,8 +3,10 @@ import."""
 
 from __future__ import annotations
 
+import math
 import re
 import unicodedata
+from collections import Counter
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -126,3 +128,9 @@ def summary(tool: str, args: Mapping[str, object]) -> str:
         return one_line(value if tool == "bash" else value.removeprefix(OWN).removeprefix(WORK))
     texts = (one_line(value) for value in args.values() if isinstance(value, str) and value.strip())
     return next(texts, "") if tool not in SALIENT else ""
+
+
+def entropy(text: str) -> float:
+    """Shannon entropy in bits per character."""
+    counts = Counter(text)
+    return -sum(count / len(text) * math.log2(count / len(text)) for count in counts.values())

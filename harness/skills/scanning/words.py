@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 import re
-from collections import Counter
 
 from harness.skills.scanning.rules import BLOCK, WARN, Rule
 from harness.skills.scanning.texts import Place
+from harness.text.plain import entropy
 
 _S = r"[\s\"'`*_.,:;-]+"
 """What may stand between two words."""
@@ -230,12 +229,6 @@ def is_real(found: str) -> bool:
     """Whether a text may be a real key rather than a placeholder."""
     longest = max(_TOKEN.findall(found), key=len, default="")
     return not _EMPTY.search(found) and entropy(longest) >= LEAST_ENTROPY
-
-
-def entropy(text: str) -> float:
-    """Shannon entropy in bits per character."""
-    counts = Counter(text)
-    return -sum(count / len(text) * math.log2(count / len(text)) for count in counts.values()) if text else 0.0
 
 
 def _rule(pattern: str) -> Rule:
