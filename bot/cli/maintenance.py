@@ -11,7 +11,7 @@ from sqlalchemy.exc import IntegrityError
 
 from bot.clock import SystemClock
 from bot.control.lock import DataDirInUse, DataDirLock
-from bot.memory.keeping import make_kept, rename_owners
+from bot.memory.keeper import make_kept, rename_owners
 from bot.settings.sections import ACCOUNT_ID
 from bot.skills.folders import move_owner
 from bot.store import Store, accounts, conversations

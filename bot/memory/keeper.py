@@ -17,12 +17,13 @@ from weakref import WeakValueDictionary
 from cachetools import LRUCache
 
 from bot.store import memories, runs
-from bot.store.identity import folder_name, moved_key
+from bot.store.identity import folder_name, moved_key, users_folder
+from bot.store.memories import StoreMemories
 from harness.memory.injection import is_override
 from harness.memory.merge import TOOLS_CONFIDENCE, merged, remembered
 from harness.memory.model import LONGEST_FACT, SUMMARIES, Memory, Proposed, Summary, summaries, with_summaries
 from harness.memory.redaction import has_secret
-from harness.memory.store import NotKept, Recalled
+from harness.memory.store import FileMemoryStore, NotKept, Recalled
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection
 
+    from bot.settings import Settings
     from bot.store import Store
     from bot.store.memories import OwnerState
     from bot.store.retrying import RetryingStore
@@ -393,3 +395,30 @@ class MemoryKeeper:
 
 def _rests_on(memory: Memory, person: str) -> bool:
     return any(fact.said_by == person for fact in memory.facts)
+
+
+def make_keeper(settings: Settings, store: RetryingStore | Store) -> MemoryKeeper:
+    """A keeper of the memories where the settings choose to have them."""
+    return MemoryKeeper(make_kept(settings, store), store, settings.memory)
+
+
+def make_kept(settings: Settings, store: RetryingStore | Store) -> MemoryStore:
+    """Where the memories are."""
+    if settings.memories_in_database:
+        return StoreMemories(store, store.clock)
+    return FileMemoryStore(users_folder(settings.data_dir))
+
+
+async def rename_owners(kept: MemoryStore, old: str, new: str) -> None:
+    """An account has another name, and with it the owners of memories and those on whose words their facts rest. Raises
+    MemoryUnavailable."""
+
+    def renamed(identity: str) -> str:
+        return f"{new}{identity.removeprefix(old)}" if identity.startswith(f"{old}:") else identity
+
+    for stored in await kept.owners():
+        if stored.owner.startswith(f"{old}:"):
+            memory = await kept.load(stored.owner)
+            facts = tuple(fact.model_copy(update={"said_by": renamed(fact.said_by)}) for fact in memory.facts)
+            await kept.save(renamed(stored.owner), memory.model_copy(update={"facts": facts}))
+            await kept.delete(stored.owner)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from bot.clock import SystemClock
 from bot.control.dispatch import do_there_or_here
-from bot.memory.keeping import make_keeper
+from bot.memory.keeper import make_keeper
 from bot.store import Store
 from bot.store.identity import folder_name
 from bot.texts import DEFAULT, texts_for

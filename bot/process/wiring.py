@@ -28,7 +28,7 @@ from bot.forgetting.tool import ForgettingTool
 from bot.inbound.bus import MessageBus
 from bot.inbound.connections import Connections
 from bot.inbound.manager import ChannelManager
-from bot.memory.keeping import make_kept
+from bot.memory.keeper import make_kept
 from bot.memory.service import MemoryParts
 from bot.operations.health import HealthService
 from bot.operations.outages import Outages

@@ -94,7 +94,7 @@ HOLD_PREFIX = (
     deletions.c.subject, deletions.c.asked_by,
 )  # fmt: skip
 """Columns whose values start with `account:`; conversations.owner follows threads.owner by its foreign key, memories
-move with what is in them (bot/memory/keeping.py)."""
+move with what is in them (bot/memory/keeper.py)."""
 
 
 def migrate_chat(tx: Connection, account: str, old_chat: str, new_chat: str) -> None:

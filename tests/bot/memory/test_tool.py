@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from bot.clock import SystemClock
-from bot.memory.keeping import make_keeper, make_kept, rename_owners
+from bot.memory.keeper import make_keeper, make_kept, rename_owners
 from bot.memory.tool import KEY, MemoryTool, run
 from bot.settings import Settings
 from bot.store import Store
