@@ -125,7 +125,7 @@ def _notebook_findings(text: Text, most_commands: int, files: Collection[str]) -
     if cells is None:
         return [Finding(Level.WARN, "unreadable-notebook", text.path)], 0
     found, count = _content_findings(cells, most_commands, files)
-    return [replace(finding, line=0) for finding in found], count
+    return [replace(finding, line=0) for finding in (*found, *hidden_findings(cells.path, cells.raw))], count
 
 
 def _import_findings(text: Text, files: Collection[str]) -> Iterator[Finding]:

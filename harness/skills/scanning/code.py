@@ -148,8 +148,6 @@ REMOTE: tuple[Rule, ...] = (
         pattern=r"\b(?:pip[\d.]*|pipx|npm|pnpm|yarn|gem|cargo|apt|apt-get|dnf|yum|apk|brew|conda|choco"
         r"|winget)\s+(?:-\S+\s+)*(?:install|add|i)\s",
         places=RUN | DATA,
-        prose=None,
-        keep=None,
     ),
 )
 
