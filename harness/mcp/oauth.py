@@ -17,6 +17,7 @@ from urllib.parse import quote
 
 import httpx
 
+from harness.files.durable import write_atomically
 from harness.mcp.config import plain
 from harness.mcp.errors import ServerFailed
 
@@ -66,13 +67,7 @@ class TokenCache:
     def save(self, token: Token) -> None:
         """Atomic. Raises OSError."""
         self._file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        fresh = self._file.with_suffix(".part")
-        handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-        with os.fdopen(handle, "w") as file:
-            json.dump({"of": self._of, "token": asdict(token)}, file)
-            file.flush()
-            os.fsync(file.fileno())
-        fresh.replace(self._file)
+        write_atomically(self._file, json.dumps({"of": self._of, "token": asdict(token)}).encode())
 
 
 class Tokens:

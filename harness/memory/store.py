@@ -11,7 +11,6 @@ import base64
 import hashlib
 import logging
 import os
-import tempfile
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -19,6 +18,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from pydantic import ValidationError
 
+from harness.files.durable import write_atomically
 from harness.memory.model import Memory, from_json
 
 if TYPE_CHECKING:
@@ -201,28 +201,7 @@ def _read(path: Path) -> Memory:
 
 
 def _write(path: Path, text: str) -> None:
-    """All of it or nothing, and on the disk when this returns."""
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=".memory-")  # 0600
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(text.encode("utf-8", "surrogatepass"))
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(name, path)
-    except OSError:
-        with suppress(FileNotFoundError):
-            os.unlink(name)
-        raise
-    _sync(path.parent)
-
-
-def _sync(folder: Path) -> None:
-    """A rename is on the disk when its folder is."""
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+    write_atomically(path, text.encode("utf-8", "surrogatepass"))
 
 
 def _owner(folder: Path) -> str:

@@ -16,6 +16,7 @@ import stat
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from harness.files.durable import NEW, sync_folder
 from harness.skills.verdict import Finding, Level
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ _BAD_NAME = re.compile(
 )
 BROKEN = "broken"
 """Stands for the digest of a folder that cannot be read, or has links and the like."""
-_NEW, _OLD = ".new-", ".old-"
+_OLD = ".old-"
 _EXCHANGE = 2
 _AT_FDCWD = -100
 _CANNOT = frozenset({errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EPERM})
@@ -212,7 +213,7 @@ def put(home: Path, name: str, files: Files | None) -> None:
     if files is None:
         target.rename(aside)
     else:
-        fresh = home / f"{_NEW}{name}-{secrets.token_hex(4)}"
+        fresh = home / f"{NEW}{name}-{secrets.token_hex(4)}"
         write_files(fresh, files)
         if not target.exists():
             fresh.rename(target)
@@ -221,14 +222,14 @@ def put(home: Path, name: str, files: Files | None) -> None:
         else:
             target.rename(aside)
             fresh.rename(target)
-    _sync(home)
+    sync_folder(home)
     _delete(aside)
 
 
 def recover(home: Path) -> None:
     """Clean up after a process that died. A folder that was set aside comes back when its replacement did not arrive;
     without a replacement it was deleted on purpose."""
-    coming = {_name_of(left, _NEW): left for left in home.glob(f"{_NEW}*")}
+    coming = {_name_of(left, NEW): left for left in home.glob(f"{NEW}*")}
     for left in home.glob(f"{_OLD}*"):
         name = _name_of(left, _OLD)
         if name in coming and not (home / name).exists():
@@ -251,21 +252,6 @@ def _name_of(left: Path, prefix: str) -> str:
     return left.name.removeprefix(prefix).rpartition("-")[0]
 
 
-def write_atomically(path: Path, data: bytes, *, mode: int = 0o600) -> None:
-    """Replace a file in one step; `recover` removes what a crash leaves behind."""
-    fresh = path.with_name(f"{_NEW}{path.name}-{secrets.token_hex(4)}")
-    try:
-        with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fchmod(file.fileno(), mode)
-            os.fsync(file.fileno())
-        fresh.replace(path)
-    finally:
-        fresh.unlink(missing_ok=True)
-    _sync(path.parent)
-
-
 def _exchanged(one: Path, other: Path) -> bool:
     """Swap two folders in one step, by renameat2(2); False when the file system cannot."""
     libc = ctypes.CDLL(None, use_errno=True)
@@ -275,11 +261,3 @@ def _exchanged(one: Path, other: Path) -> bool:
     if done != 0 and ctypes.get_errno() not in _CANNOT:
         raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
     return bool(done == 0)
-
-
-def _sync(folder: Path) -> None:
-    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import TypeAdapter, ValidationError
 
+from harness.files.durable import write_atomically
 from harness.skills.document import Problem, SkillError
-from harness.skills.files import MEGABYTE, digest_of, recover, write_atomically
+from harness.skills.files import MEGABYTE, digest_of, recover
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

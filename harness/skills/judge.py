@@ -17,9 +17,10 @@ from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 from langgraph.constants import TAG_NOSTREAM
 
 from harness.failures import classify
+from harness.files.durable import write_atomically
 from harness.memory.repair import Unreadable, read_object
 from harness.skills.document import SKILL_FILE
-from harness.skills.files import digest_of, write_atomically
+from harness.skills.files import digest_of
 from harness.skills.scan import scan_files
 from harness.skills.verdict import Finding, Level, verdict_of
 from harness.text.frames import QUOTED, framed, neutral

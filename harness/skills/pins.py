@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 
 from pydantic import TypeAdapter, ValidationError
 
+from harness.files.durable import write_atomically
 from harness.skills.document import Problem, SkillError
-from harness.skills.files import digest_on_disk, write_atomically
+from harness.skills.files import digest_on_disk
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
