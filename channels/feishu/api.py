@@ -209,7 +209,7 @@ class FeishuApi:
         await self.network.close()
 
     async def _call(
-        self, request: BaseRequest, *, repeatable: bool = True, name: str = "", seconds: float = ANSWER_SECONDS
+        self, request: BaseRequest, *, repeatable: bool = True, name: str | None = None, seconds: float = ANSWER_SECONDS
     ) -> Answer:
         for again in (True, False):
             token = await self._tokens.get()
@@ -229,15 +229,15 @@ class FeishuApi:
         *,
         token: str = "",
         repeatable: bool = True,
-        name: str = "",
+        name: str | None = None,
         seconds: float = ANSWER_SECONDS,
     ) -> Answer:
-        """Any answer. name: of the file in the request's body, "" when there is none. seconds: for the whole answer."""
+        """Any answer. name: of the file in the request's body, None without one. seconds: for the whole answer."""
         method, path = request.http_method.name, _path(request)
         what, url = f"{method} {path.removeprefix(_PREFIX).lstrip('/')}", self._config.root + path
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         data: aiohttp.FormData | bytes | None = None
-        if name:
+        if name is not None:
             data = _form(request.body, name)
         elif request.body is not None:
             headers["Content-Type"] = "application/json; charset=utf-8"

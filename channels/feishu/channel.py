@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from channels.feishu.config import FeishuConfig
     from channels.message import Address, Attachment, ButtonPressed, OutboundMessage
 
-
 _REMEMBERED = 1_000
 
 
@@ -235,7 +234,7 @@ class FeishuChannel(Adapter):
 
 
 def _reference(attachment: Attachment) -> tuple[str, str, str]:
-    """(message id, key, type) as content.py wrote them. Raises AttachmentFailed("gone") for anything else."""
+    """(message id, key, type) as `content` wrote them. Raises AttachmentFailed("gone") for anything else."""
     try:
         found = json.loads(attachment.ref)
     except ValueError:

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from channels.feishu.content import RawContext, RawMessage
     from channels.message import Address
 
-
 ANSWER_SECONDS = 1.2
 """Seconds for all questions of one event: the platform wants its acknowledgement within three."""
 _MOST_CHILDREN = 100
@@ -42,10 +41,9 @@ _MOST_NAMES = 20
 _KEPT_SECONDS = 3600.0
 _RETRY_SECONDS = 300.0
 _REMEMBERED = 10_000
-T = TypeVar("T")
-
 POST, TEXT, FILE = "post", "text", "file"
-REMEMBERED = 10_000
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +73,7 @@ class Anchors:
     """The newest message known of each chat and thread: a thread can only be written to by answering in it. Bounded."""
 
     def __init__(self) -> None:
-        self._newest: LRUCache[tuple[str, str | None], str] = LRUCache(REMEMBERED)
+        self._newest: LRUCache[tuple[str, str | None], str] = LRUCache(_REMEMBERED)
 
     def see(self, chat: str, topic: str | None, message_id: str) -> None:
         self._newest[chat, topic] = message_id

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
     from channels.message import Address, AttachmentKind, Button, OutboundFile, OutboundMessage
 
-
 PAGE_UNITS = 24_000
 """Limit of one card's text, in bytes of JSON within JSON; a card may have 30 KB."""
 TABLES = 5

@@ -1,4 +1,4 @@
-"""Turns the Markdown tree into styled lines; `packing` fills messages with them. Pure; called by `outbound`."""
+"""Turns the Markdown tree into styled lines; `outbound` fills messages with them. Pure."""
 
 from __future__ import annotations
 

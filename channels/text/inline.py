@@ -244,7 +244,7 @@ def build() -> MarkdownIt:
     parser.inline.ruler.at("emphasis", _emphasis)
     parser.inline.ruler.before("emphasis", "paired", _paired)
     parser.inline.ruler2.before("emphasis", "paired", _pair)
-    # Every link is parsed as one; `inline` decides which may be followed.
+    # Every link is parsed as one; `linked` decides which may be followed.
     parser.validateLink = lambda url: True  # type: ignore[method-assign]  # the documented way to replace the check
     return parser
 

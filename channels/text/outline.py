@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from channels.text.marks import Dialect
     from channels.text.parse import Segment
 
-
 _RULE = "─" * 12
 _QUOTE_MARK = "│ "
 _BULLET = "• "

@@ -1,4 +1,4 @@
-"""Fills pages with lines of Markdown and writes them. Called by `markdown`."""
+"""Fills pages with lines of Markdown and writes them."""
 
 from __future__ import annotations
 

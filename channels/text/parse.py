@@ -36,6 +36,10 @@ _BORDER = re.compile(r"(?<!\n)\n\n++(?=\S)")
 # Long enough that few are needed, short enough that the unread rest is read quickly.
 _SEGMENT = 1500
 _SEGMENT_TRIES = 4
+_MARK = re.compile(r"\\.|`+|\*+|~~|\|\||_+", re.DOTALL)
+# A mark with nothing behind it yet, or half of a closing one.
+_DANGLING = re.compile(r"(?:(?<=\s)|^)[*_~|`!\[]+$|(?<!\*)\*$|(?<!~)~$|(?<!\|)\|$|`{1,2}$")
+_OPEN_LINK = re.compile(r"!?\[([^\[\]\n]*)\]\([^()\s]*$")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -201,12 +205,6 @@ def _code(content: str) -> str:
 def _align(cell: _Node) -> Align:
     match = _ALIGN.match(str(cell.token.attrs.get("style", "")))
     return cast("Align", match.group(1)) if match else "left"
-
-
-_MARK = re.compile(r"\\.|`+|\*+|~~|\|\||_+", re.DOTALL)
-# A mark with nothing behind it yet, or half of a closing one.
-_DANGLING = re.compile(r"(?:(?<=\s)|^)[*_~|`!\[]+$|(?<!\*)\*$|(?<!~)~$|(?<!\|)\|$|`{1,2}$")
-_OPEN_LINK = re.compile(r"!?\[([^\[\]\n]*)\]\([^()\s]*$")
 
 
 def close_open_marks(source: str) -> str:

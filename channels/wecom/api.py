@@ -36,6 +36,8 @@ _PICTURES = (b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"GIF8")
 _LARGEST_PICTURE = 2 * MEGABYTE
 _LARGEST_VIDEO = 10 * MEGABYTE
 _LARGEST_VOICE = 2 * MEGABYTE
+_SINGLE, _GROUP = 1, 2
+"""Kinds of chats."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,9 +108,6 @@ def _field(answer: dict[str, Any], name: str) -> str:
     if not isinstance(value, str) or not value:
         raise Temporary(f"the answer to an upload has no {name}")
     return value
-
-
-_SINGLE, _GROUP = 1, 2
 
 
 class WecomApi:

@@ -36,6 +36,11 @@ if TYPE_CHECKING:
     from channels.wecom.config import WecomConfig
     from channels.wecom.frames import Body
 
+MAX_FRAME = 16 * 1024 * 1024
+_WIRE_LOG = logging.getLogger("channels.wecom.wire")
+# Below, the library writes whole frames: the secret, what people say, keys of files.
+_WIRE_LOG.setLevel(logging.WARNING)
+
 
 class Network:
     """Routes of one account. Methods raise Fatal when a route itself is unusable."""
@@ -122,13 +127,6 @@ class Acks:
                 answer.set_exception(error)
                 answer.exception()  # nobody may be waiting any more
         self._awaited.clear()
-
-
-MAX_FRAME = 16 * 1024 * 1024
-_WIRE_LOG = logging.getLogger("channels.wecom.wire")
-_WIRE_LOG.setLevel(
-    logging.WARNING
-)  # below, the library writes whole frames: the secret, what people say, keys of files
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -31,6 +31,8 @@ UPLOAD_FINISH = "aibot_upload_media_finish"
 MESSAGE = "aibot_msg_callback"
 EVENT = "aibot_event_callback"
 
+_BETWEEN = "|"
+_OF_CORP = "/"
 # JSON may spell half of a character; nothing that carries one can be stored or sent back.
 _HALF = re.compile("[\ud800-\udfff]")
 
@@ -164,10 +166,6 @@ class RawEvent(Raw):
 
 class RawEventCallback(RawEnvelope):
     event: RawEvent
-
-
-_BETWEEN = "|"
-_OF_CORP = "/"
 
 
 def message_id(msgid: str, req_id: str) -> str:

@@ -28,6 +28,12 @@ if TYPE_CHECKING:
 
 BLOCK = 32
 """Length to whose multiple the text is padded; the cipher's own blocks are half as long."""
+DOWNLOAD_SECONDS = 180.0
+PIECE = 256 * 1024
+_KINDS: dict[str, tuple[AttachmentKind, str | None]] = {
+    "image": ("image", "image/jpeg"),
+    "video": ("video", "video/mp4"),
+}
 
 
 def media_key(text: str) -> bytes:
@@ -65,14 +71,6 @@ class Decryptor:
         if not 1 <= count <= min(BLOCK, len(plain)) or plain[-count:] != bytes([count]) * count:
             raise AttachmentFailed("the decrypted file has no valid padding", "gone")
         return plain[:-count]
-
-
-DOWNLOAD_SECONDS = 180.0
-PIECE = 256 * 1024
-_KINDS: dict[str, tuple[AttachmentKind, str | None]] = {
-    "image": ("image", "image/jpeg"),
-    "video": ("video", "video/mp4"),
-}
 
 
 def attachment(media: RawMedia, msgtype: str) -> Attachment:

@@ -22,6 +22,18 @@ if TYPE_CHECKING:
 
     from channels.message import AttachmentKind, Button, OutboundMessage
 
+MESSAGE_BYTES = 20480
+FILE_AFTER_PARTS = 4
+"""A finished reply of more text messages than this comes as a file as well."""
+STATUS_BYTES = 360
+PAGE_BYTES = MESSAGE_BYTES - STATUS_BYTES - 120
+"""The text of one message; what is left has room for the status and for the marks around it."""
+
+# <@userid> would call somebody, <think> would fold the answer away, and other tags may come to mean something.
+_TAG = re.compile(r"<(?=[A-Za-z/@!?])")
+_CALL = re.compile(r"<(?=@)")
+_APART = "<\u200b"
+
 BUTTONS_PER_CARD = 6
 TEXT_CHARACTERS = 112
 """What a card shows as its text; a longer one goes above it as a message of its own."""
@@ -102,19 +114,6 @@ def cards(text: str, rows: tuple[tuple[Button, ...], ...]) -> tuple[Card, ...]:
     )
 
 
-MESSAGE_BYTES = 20480
-FILE_AFTER_PARTS = 4
-"""A finished reply of more text messages than this comes as a file as well."""
-STATUS_BYTES = 360
-PAGE_BYTES = MESSAGE_BYTES - STATUS_BYTES - 120
-"""The text of one message; what is left has room for the status and for the marks around it."""
-
-# <@userid> would call somebody, <think> would fold the answer away, and other tags may come to mean something.
-_TAG = re.compile(r"<(?=[A-Za-z/@!?])")
-_CALL = re.compile(r"<(?=@)")
-_APART = "<\u200b"
-
-
 def _bytes(text: str) -> int:
     return len(text) if text.isascii() else len(text.encode())
 
@@ -127,7 +126,7 @@ def _escaped_code(text: str) -> str:
     return _CALL.sub(_APART, text)
 
 
-DIALECT = Dialect(measure=_bytes, escape=_escaped, escape_code=_escaped_code, task_lists=False, nest=4)
+DIALECT = Dialect(measure=_bytes, escape=_escaped, escape_code=_escaped_code, task_lists=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,6 +22,9 @@ _NONE = ""
 """No stream's id."""
 KEPT = 10_000
 """Requests that are remembered; WeCom keeps them for a day."""
+_NO_WORDS = "…"
+CONFLICTS = 3
+"""So often a stream of an earlier process may be in conflict; perhaps that is how the platform says that it is over."""
 
 
 class Answers:
@@ -52,11 +55,6 @@ class Answers:
     def lost_under(self, stream_id: str) -> str | None:
         """The req_id of an answer whose ack is missing."""
         return self._lost.get(stream_id)
-
-
-_NO_WORDS = "…"
-CONFLICTS = 3
-"""So often a stream of an earlier process may be in conflict; perhaps that is how the platform says that it is over."""
 
 
 class WecomStream:
