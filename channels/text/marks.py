@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from channels.text.blocks import Inline, Inlines
 
 
-Mark: TypeAlias = Literal["strike", "bold", "italic", "spoiler"]
-_ORDER: tuple[Mark, ...] = ("spoiler", "strike", "bold", "italic")
+Mark: TypeAlias = Literal["strike", "bold", "italic"]
+_ORDER: tuple[Mark, ...] = ("strike", "bold", "italic")
 _SIGNS: dict[Mark, str] = {"strike": "~~", "bold": "**", "italic": "*"}
-_KINDS: dict[type[Inline], Mark] = {Bold: "bold", Italic: "italic", Strike: "strike", Spoiler: "spoiler"}
+_KINDS: dict[type[Inline], Mark] = {Bold: "bold", Italic: "italic", Strike: "strike"}
 _TICKS = re.compile("`+")
 # What would end an address, or a table's cell, too early.
 _UNSAFE_IN_ADDRESS = re.compile(r"""[\s()<>\[\]|`"'\\*~]""")
@@ -69,18 +69,15 @@ def runs_of(inlines: Inlines, dialect: Dialect, room: int, style: Run = _PLAIN) 
                 yield replace(style, text=text, code=True)
             case Link(url, children):
                 yield from _link(url, children, dialect, room, style)
-            case Bold(children) | Italic(children) | Strike(children) | Spoiler(children):
-                kind = _KINDS[type(node)]
-                marks = style.marks | {kind} if _is_written(kind, dialect) else style.marks
+            case Spoiler(children):  # of Telegram alone
+                yield from runs_of(children, dialect, room, style)
+            case Bold(children) | Italic(children) | Strike(children):
+                marks = style.marks | {_KINDS[type(node)]}
                 yield from runs_of(children, dialect, room, replace(style, marks=marks))
 
 
-def _is_written(kind: Mark, dialect: Dialect) -> bool:
-    return {"strike": dialect.strike, "spoiler": dialect.spoiler != ("", "")}.get(kind, True)
-
-
 def _link(url: str, children: Inlines, dialect: Dialect, room: int, style: Run) -> Iterator[Run]:
-    if dialect.measure(write_link("", url, dialect)) <= room:
+    if dialect.measure(write_link("", url)) <= room:
         yield from runs_of(children, dialect, room, replace(style, url=url))
         return
     yield from runs_of(children, dialect, room, style)
@@ -88,10 +85,9 @@ def _link(url: str, children: Inlines, dialect: Dialect, room: int, style: Run) 
         yield Run(f" ({url})")
 
 
-def write_link(label: str, url: str, dialect: Dialect) -> str:
-    """The link in the dialect; label: Markdown already."""
-    url = _UNSAFE_IN_ADDRESS.sub(lambda match: quote(match.group(), safe=""), url)
-    return dialect.link(label, url) if dialect.link else f"[{label}]({url})"
+def write_link(label: str, url: str) -> str:
+    """label: Markdown already."""
+    return f"[{label}]({_UNSAFE_IN_ADDRESS.sub(lambda match: quote(match.group(), safe=''), url)})"
 
 
 def longest_ticks(text: str) -> int:
@@ -118,7 +114,7 @@ def write_runs(runs: Sequence[Run], dialect: Dialect) -> str:
     text = ""
     for index, (url, group) in enumerate(links):
         if url:
-            text += write_link(writer.marked(group, frozenset(), "[", "]"), url, dialect)
+            text += write_link(writer.marked(group, frozenset(), "[", "]"), url)
             continue
         after = "[" if index + 1 < len(links) else ""
         text += writer.marked(group, frozenset(), text[-1:], after)
@@ -158,26 +154,24 @@ class _Writer:
                 text += self._plain(runs[index])
             else:
                 following = _first(runs[end]) if end < len(runs) else after
-                apart = kind in ("bold", "italic") and text.endswith("*") and not text.endswith("\\*")
-                if apart and not self._dialect.boundary:
+                if kind in ("bold", "italic") and text.endswith("*") and not text.endswith("\\*"):
                     # Two rows of stars would be read as one.
                     text += self.marked(runs[index:end], done | {"bold", "italic"}, text[-1:], following)
                 else:
-                    text += self._dialect.boundary if apart else ""
                     text += self._wrapped(kind, runs[index:end], done | {kind}, text[-1:] or before, following)
             index = end
         return text
 
     def _wrapped(self, kind: Mark, runs: Sequence[Run], done: frozenset[Mark], before: str, after: str) -> str:
-        opening, closing = self._dialect.spoiler if kind == "spoiler" else (_SIGNS[kind], _SIGNS[kind])
+        sign = _SIGNS[kind]
         lead = tail = ""
         while True:
             space, runs, space_behind = _trimmed(runs)
             lead, tail = lead + space, space_behind + tail
             if not runs:
                 return lead + tail
-            inner = self.marked(runs, done, opening[-1:], closing[:1])
-            edges = inner.strip("*") if opening[0] == "*" else inner
+            inner = self.marked(runs, done, sign[0], sign[0])
+            edges = inner.strip("*") if sign[0] == "*" else inner
             outside = (lead[-1:] or before, tail[:1] or after)
             if not _may_touch(edges[:1], outside[0]):
                 moved, runs = self._without(runs, 0)
@@ -186,7 +180,7 @@ class _Writer:
                 moved, runs = self._without(runs, -1)
                 tail = moved + tail
             else:
-                return lead + self._joined(outside[0]) + opening + inner + closing + self._joined(outside[1]) + tail
+                return lead + sign + inner + sign + tail
             if not moved:
                 return lead + inner + tail
 
@@ -200,9 +194,6 @@ class _Writer:
             return "", left
         left[edge] = run.of(run.text[:-1] if edge else run.text[1:])
         return self._dialect.escape(run.text[edge]), left
-
-    def _joined(self, outside: str) -> str:
-        return self._dialect.boundary if outside.isalnum() else ""
 
     def _plain(self, run: Run) -> str:
         if not run.code:
@@ -276,35 +267,21 @@ class Dialect:
     measure: size of a page's text in the platform's own unit; measure(a + b) <= measure(a) + measure(b).
     escape: plain text -> text that shows literally and can mention nobody; it gets pieces of a line.
     escape_code: the same for what stands in code spans and blocks.
-    headings: without, they are bold lines.
     tables: how many one page may hold; further ones become code blocks with aligned columns. None: any number.
     table_columns: a wider table becomes such a code block as well. table_rows, table_units: how many rows of a table
     (its header among them), and how much of their text, one page may hold; the table goes on on the next page.
     blocks: how many blocks (paragraphs, headings, lists, ...) one page may hold.
-    link: (label as Markdown, address) -> text. None: [label](address).
-    spoiler: what stands around a spoiler's text.
-    nest: spaces per list level, 2 to 5.
+    task_lists: without, a task's state is a character.
     literal: one sign -> the same sign where it would begin a heading, a list or the like.
-    boundary: put between a mark and a letter outside that touches it, for clients that want a word's end there.
-    columns: display columns of a table that became a code block.
     """
 
     measure: Callable[[str], int]
     escape: Callable[[str], str]
     escape_code: Callable[[str], str]
-    headings: bool = True
     tables: int | None = None
     table_columns: int | None = None
     table_rows: int | None = None
     table_units: int | None = None
     blocks: int | None = None
-    link: Callable[[str, str], str] | None = None
-    strike: bool = True
     task_lists: bool = True
-    quotes: bool = True
-    rules: bool = True
-    spoiler: tuple[str, str] = ("", "")
-    nest: int = 4
     literal: Callable[[str], str] = backslashed
-    boundary: str = ""
-    columns: int = 60

@@ -32,13 +32,12 @@ if TYPE_CHECKING:
     from channels.text.marks import Dialect
     from channels.text.parse import Segment
 
-_RULE = "─" * 12
 _QUOTE_MARK = "│ "
 _BULLET = "• "
 _LARGEST_NUMBER = 999_999_999
 _DONE, _OPEN = "☑ ", "☐ "
-_PLAIN = Run("")
-_BOLD = Run("", frozenset({"bold"}))
+_NEST = 4
+"""Spaces of a list's level."""
 
 _EMPTY = Packed()
 LEAST_LIMIT = 60
@@ -47,7 +46,7 @@ LEAST_LIMIT = 60
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where a block stands. mark: what each line of text begins with, in a quote that the dialect does not have."""
+    """Where a block stands. mark: what each line of text begins with, in a quote that has no room for its frame."""
 
     frames: tuple[Frame, ...] = ()
     mark: str = ""
@@ -94,8 +93,7 @@ class _Outline:
 
     def _part(self, above: Block, below: Block) -> None:
         """What parts two blocks: an empty line, unless it was written without and is read the same without."""
-        plain_heading = isinstance(below, Heading) or isinstance(above, Heading)
-        close = _may_touch(above, below) and not below.blank_before and (self._dialect.headings or not plain_heading)
+        close = _may_touch(above, below) and not below.blank_before
         if isinstance(below, Heading):
             self._want(1 if close else 2, BEFORE_HEADING)
         elif isinstance(above, Heading):
@@ -121,25 +119,16 @@ class _Outline:
             case Table():
                 self._table(block, place)
             case Rule():
-                self._rule(place)
+                self._emit([self._line("---", place)])
 
     def _heading(self, level: int, inlines: Inlines, place: _Place) -> None:
-        if not self._dialect.headings:
-            self._leaf(inlines, place, _BOLD)
-            return
         runs = [run.of(run.text.replace("\n", " ")) for run in self._runs(inlines)]
         if any(run.text.strip() for run in runs):
             self.text(runs, place, "#" * level + " ")
 
-    def _rule(self, place: _Place) -> None:
-        if self._dialect.rules:
-            self._emit([self._line("---", place)])
-        else:
-            self.text([Run(_RULE)], place)
-
-    def _leaf(self, inlines: Inlines, place: _Place, style: Run = _PLAIN) -> None:
+    def _leaf(self, inlines: Inlines, place: _Place) -> None:
         lines: list[list[Run]] = [[]]
-        for run in self._runs(inlines, style):
+        for run in self._runs(inlines):
             if run.text == "\n":
                 lines.append([])
             else:
@@ -150,8 +139,8 @@ class _Outline:
                 self._want(1, BEFORE_LINE)
             self.text(runs, place)
 
-    def _runs(self, inlines: Inlines, style: Run = _PLAIN) -> Iterator[Run]:
-        return runs_of(inlines, self._dialect, self._budget.address, style)
+    def _runs(self, inlines: Inlines) -> Iterator[Run]:
+        return runs_of(inlines, self._dialect, self._budget.address)
 
     def text(self, runs: list[Run], place: _Place, lead: str = "") -> None:
         mark, self._bullet = place.mark + self._bullet, ""
@@ -189,7 +178,7 @@ class _Outline:
             task = _DONE if item.checked else _OPEN
         elif item.checked is not None:
             task = "[x] " if item.checked else "[ ] "
-        rest = " " * max(self._dialect.nest, len(sign) + 1)
+        rest = " " * max(_NEST, len(sign) + 1)
         # A code block and the like are placed where the rest is, or their indentation would not be theirs.
         begin = f"{sign} {task}" if _begins_with_text(item) else sign.ljust(len(rest))
         inner = self._within(Frame(begin, rest, f"{sign} "), place)
@@ -217,7 +206,7 @@ class _Outline:
             self._emit([self._line("", place)])
 
     def _quote(self, blocks: Sequence[Block], place: _Place) -> None:
-        inner = self._within(Frame("> ", "> "), place) if self._dialect.quotes else None
+        inner = self._within(Frame("> ", "> "), place)
         if inner is None:
             self.blocks(blocks, replace(place, mark=_QUOTE_MARK))
         else:

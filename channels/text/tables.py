@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 _RULES = {"left": "---", "center": ":-:", "right": "--:"}
 _LEAST_CELL = 24
+_COLUMNS = 60
+"""Display columns of a table that became a code block."""
 _BREAKS = re.compile(r"(?<!\s)\s*\n\s*")
 
 _BETWEEN = " | "
@@ -91,7 +93,7 @@ def _rule(table: Table) -> str:
 
 def as_code(table: Table, start: Line, dialect: Dialect, budget: Budget) -> tuple[Line, ...]:
     """The table in aligned columns; row by row as text where the columns are too narrow or would hide a link."""
-    grid = fit(table, dialect.columns)
+    grid = fit(table, _COLUMNS)
     names = grid.row(table.header) if grid else None
     head = (*names, grid.rule()) if grid and names else ()
     shown = tuple(map(dialect.escape_code, head))

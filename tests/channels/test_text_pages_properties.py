@@ -186,7 +186,9 @@ def letters_of(inlines: Inlines, styles: frozenset[object]) -> list[tuple[str, f
                 found.append(("\n", styles))
             case Link(url, children):
                 found += letters_of(children, styles | {url})
-            case Bold(children) | Italic(children) | Strike(children) | Spoiler(children):
+            case Spoiler(children):  # no platform's Markdown has them
+                found += letters_of(children, styles)
+            case Bold(children) | Italic(children) | Strike(children):
                 found += letters_of(children, styles | {type(node)})
     return found
 

@@ -36,18 +36,13 @@ def json_bytes(text: str) -> int:
     return len(json.dumps(json.dumps(text, ensure_ascii=False), ensure_ascii=False).encode())
 
 
-CHARACTERS = Dialect(measure=len, escape=escape, escape_code=lambda text: text, spoiler=("||", "||"))
-JSON_BYTES = replace(CHARACTERS, measure=json_bytes, tables=2, headings=False, escape_code=html.escape)
+CHARACTERS = Dialect(measure=len, escape=escape, escape_code=lambda text: text)
+JSON_BYTES = replace(CHARACTERS, measure=json_bytes, tables=2, escape_code=html.escape)
 UTF8_BYTES = replace(
     CHARACTERS,
     measure=lambda text: len(text.encode()),
     tables=0,
-    quotes=False,
-    rules=False,
     task_lists=False,
-    strike=False,
-    nest=2,
-    boundary="\u200b",
 )
 DIALECTS = (CHARACTERS, JSON_BYTES, UTF8_BYTES)
 
