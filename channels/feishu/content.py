@@ -14,7 +14,7 @@ from pydantic import BeforeValidator, ConfigDict, Field, StrictStr
 
 from channels.adapter import Raw
 from channels.message import Attachment, AttachmentKind
-from channels.text import one_line, sanitize
+from channels.text.sanitize import one_line, sanitize
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

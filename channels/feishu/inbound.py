@@ -23,7 +23,7 @@ from channels.feishu.content import (
 from channels.feishu.lookup import Chat, Context, MessageId
 from channels.feishu.outbound import read_value
 from channels.message import Address, ButtonPressed, MembershipChanged, Message, Quote, Sender, Unparsed
-from channels.text import one_line, sanitize
+from channels.text.sanitize import one_line, sanitize
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -12,9 +12,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from channels.base import Part
-from channels.text import is_blank, one_line, safe_cut
 from channels.text.marks import Dialect, escape_marks
 from channels.text.outline import pages
+from channels.text.sanitize import is_blank, one_line
+from channels.text.split import safe_cut
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from channels.base import Part
 from channels.capabilities import TextUnit
-from channels.text import is_blank, one_line, parse, safe_cut, sanitize, split_text
 from channels.text.marks import Dialect, escape_marks
 from channels.text.outline import pages
+from channels.text.parse import parse
+from channels.text.sanitize import is_blank, one_line, sanitize
+from channels.text.split import safe_cut, split_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from channels.errors import MessageGone, OutcomeUnknown
 from channels.slack.failures import StoppedByUser
 from channels.slack.outbound import PAGE_CHARACTERS, disarmed, layout
-from channels.text import one_line, sanitize
+from channels.text.sanitize import one_line, sanitize
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping

@@ -36,7 +36,7 @@ from channels.telegram.schema import (
     read_attachments,
     unread,
 )
-from channels.text import utf16_length
+from channels.text.split import utf16_length
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from channels.capabilities import TextUnit
-from channels.text import utf16_length
-from channels.text.split import cut
+from channels.text.split import cut, utf16_length
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

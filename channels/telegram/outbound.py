@@ -13,8 +13,9 @@ from channels.base import Part
 from channels.capabilities import TextUnit
 from channels.telegram.lines import BEFORE_LINE, Line, Run, Style, make_lines
 from channels.telegram.render import render
-from channels.text import is_blank, one_line, sanitize, segments, utf16_length
-from channels.text.split import fitting, safe_cut
+from channels.text.parse import segments
+from channels.text.sanitize import is_blank, one_line, sanitize
+from channels.text.split import fitting, safe_cut, utf16_length
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

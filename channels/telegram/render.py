@@ -18,7 +18,7 @@ from channels.telegram.lines import (
     Styles,
     make_lines,
 )
-from channels.text import (
+from channels.text.blocks import (
     Bold,
     Code,
     CodeBlock,
@@ -31,7 +31,6 @@ from channels.text import (
     Paragraph,
     Quote,
     Rule,
-    Segment,
     Spoiler,
     Strike,
     Table,
@@ -43,7 +42,8 @@ from channels.text.tables import Grid, fit
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from channels.text import Block, Inlines, ListItem
+    from channels.text.blocks import Block, Inlines, ListItem
+    from channels.text.parse import Segment
 
 PHONE_COLUMNS = 42
 """Columns of a monospaced block that a phone shows without wrapping."""

@@ -14,7 +14,7 @@ from pydantic import BeforeValidator, Field, StrictBool, StrictInt, StrictStr
 from channels.adapter import Raw
 from channels.errors import AttachmentFailed
 from channels.message import Attachment, AttachmentKind
-from channels.text import one_line
+from channels.text.sanitize import one_line
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 

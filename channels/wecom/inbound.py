@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from channels.adapter import unparsed
 from channels.message import Address, ButtonPressed, Message, Quote, Sender, Unparsed
-from channels.text import one_line
+from channels.text.sanitize import one_line
 from channels.wecom import frames
 from channels.wecom.frames import RawContent, RawEventCallback, RawMessage
 from channels.wecom.media import attachment

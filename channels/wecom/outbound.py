@@ -13,7 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 from channels.base import Part
 from channels.capabilities import TextUnit
-from channels.text import Dialect, Paragraph, escape_marks, is_blank, one_line, pages, parse, plain, sanitize
+from channels.text.blocks import Paragraph, plain
+from channels.text.marks import Dialect, escape_marks
+from channels.text.outline import pages
+from channels.text.parse import parse
+from channels.text.sanitize import is_blank, one_line, sanitize
 from channels.text.split import cut
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from channels.text import (
+from channels.text.blocks import (
     Bold,
     Code,
     CodeBlock,
@@ -22,11 +22,10 @@ from channels.text import (
     Strike,
     Table,
     Text,
-    parse,
     plain,
 )
 from channels.text.inline import WINDOW_UNITS, parse_inlines, windows
-from channels.text.parse import read_blocks
+from channels.text.parse import parse, read_blocks
 from channels.text.tables import fit
 from tests.tables import table
 

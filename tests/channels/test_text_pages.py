@@ -8,7 +8,8 @@ from dataclasses import replace
 
 import pytest
 
-from channels.text import Dialect, pages
+from channels.text.marks import Dialect
+from channels.text.outline import pages
 from tests.channels.text_support import CHARACTERS, DIALECTS, UTF8_BYTES, said
 from tests.tables import table
 

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from channels.text import (
+from channels.text.blocks import (
     Bold,
     Code,
     CodeBlock,
-    Dialect,
     Heading,
     Inline,
     Italic,
@@ -27,18 +26,19 @@ from channels.text import (
     Strike,
     Table,
     Text,
-    is_blank,
-    pages,
-    parse,
     plain,
 )
+from channels.text.outline import pages
+from channels.text.parse import parse
+from channels.text.sanitize import is_blank
 from tests.channels.text_support import CHARACTERS, DIALECTS, JSON_BYTES, UTF8_BYTES, letters, said
 from tests.properties import examples
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from channels.text import Block, Inlines
+    from channels.text.blocks import Block, Inlines
+    from channels.text.marks import Dialect
 
 WORDS = st.text(alphabet="ab 好，。.!*_`~|[]()<&#>-+1\\😀é\u0301\n", max_size=30)
 BLOCKS = st.sampled_from(

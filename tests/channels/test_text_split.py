@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from channels.capabilities import TextUnit
-from channels.text import display_width, is_blank, is_safe_link, length, one_line, sanitize, split_text
-from channels.text.split import clusters, fitting, is_border
+from channels.text.sanitize import is_blank, is_safe_link, one_line, sanitize
+from channels.text.split import clusters, display_width, fitting, is_border, length, split_text
 from tests.properties import examples
 from tests.tables import table
 

@@ -1,4 +1,4 @@
-"""Dialects to write Markdown in, and what a reader sees of it. Used by the tests of `channels.text.pages`."""
+"""Dialects to write Markdown in, and what a reader sees of it. Used by the tests of `channels.text.outline`."""
 
 from __future__ import annotations
 
@@ -8,24 +8,14 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from channels.text import (
-    CodeBlock,
-    Dialect,
-    Heading,
-    ListBlock,
-    Paragraph,
-    Quote,
-    Rule,
-    Table,
-    escape_marks,
-    parse,
-    plain,
-)
+from channels.text.blocks import CodeBlock, Heading, ListBlock, Paragraph, Quote, Rule, Table, plain
+from channels.text.marks import Dialect, escape_marks
+from channels.text.parse import parse
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from channels.text import Block
+    from channels.text.blocks import Block
 
 
 def escape(text: str) -> str:
