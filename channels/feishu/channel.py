@@ -18,14 +18,7 @@ from channels.feishu.failures import MissingScope, asked_to_wait
 from channels.feishu.inbound import Me, Reader
 from channels.feishu.lookup import Anchors, Lookup, MessageId
 from channels.feishu.receiving import Receiver, Toasts
-from channels.feishu.sdk import (
-    CreateMessageReactionRequest,
-    CreateMessageReactionRequestBody,
-    DeleteMessageReactionRequest,
-    Emoji,
-    GetMessageResourceRequest,
-    build,
-)
+from channels.feishu.sdk import build, im
 from channels.feishu.sending import MAX_FILE, Messenger
 from channels.feishu.socket import Socket
 from channels.supervision import Supervisor
@@ -65,9 +58,11 @@ class Receipts:
             return
         await self.clear(address)
         self._shown[address] = message_id, ""
-        body = build(CreateMessageReactionRequestBody, reaction_type=build(Emoji, emoji_type=self._emoji))
+        body = build(im.CreateMessageReactionRequestBody, reaction_type=build(im.Emoji, emoji_type=self._emoji))
         try:
-            answer = await self._api.call(build(CreateMessageReactionRequest, message_id=message_id, request_body=body))
+            answer = await self._api.call(
+                build(im.CreateMessageReactionRequest, message_id=message_id, request_body=body)
+            )
         except MissingScope as error:
             self._refused = True
             self._log.warning("%s: no `receipt` is shown: %s; %s", self._account, error, error.hint)
@@ -84,7 +79,7 @@ class Receipts:
         if not reaction:
             return
         try:
-            await self._api.call(build(DeleteMessageReactionRequest, message_id=message_id, reaction_id=reaction))
+            await self._api.call(build(im.DeleteMessageReactionRequest, message_id=message_id, reaction_id=reaction))
         except ChannelError as error:
             self._log.debug("%s: %s", self._account, error)
 
@@ -215,7 +210,7 @@ class FeishuChannel(Adapter):
     async def fetch(self, attachment: Attachment, sink: Sink) -> None:
         """Stream the file; at most `max_download_mb`, no matter what size was declared."""
         message_id, key, kind = _reference(attachment)
-        request = build(GetMessageResourceRequest, message_id=message_id, file_key=key, type=kind)
+        request = build(im.GetMessageResourceRequest, message_id=message_id, file_key=key, type=kind)
         await self._api.download(request, capped(sink, int(self._config.max_download_mb * 1024 * 1024)))
 
     async def typing(self, address: Address) -> None:

@@ -17,18 +17,7 @@ from channels.errors import OutcomeUnknown
 from channels.feishu import outbound
 from channels.feishu.failures import ELEMENT_MISSING, SEQUENCE, STREAMING_CLOSED, TABLES, Refused
 from channels.feishu.outbound import without_tables
-from channels.feishu.sdk import (
-    Card,
-    ContentCardElementRequest,
-    ContentCardElementRequestBody,
-    CreateCardRequest,
-    CreateCardRequestBody,
-    SettingsCardRequest,
-    SettingsCardRequestBody,
-    UpdateCardRequest,
-    UpdateCardRequestBody,
-    build,
-)
+from channels.feishu.sdk import build, cardkit
 
 if TYPE_CHECKING:
     from channels.base import Clock
@@ -71,8 +60,8 @@ class GrowingCards:
 
     async def create(self, address: Address, part: FeishuPart) -> tuple[str, float]:
         """A new entity that streams: its card_id, and when it was made in the platform's time (unix seconds)."""
-        body = build(CreateCardRequestBody, type="card_json", data=outbound.card(part, address, streams=True))
-        answer, made = await self._api.dated_call(build(CreateCardRequest, request_body=body))
+        body = build(cardkit.CreateCardRequestBody, type="card_json", data=outbound.card(part, address, streams=True))
+        answer, made = await self._api.dated_call(build(cardkit.CreateCardRequest, request_body=body))
         card_id = (answer.get("data") or {}).get("card_id")
         if not isinstance(card_id, str) or not card_id:
             raise OutcomeUnknown("the answer to a card's creation names no card")
@@ -137,22 +126,22 @@ class GrowingCards:
             card.status = part.status
 
     async def _content(self, card: Growing, element: str, text: str) -> None:
-        body = build(ContentCardElementRequestBody, content=text or outbound.NOTHING)
-        request = build(ContentCardElementRequest, card_id=card.card_id, element_id=element, request_body=body)
+        body = build(cardkit.ContentCardElementRequestBody, content=text or outbound.NOTHING)
+        request = build(cardkit.ContentCardElementRequest, card_id=card.card_id, element_id=element, request_body=body)
         await self._operate(card, request)
 
     async def _write(self, card: Growing, address: Address, part: FeishuPart, *, streams: bool) -> None:
         card.text = card.status = None
         data = outbound.card(part, address, streams=streams, card_id=card.card_id)
-        body = build(UpdateCardRequestBody, card=build(Card, type="card_json", data=data))
-        await self._operate(card, build(UpdateCardRequest, card_id=card.card_id, request_body=body))
+        body = build(cardkit.UpdateCardRequestBody, card=build(cardkit.Card, type="card_json", data=data))
+        await self._operate(card, build(cardkit.UpdateCardRequest, card_id=card.card_id, request_body=body))
         if streams:
             card.text, card.status = part.text, part.status
             card.streaming_since = self._clock.monotonic()
 
     async def _settings(self, card: Growing, part: FeishuPart, *, streams: bool) -> None:
-        body = build(SettingsCardRequestBody, settings=outbound.settings(part, streams=streams))
-        await self._operate(card, build(SettingsCardRequest, card_id=card.card_id, request_body=body))
+        body = build(cardkit.SettingsCardRequestBody, settings=outbound.settings(part, streams=streams))
+        await self._operate(card, build(cardkit.SettingsCardRequest, card_id=card.card_id, request_body=body))
         if streams:
             card.streaming_since = self._clock.monotonic()
 

@@ -22,7 +22,7 @@ from channels.errors import ChannelError
 from channels.feishu.content import RawItem
 from channels.feishu.failures import MissingScope
 from channels.feishu.outbound import read_value
-from channels.feishu.sdk import GetChatRequest, GetMessageRequest, GetUserRequest, build
+from channels.feishu.sdk import build, contact, im
 
 if TYPE_CHECKING:
     import logging
@@ -174,7 +174,7 @@ class Lookup:
 
     async def _name(self, person: str) -> str:
         async def ask() -> str:
-            answer = await self._api.call(build(GetUserRequest, user_id_type="open_id", user_id=person))
+            answer = await self._api.call(build(contact.GetUserRequest, user_id_type="open_id", user_id=person))
             name = ((answer.get("data") or {}).get("user") or {}).get("name")
             return name if isinstance(name, str) else ""
 
@@ -182,7 +182,7 @@ class Lookup:
 
     async def _chat(self, chat_id: str) -> Chat | None:
         async def ask() -> Chat:
-            answer = await self._api.call(build(GetChatRequest, chat_id=chat_id))
+            answer = await self._api.call(build(im.GetChatRequest, chat_id=chat_id))
             data = answer.get("data") or {}
             title = data.get("name")
             return Chat(title=title if isinstance(title, str) else "", direct=data.get("chat_mode") == "p2p")
@@ -213,7 +213,7 @@ class Lookup:
 
     async def _items(self, message_id: str) -> tuple[RawItem, ...]:
         """Never empty."""
-        answer = await self._api.call(build(GetMessageRequest, message_id=message_id))
+        answer = await self._api.call(build(im.GetMessageRequest, message_id=message_id))
         try:
             items = tuple(RawItem.model_validate(item) for item in (answer.get("data") or {}).get("items") or ())
         except ValidationError as error:

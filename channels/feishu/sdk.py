@@ -8,10 +8,12 @@ Nothing else in a gateway imports lark_oapi, so no thread can meet a bare packag
 from __future__ import annotations
 
 import contextlib
+import importlib
 import importlib.util
 import os
+import re
 import sys
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -54,6 +56,17 @@ def _bare_packages() -> Iterator[None]:
             del sys.modules[name]
 
 
+def _models(api: str, *names: str) -> SimpleNamespace:
+    """Classes of one API. Each is in a module of its own, whose name is the class's in snake case."""
+    modules = {name: re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower() for name in names}
+    return SimpleNamespace(
+        **{
+            name: getattr(importlib.import_module(f"lark_oapi.api.{api}.model.{module}"), name)
+            for name, module in modules.items()
+        }
+    )
+
+
 with _bare_packages():
     from lark_oapi.core.enum import AccessTokenType, HttpMethod
 
@@ -61,83 +74,50 @@ with _bare_packages():
     from lark_oapi.core.model.base_request import BaseRequest
 
     vars(sys.modules["lark_oapi.core.model"]).update(BaseRequest=BaseRequest)
-    from lark_oapi.api.cardkit.v1.model.card import Card
-    from lark_oapi.api.cardkit.v1.model.content_card_element_request import ContentCardElementRequest
-    from lark_oapi.api.cardkit.v1.model.content_card_element_request_body import ContentCardElementRequestBody
-    from lark_oapi.api.cardkit.v1.model.create_card_request import CreateCardRequest
-    from lark_oapi.api.cardkit.v1.model.create_card_request_body import CreateCardRequestBody
-    from lark_oapi.api.cardkit.v1.model.settings_card_request import SettingsCardRequest
-    from lark_oapi.api.cardkit.v1.model.settings_card_request_body import SettingsCardRequestBody
-    from lark_oapi.api.cardkit.v1.model.update_card_request import UpdateCardRequest
-    from lark_oapi.api.cardkit.v1.model.update_card_request_body import UpdateCardRequestBody
-    from lark_oapi.api.contact.v3.model.get_user_request import GetUserRequest
-    from lark_oapi.api.im.v1.model.create_file_request import CreateFileRequest
-    from lark_oapi.api.im.v1.model.create_file_request_body import CreateFileRequestBody
-    from lark_oapi.api.im.v1.model.create_image_request import CreateImageRequest
-    from lark_oapi.api.im.v1.model.create_image_request_body import CreateImageRequestBody
-    from lark_oapi.api.im.v1.model.create_message_reaction_request import CreateMessageReactionRequest
-    from lark_oapi.api.im.v1.model.create_message_reaction_request_body import CreateMessageReactionRequestBody
-    from lark_oapi.api.im.v1.model.create_message_request import CreateMessageRequest
-    from lark_oapi.api.im.v1.model.create_message_request_body import CreateMessageRequestBody
-    from lark_oapi.api.im.v1.model.delete_message_reaction_request import DeleteMessageReactionRequest
-    from lark_oapi.api.im.v1.model.delete_message_request import DeleteMessageRequest
-    from lark_oapi.api.im.v1.model.emoji import Emoji
-    from lark_oapi.api.im.v1.model.get_chat_request import GetChatRequest
-    from lark_oapi.api.im.v1.model.get_message_request import GetMessageRequest
-    from lark_oapi.api.im.v1.model.get_message_resource_request import GetMessageResourceRequest
-    from lark_oapi.api.im.v1.model.patch_message_request import PatchMessageRequest
-    from lark_oapi.api.im.v1.model.patch_message_request_body import PatchMessageRequestBody
-    from lark_oapi.api.im.v1.model.reply_message_request import ReplyMessageRequest
-    from lark_oapi.api.im.v1.model.reply_message_request_body import ReplyMessageRequestBody
-    from lark_oapi.api.im.v1.model.update_message_request import UpdateMessageRequest
-    from lark_oapi.api.im.v1.model.update_message_request_body import UpdateMessageRequestBody
     from lark_oapi.core.json import JSON
     from lark_oapi.ws import const
     from lark_oapi.ws.enum import FrameType, MessageType
     from lark_oapi.ws.pb.google.protobuf.message import DecodeError
     from lark_oapi.ws.pb.pbbp2_pb2 import Frame
 
-__all__ = [
-    "JSON",
-    "BaseRequest",
-    "Card",
-    "ContentCardElementRequest",
-    "ContentCardElementRequestBody",
-    "CreateCardRequest",
-    "CreateCardRequestBody",
-    "CreateFileRequest",
-    "CreateFileRequestBody",
-    "CreateImageRequest",
-    "CreateImageRequestBody",
-    "CreateMessageReactionRequest",
-    "CreateMessageReactionRequestBody",
-    "CreateMessageRequest",
-    "CreateMessageRequestBody",
-    "DecodeError",
-    "DeleteMessageReactionRequest",
-    "DeleteMessageRequest",
-    "Emoji",
-    "Frame",
-    "FrameType",
-    "GetChatRequest",
-    "GetMessageRequest",
-    "GetMessageResourceRequest",
-    "GetUserRequest",
-    "HttpMethod",
-    "MessageType",
-    "PatchMessageRequest",
-    "PatchMessageRequestBody",
-    "ReplyMessageRequest",
-    "ReplyMessageRequestBody",
-    "SettingsCardRequest",
-    "SettingsCardRequestBody",
-    "UpdateCardRequest",
-    "UpdateCardRequestBody",
-    "UpdateMessageRequest",
-    "UpdateMessageRequestBody",
-    "build",
-    "const",
-]
+    cardkit = _models(
+        "cardkit.v1",
+        "Card",
+        "ContentCardElementRequest",
+        "ContentCardElementRequestBody",
+        "CreateCardRequest",
+        "CreateCardRequestBody",
+        "SettingsCardRequest",
+        "SettingsCardRequestBody",
+        "UpdateCardRequest",
+        "UpdateCardRequestBody",
+    )
+    contact = _models("contact.v3", "GetUserRequest")
+    im = _models(
+        "im.v1",
+        "CreateFileRequest",
+        "CreateFileRequestBody",
+        "CreateImageRequest",
+        "CreateImageRequestBody",
+        "CreateMessageReactionRequest",
+        "CreateMessageReactionRequestBody",
+        "CreateMessageRequest",
+        "CreateMessageRequestBody",
+        "DeleteMessageReactionRequest",
+        "DeleteMessageRequest",
+        "Emoji",
+        "GetChatRequest",
+        "GetMessageRequest",
+        "GetMessageResourceRequest",
+        "PatchMessageRequest",
+        "PatchMessageRequestBody",
+        "ReplyMessageRequest",
+        "ReplyMessageRequestBody",
+        "UpdateMessageRequest",
+        "UpdateMessageRequestBody",
+    )
+
+__all__ = ["JSON", "BaseRequest", "DecodeError", "Frame", "FrameType", "HttpMethod", "MessageType", "build", "const"]
 
 
 def build(kind: Any, **fields: Any) -> Any:

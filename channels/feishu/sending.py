@@ -21,22 +21,7 @@ from channels.feishu.failures import TABLES, MissingScope, Refused
 from channels.feishu.growing import GrowingCards
 from channels.feishu.lookup import Anchors, MessageId
 from channels.feishu.outbound import FeishuPart, without_tables
-from channels.feishu.sdk import (
-    CreateFileRequest,
-    CreateFileRequestBody,
-    CreateImageRequest,
-    CreateImageRequestBody,
-    CreateMessageRequest,
-    CreateMessageRequestBody,
-    DeleteMessageRequest,
-    PatchMessageRequest,
-    PatchMessageRequestBody,
-    ReplyMessageRequest,
-    ReplyMessageRequestBody,
-    UpdateMessageRequest,
-    UpdateMessageRequestBody,
-    build,
-)
+from channels.feishu.sdk import build, im
 
 if TYPE_CHECKING:
     import logging
@@ -167,12 +152,12 @@ class Messenger:
             raise Rejected("a post and a text have no buttons")
         elif not part.growing:  # at most twenty edits of a post or text: they are kept for what counts
             content = outbound.post(part) if target.form == lookup.POST else outbound.text(part)
-            body = build(UpdateMessageRequestBody, msg_type=target.form, content=content)
-            await self._api.call(build(UpdateMessageRequest, message_id=target.native, request_body=body))
+            body = build(im.UpdateMessageRequestBody, msg_type=target.form, content=content)
+            await self._api.call(build(im.UpdateMessageRequest, message_id=target.native, request_body=body))
 
     async def delete(self, message_id: str) -> None:
         """Raises MessageGone when the message is not there."""
-        await self._api.call(build(DeleteMessageRequest, message_id=MessageId.parse(message_id).native))
+        await self._api.call(build(im.DeleteMessageRequest, message_id=MessageId.parse(message_id).native))
 
     async def _send_as(
         self, form: Form, address: Address, part: FeishuPart, idem_key: str, reply_to: str | None
@@ -264,15 +249,15 @@ class Messenger:
     ) -> tuple[str, float | None]:
         if answered is None:
             body = build(
-                CreateMessageRequestBody, receive_id=address.chat, msg_type=msg_type, content=content, uuid=uuid
+                im.CreateMessageRequestBody, receive_id=address.chat, msg_type=msg_type, content=content, uuid=uuid
             )
-            request = build(CreateMessageRequest, receive_id_type="chat_id", request_body=body)
+            request = build(im.CreateMessageRequest, receive_id_type="chat_id", request_body=body)
         else:
             in_thread = True if address.topic is not None else None
             body = build(
-                ReplyMessageRequestBody, msg_type=msg_type, content=content, uuid=uuid, reply_in_thread=in_thread
+                im.ReplyMessageRequestBody, msg_type=msg_type, content=content, uuid=uuid, reply_in_thread=in_thread
             )
-            request = build(ReplyMessageRequest, message_id=answered, request_body=body)
+            request = build(im.ReplyMessageRequest, message_id=answered, request_body=body)
         answer = await self._api.call(request, repeatable=False)
         data: dict[str, Any] = answer.get("data") or {}
         native, created = data.get("message_id"), str(data.get("create_time", ""))
@@ -303,8 +288,8 @@ class Messenger:
 
     async def _patch(self, target: MessageId, address: Address, part: FeishuPart) -> None:
         async def become(shown: FeishuPart) -> None:
-            body = build(PatchMessageRequestBody, content=outbound.card(shown, address))
-            await self._api.call(build(PatchMessageRequest, message_id=target.native, request_body=body))
+            body = build(im.PatchMessageRequestBody, content=outbound.card(shown, address))
+            await self._api.call(build(im.PatchMessageRequest, message_id=target.native, request_body=body))
 
         try:
             await become(part)
@@ -343,9 +328,9 @@ def _upload(file: FeishuFile) -> Iterator[_Upload]:
         if size > MAX_FILE:
             raise Rejected(f"the file has {size} bytes; Feishu takes at most {MAX_FILE} from an app")
         if file.kind == "image" and file.mime_type in _IMAGE_TYPES and size <= MAX_IMAGE:
-            body = build(CreateImageRequestBody, image_type="message", image=content)
-            yield _Upload(build(CreateImageRequest, request_body=body), "image_key", "image")
+            body = build(im.CreateImageRequestBody, image_type="message", image=content)
+            yield _Upload(build(im.CreateImageRequest, request_body=body), "image_key", "image")
             return
         kind = _FILE_TYPES.get(file.name.rpartition(".")[2].lower(), "stream")
-        body = build(CreateFileRequestBody, file_type=kind, file_name=file.name, file=content)
-        yield _Upload(build(CreateFileRequest, request_body=body), "file_key", _MESSAGE_TYPES.get(kind, "file"))
+        body = build(im.CreateFileRequestBody, file_type=kind, file_name=file.name, file=content)
+        yield _Upload(build(im.CreateFileRequest, request_body=body), "file_key", _MESSAGE_TYPES.get(kind, "file"))
