@@ -15,11 +15,11 @@ from channels.errors import AttachmentFailed, NotCommitted, Rejected
 from channels.message import Unparsed
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
     from datetime import datetime
     from pathlib import Path
 
-    from channels.base import BotIdentity, ChannelPorts, LiveReply, Sink
+    from channels.base import BotIdentity, ChannelPorts, Command, LiveReply, Sink
     from channels.message import Address, InboundEvent
 
 
@@ -30,7 +30,10 @@ _LONGEST_REASON = 500
 
 
 class Adapter:
-    """The same for all of `channels.base.Channel`; what the platform decides is the subclass's. `run` sets identity."""
+    """The same for all of `channels.base.Channel`; what the platform decides is the subclass's. `run` sets identity.
+
+    What only some platforms can do is refused here, or does nothing.
+    """
 
     def __init__(self, account: str, ports: ChannelPorts) -> None:
         self._account = account
@@ -49,6 +52,21 @@ class Adapter:
     @property
     def identity(self) -> BotIdentity | None:
         return self._identity
+
+    async def preview(self, address: Address, part: Part, idem_key: str) -> None:
+        raise Rejected("this platform has no previews")
+
+    def newest(self, address: Address) -> str | None:
+        return None
+
+    def recall(self, known: Iterable[tuple[str, str]]) -> None:
+        """Most platforms need no such bounds for `find`."""
+
+    async def publish_commands(self, commands: Sequence[Command], locale: str | None) -> None:
+        """Most platforms have no menu that a program can fill."""
+
+    async def open_stream(self, address: Address, idem_key: str, reply_to: str | None) -> LiveReply:
+        raise Rejected("this platform has no append-only streams")
 
     def command(self, name: str, address: Address) -> str:
         """Most platforms leave all names to their bots."""

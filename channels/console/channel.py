@@ -11,19 +11,19 @@ from typing import TYPE_CHECKING
 
 from cachetools import LRUCache
 
+from channels.adapter import Adapter
 from channels.base import BotIdentity, ConnectionState, Health, Part
 from channels.capabilities import Capabilities, Rate, TextUnit
 from channels.console.frames import Line, Removed, Shown, Typing
-from channels.errors import AttachmentFailed, ChannelError, MessageGone, Rejected, Temporary
+from channels.errors import AttachmentFailed, MessageGone, Rejected, Temporary
 from channels.message import Address, Message, Sender
 from channels.text.sanitize import one_line, sanitize
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
     from datetime import datetime
     from pathlib import Path
 
-    from channels.base import ChannelPorts, Command, Hello, LiveReply, Probe, Sink
+    from channels.base import ChannelPorts, Hello, Probe, Sink
     from channels.console.config import ConsoleConfig
     from channels.console.frames import Frame
     from channels.console.link import ConsoleLink
@@ -149,22 +149,16 @@ class Session:
         self.link.close()
 
 
-class ConsoleChannel:
+class ConsoleChannel(Adapter):
     """`Channel` for the terminals of this machine. `attach` gives it terminals, before or while it runs."""
 
     def __init__(self, account: str, config: ConsoleConfig, ports: ChannelPorts) -> None:
-        self._account = account
+        super().__init__(account, ports)
         self._config = config
-        self._ports = ports
-        self._health = Health()
-        self._identity = BotIdentity(platform="console", bot_id=f"console:{account}", username="antler")
+        self._identity: BotIdentity = BotIdentity(platform="console", bot_id=f"console:{account}", username="antler")
         self._sessions: dict[str, Session] = {}
         self._screens: LRUCache[str, Screen] = LRUCache(MAX_SCREENS)
         self._changed = asyncio.Event()
-
-    @property
-    def account(self) -> str:
-        return self._account
 
     @property
     def capabilities(self) -> Capabilities:
@@ -180,10 +174,6 @@ class ConsoleChannel:
             # There is no wire that could die: links within this machine tell their end at once.
             self._health.last_sign = self._ports.clock.monotonic()
         return self._health
-
-    @property
-    def identity(self) -> BotIdentity:
-        return self._identity
 
     def attach(self, link: ConsoleLink, owner: bool = False) -> Session:
         """Add a terminal. owner: the one whose end ends `run`; it has the chat "terminal", others "terminal-1" and so
@@ -271,9 +261,6 @@ class ConsoleChannel:
             raise MessageGone(f"{address.chat} shows no message {message_id}")
         await self._put(address, message_id, part)
 
-    async def preview(self, address: Address, part: Part, idem_key: str) -> None:
-        raise Rejected("the console edits its messages and shows no previews")
-
     async def delete(self, address: Address, message_id: str) -> None:
         if self._screen(address.chat).remove(message_id):
             self._show(address, Removed(message_id=message_id))
@@ -281,12 +268,6 @@ class ConsoleChannel:
     async def find(self, address: Address, part: Part, probe: Probe) -> str | None:
         """Never needed: a send is idempotent and its outcome is known."""
         return None
-
-    def newest(self, address: Address) -> str | None:
-        return None
-
-    def recall(self, known: Iterable[tuple[str, str]]) -> None:
-        """Never needed, for the same reason."""
 
     async def fetch(self, attachment: Attachment, sink: Sink) -> None:
         raise AttachmentFailed("terminals send no files", "gone")
@@ -296,18 +277,6 @@ class ConsoleChannel:
 
     async def acknowledge(self, press: ButtonPressed, text: str = "") -> None:
         """Never needed: a terminal has no buttons."""
-
-    def command(self, name: str, address: Address) -> str:
-        return f"/{name}"
-
-    async def publish_commands(self, commands: Sequence[Command], locale: str | None) -> None:
-        """A terminal has no menu; /help lists them."""
-
-    async def open_stream(self, address: Address, idem_key: str, reply_to: str | None) -> LiveReply:
-        raise ChannelError("the console edits its messages and has no append-only stream")
-
-    def resume_stream(self, address: Address, idem_key: str, reply_to: str | None, age: float) -> LiveReply | None:
-        return None
 
     async def _put(self, address: Address, message_id: str, part: Part) -> None:
         match part:

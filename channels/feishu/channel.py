@@ -11,7 +11,7 @@ from cachetools import LRUCache
 from channels.adapter import Adapter, capped, own
 from channels.base import BotIdentity, ConnectionState
 from channels.capabilities import Capabilities, Rate, TextUnit
-from channels.errors import AttachmentFailed, ChannelError, MessageGone, OutcomeUnknown, Rejected
+from channels.errors import AttachmentFailed, ChannelError, MessageGone, OutcomeUnknown
 from channels.feishu import outbound
 from channels.feishu.api import FeishuApi
 from channels.feishu.failures import MissingScope, asked_to_wait
@@ -25,9 +25,8 @@ from channels.supervision import Supervisor
 
 if TYPE_CHECKING:
     import logging
-    from collections.abc import Iterable, Sequence
 
-    from channels.base import ChannelPorts, Command, Hello, LiveReply, Part, Probe, Sink
+    from channels.base import ChannelPorts, Hello, Part, Probe, Sink
     from channels.feishu.config import FeishuConfig
     from channels.message import Address, Attachment, ButtonPressed, OutboundMessage
 
@@ -190,9 +189,6 @@ class FeishuChannel(Adapter):
         self._health.last_outbound = self._ports.clock.monotonic()
         await self._answers(address, shown)
 
-    async def preview(self, address: Address, part: Part, idem_key: str) -> None:
-        raise Rejected("Feishu shows no previews")
-
     async def delete(self, address: Address, message_id: str) -> None:
         with contextlib.suppress(MessageGone):
             await self._messenger.delete(message_id)
@@ -200,12 +196,6 @@ class FeishuChannel(Adapter):
     async def find(self, address: Address, part: Part, probe: Probe) -> str | None:
         """Never needed: a repeated send gives back the message of the first one."""
         raise OutcomeUnknown("Feishu's messages are not looked for; the send is repeated")
-
-    def newest(self, address: Address) -> str | None:
-        return None
-
-    def recall(self, known: Iterable[tuple[str, str]]) -> None:
-        """Not needed: nothing is looked for."""
 
     async def fetch(self, attachment: Attachment, sink: Sink) -> None:
         """Stream the file; at most `max_download_mb`, no matter what size was declared."""
@@ -220,12 +210,6 @@ class FeishuChannel(Adapter):
     async def acknowledge(self, press: ButtonPressed, text: str = "") -> None:
         """The platform shows it if it comes within its three seconds."""
         self._toasts.show(press.callback_id, text)
-
-    async def publish_commands(self, commands: Sequence[Command], locale: str | None) -> None:
-        """The platform's bot menu is made in its console only."""
-
-    async def open_stream(self, address: Address, idem_key: str, reply_to: str | None) -> LiveReply:
-        raise Rejected("Feishu has no append-only streams")
 
 
 def _reference(attachment: Attachment) -> tuple[str, str, str]:

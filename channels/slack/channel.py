@@ -32,9 +32,9 @@ from channels.slack.schema import is_timestamp
 from channels.supervision import Supervisor
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine, Iterable, Sequence
+    from collections.abc import Coroutine, Iterable
 
-    from channels.base import ChannelPorts, Command, Hello, LiveReply, Part, Probe, Sink
+    from channels.base import ChannelPorts, Hello, LiveReply, Part, Probe, Sink
     from channels.message import Address, Attachment, ButtonPressed, OutboundMessage
     from channels.slack.config import SlackConfig
     from channels.slack.inbound import Found
@@ -207,9 +207,6 @@ class SlackChannel(Adapter):
         self._health.last_outbound = self._ports.clock.monotonic()
         self._sightings.see(address.chat, message_id)
 
-    async def preview(self, address: Address, part: Part, idem_key: str) -> None:
-        raise Rejected("Slack has no previews")
-
     async def delete(self, address: Address, message_id: str) -> None:
         if is_file(message_id):
             with contextlib.suppress(AttachmentFailed):
@@ -303,9 +300,6 @@ class SlackChannel(Adapter):
         if address.kind == "dm" and address.topic is None and name in _COMMANDS:
             return slash(name)
         return f"@{self._identity.username if self._identity is not None else 'antler'} /{name}"
-
-    async def publish_commands(self, commands: Sequence[Command], locale: str | None) -> None:
-        """No-op: an app's commands are in its manifest."""
 
     async def open_stream(self, address: Address, idem_key: str, reply_to: str | None) -> LiveReply:
         """Begin a stream in a thread. Raises Rejected where Slack gives none: then delivery sends and edits."""

@@ -25,7 +25,7 @@ from channels.telegram.sightings import Sightings
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Iterable, Sequence
 
-    from channels.base import ChannelPorts, Command, Hello, LiveReply, Part, Probe, Sink
+    from channels.base import ChannelPorts, Command, Hello, Part, Probe, Sink
     from channels.message import Address, Attachment, InboundEvent, OutboundMessage
     from channels.telegram.config import TelegramConfig
 
@@ -197,6 +197,3 @@ class TelegramChannel(Adapter):
 
     async def publish_commands(self, commands: Sequence[Command], locale: str | None) -> None:
         await self._api.publish_commands(commands, locale)
-
-    async def open_stream(self, address: Address, idem_key: str, reply_to: str | None) -> LiveReply:
-        raise Rejected("Telegram has no append-only streams")

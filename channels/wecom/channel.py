@@ -20,9 +20,9 @@ from channels.wecom.receiving import Receiver
 from channels.wecom.stream import Answers, WecomStream
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Sequence
+    from collections.abc import Awaitable, Callable
 
-    from channels.base import ChannelPorts, Command, Hello, LiveReply, Part, Probe, Sink
+    from channels.base import ChannelPorts, Hello, LiveReply, Part, Probe, Sink
     from channels.message import Address, Attachment, ButtonPressed, OutboundMessage
     from channels.wecom.config import WecomConfig
 
@@ -155,9 +155,6 @@ class WecomChannel(Adapter):
     async def edit(self, address: Address, message_id: str, part: Part) -> None:
         raise Rejected("WeCom cannot change a message")
 
-    async def preview(self, address: Address, part: Part, idem_key: str) -> None:
-        raise Rejected("WeCom has no previews")
-
     async def delete(self, address: Address, message_id: str) -> None:
         """WeCom removes no messages of robots."""
 
@@ -181,12 +178,6 @@ class WecomChannel(Adapter):
                 raise OutcomeUnknown(f"it cannot be told whether it was answered: {error}") from error
         return probe.idem_key
 
-    def newest(self, address: Address) -> str | None:
-        return None
-
-    def recall(self, known: Iterable[tuple[str, str]]) -> None:
-        """Not needed: what cannot be looked for needs no bounds."""
-
     async def fetch(self, attachment: Attachment, sink: Sink) -> None:
         """Stream the decrypted file, at most `max_download_mb`; WeCom keeps it for five minutes."""
         await self._downloads.fetch(attachment, sink)
@@ -206,9 +197,6 @@ class WecomChannel(Adapter):
             await call
         except ChannelError as error:
             self._ports.log.info("%s: %s: %s", self._account, what, error)
-
-    async def publish_commands(self, commands: Sequence[Command], locale: str | None) -> None:
-        """WeCom has no command menu."""
 
     async def open_stream(self, address: Address, idem_key: str, reply_to: str | None) -> LiveReply:
         """Show that an answer is being made, and begin it. Raises Rejected where only pushing is left."""
