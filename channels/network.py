@@ -5,21 +5,29 @@ What is configured and cannot be used raises Fatal, with a hint that holds no pa
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import asyncio
+import contextlib
+from typing import TYPE_CHECKING, Any
 
 import aiohttp
 import httpx
 from yarl import URL
 
-from channels.errors import Fatal
+from channels.errors import Fatal, Temporary
 
 if TYPE_CHECKING:
     import ssl
+    from collections.abc import AsyncIterator
 
-    from channels.base import Route
+    from channels.base import Route, Sink
 
 KEPT_SECONDS = 60.0
 """How long an idle connection is kept."""
+CONNECT_SECONDS = 20.0
+"""Until a connection is there, waiting for a free one included."""
+DOWNLOAD_SECONDS = 180.0
+_PIECE = 256 * 1024
+"""Bytes of a download that are handed on at once."""
 NOT_SENT = (
     aiohttp.ClientConnectorError,
     aiohttp.ClientHttpProxyError,
@@ -80,3 +88,30 @@ def http_session(
         trust_env=False,
         cookie_jar=aiohttp.DummyCookieJar(),
     )
+
+
+@contextlib.asynccontextmanager
+async def download(
+    session: aiohttp.ClientSession, url: str | URL, *, headers: dict[str, str] | None = None, **more: Any
+) -> AsyncIterator[aiohttp.ClientResponse]:
+    """A file server's answer, which has to be read within DOWNLOAD_SECONDS.
+
+    more: further arguments of `session.get`. Raises Temporary when it breaks off; its text holds no URL, which may be
+    all that the server asks for.
+    """
+    timeout = aiohttp.ClientTimeout(total=DOWNLOAD_SECONDS, connect=CONNECT_SECONDS)
+    headers = {"Accept-Encoding": "identity", **(headers or {})}
+    try:
+        async with (
+            asyncio.timeout(DOWNLOAD_SECONDS),
+            session.get(url, headers=headers, allow_redirects=False, timeout=timeout, **more) as response,
+        ):
+            yield response
+    except (TimeoutError, aiohttp.ClientError) as error:
+        raise Temporary(f"the download broke off ({type(error).__name__})") from None
+
+
+async def pour(response: aiohttp.ClientResponse, sink: Sink) -> None:
+    """Hand the answer's bytes on as they come."""
+    async for piece in response.content.iter_chunked(_PIECE):
+        await sink.write(piece)

@@ -21,7 +21,7 @@ import aiohttp
 from channels.errors import AttachmentFailed, ChannelError, OutcomeUnknown, Permanent, Temporary
 from channels.feishu.failures import Refusal, StaleToken, bad_credential, read_refusal, sorted_out
 from channels.feishu.sdk import JSON, BaseRequest, HttpMethod, build, const
-from channels.network import NOT_SENT, http_session, tls_context, usable_proxy
+from channels.network import CONNECT_SECONDS, NOT_SENT, download, http_session, pour, tls_context, usable_proxy
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -30,14 +30,9 @@ if TYPE_CHECKING:
     from channels.feishu.config import FeishuConfig
 
 CONNECTIONS = 64
-CONNECT_SECONDS = 20.0
-"""Longest wait for a connection, a free one in the pool included."""
 ANSWER_SECONDS = 30.0
 """Longest wait for the complete answer, once connected."""
 UPLOAD_SECONDS = 300.0
-DOWNLOAD_SECONDS = 180.0
-PIECE = 256 * 1024
-"""Bytes of a download that are handed on at once."""
 EARLY_SECONDS = 600.0
 """Time before its end at which a token is renewed; the platform gives out a new one in its last 30 minutes."""
 
@@ -262,21 +257,13 @@ class FeishuApi:
 
     async def _stream(self, request: BaseRequest, token: str, sink: Sink) -> None:
         url = self._config.root + _path(request)
-        try:
-            async with self.network.session().get(
-                url,
-                params=request.queries,
-                headers={"Authorization": f"Bearer {token}", "Accept-Encoding": "identity"},
-                timeout=aiohttp.ClientTimeout(total=DOWNLOAD_SECONDS, connect=CONNECT_SECONDS),
-                allow_redirects=False,
-                proxy=self.network.proxy_for(url),
-            ) as response:
-                if response.status != 200 or response.content_type == "application/json":
-                    await self._refuse_download(response)
-                async for piece in response.content.iter_chunked(PIECE):
-                    await sink.write(piece)
-        except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            raise Temporary(f"the download broke off ({type(error).__name__})") from None
+        headers = {"Authorization": f"Bearer {token}"}
+        async with download(
+            self.network.session(), url, headers=headers, params=request.queries, proxy=self.network.proxy_for(url)
+        ) as response:
+            if response.status != 200 or response.content_type == "application/json":
+                await self._refuse_download(response)
+            await pour(response, sink)
 
     async def _refuse_download(self, response: aiohttp.ClientResponse) -> None:
         """Raises what the answer means; returns when it is a file that just happens to be JSON."""

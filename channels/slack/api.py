@@ -17,7 +17,7 @@ from slack_sdk.errors import SlackApiError
 from slack_sdk.web.async_client import AsyncWebClient
 
 from channels.errors import AttachmentFailed, ChannelError, OutcomeUnknown, Rejected, Temporary
-from channels.network import NOT_SENT, http_session, tls_context, usable_proxy
+from channels.network import CONNECT_SECONDS, NOT_SENT, download, http_session, pour, tls_context, usable_proxy
 from channels.slack.failures import DEFAULT_RETRY, Refusal, sorted_out
 
 if TYPE_CHECKING:
@@ -28,12 +28,8 @@ if TYPE_CHECKING:
     from channels.slack.config import SlackConfig
 
 CONNECTIONS = 64
-CONNECT_SECONDS = 20.0
 ANSWER_SECONDS = 30.0
 UPLOAD_SECONDS = 300.0
-DOWNLOAD_SECONDS = 180.0
-PIECE = 256 * 1024
-"""Bytes of a download that are handed on at once."""
 PAGE = 200
 """Messages that are asked for at once."""
 MOST_PAGES = 5
@@ -200,23 +196,11 @@ class SlackApi:
         Raises AttachmentFailed("gone"), Temporary and what the sink raises.
         """
         self._check_trusted(url)
-        headers = {
-            "Authorization": f"Bearer {self._config.bot_token.get_secret_value()}",
-            "Accept-Encoding": "identity",
-        }
+        headers = {"Authorization": f"Bearer {self._config.bot_token.get_secret_value()}"}
         session, proxy = self._open_session(), self.network.proxy(url)
-        timeout = aiohttp.ClientTimeout(total=DOWNLOAD_SECONDS)
-        try:
-            async with session.get(
-                url, headers=headers, proxy=proxy, allow_redirects=False, timeout=timeout
-            ) as response:
-                _check_download(response.status, response.content_type, html)
-                async for piece in response.content.iter_chunked(PIECE):
-                    await sink.write(piece)
-        except TimeoutError:
-            raise Temporary(f"the download took longer than {DOWNLOAD_SECONDS:.0f} s") from None
-        except aiohttp.ClientError as error:
-            raise Temporary(f"the download broke off ({type(error).__name__})") from None
+        async with download(session, url, headers=headers, proxy=proxy) as response:
+            _check_download(response.status, response.content_type, html)
+            await pour(response, sink)
 
     async def close(self) -> None:
         """Release all connections. Idempotent."""

@@ -14,12 +14,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 from urllib.parse import quote
 
-import aiohttp
 import telegram
 from telegram.error import TelegramError
 
 from channels.adapter import open_regular
 from channels.errors import AttachmentFailed, OutcomeUnknown, Rejected, Temporary
+from channels.network import download, pour
 from channels.telegram.failures import translated
 from channels.telegram.inbound import Me
 from channels.telegram.request import HIDDEN_TOKEN, Network, PollRequest, Request
@@ -34,9 +34,6 @@ if TYPE_CHECKING:
 
 CONNECTIONS = 64
 UPLOAD_SECONDS = 300.0
-DOWNLOAD_SECONDS = 180.0
-PIECE = 256 * 1024
-"""Bytes of a download that are handed on at once."""
 MAX_UPLOAD = 50 * 1024 * 1024
 """Bytes that a bot may send (cloud API)."""
 MAX_PHOTO = 10 * 1024 * 1024
@@ -222,20 +219,9 @@ class TelegramApi:
         if not path.startswith(root) or below.startswith("/") or ".." in below.split("/"):
             raise AttachmentFailed("the file's path is not one below the file server's root", "gone")
         url = self._network.url_of(f"{root}{quote(below)}")
-        try:
-            async with (
-                asyncio.timeout(DOWNLOAD_SECONDS),
-                self._network.session(1) as session,
-                session.get(url, headers={"Accept-Encoding": "identity"}, allow_redirects=False) as response,
-            ):
-                _check_download(response.status)
-                async for piece in response.content.iter_chunked(PIECE):
-                    await sink.write(piece)
-        except TimeoutError:
-            raise Temporary(f"the download took longer than {DOWNLOAD_SECONDS:.0f} s") from None
-        except aiohttp.ClientError as error:
-            # Not `from error`: its text may hold the URL.
-            raise Temporary(f"the download broke off ({type(error).__name__})") from None
+        async with self._network.session(1) as session, download(session, url) as response:
+            _check_download(response.status)
+            await pour(response, sink)
 
     async def close(self) -> None:
         """Release all connections. Idempotent."""

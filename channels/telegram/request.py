@@ -15,7 +15,7 @@ from telegram.error import NetworkError, TelegramError, TimedOut
 from telegram.request import BaseRequest
 from yarl import URL
 
-from channels.network import NOT_SENT, http_session, tls_context, usable_proxy
+from channels.network import CONNECT_SECONDS, NOT_SENT, http_session, tls_context, usable_proxy
 
 if TYPE_CHECKING:
     import ssl
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from channels.base import Route
 
 HIDDEN_TOKEN = "TOKEN"
-CONNECT_SECONDS = 20.0
-"""Until a connection is there, waiting for a free one included."""
 ANSWER_SECONDS = 30.0
 """Until the answer is complete, from then on."""
 _CODES_WITH_A_CLASS = frozenset({400, 401, 403, 409})

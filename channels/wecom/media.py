@@ -6,20 +6,19 @@ key's first 16 bytes as IV and PKCS#7 padding to 32 bytes (developer docs 100719
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import binascii
 import json
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-import aiohttp
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 from channels.adapter import capped
 from channels.base import NamedSink
 from channels.errors import AttachmentFailed, Temporary
 from channels.message import Attachment, AttachmentKind
+from channels.network import download, pour
 
 if TYPE_CHECKING:
     from channels.base import Sink
@@ -28,8 +27,6 @@ if TYPE_CHECKING:
 
 BLOCK = 32
 """Length to whose multiple the text is padded; the cipher's own blocks are half as long."""
-DOWNLOAD_SECONDS = 180.0
-PIECE = 256 * 1024
 _KINDS: dict[str, tuple[AttachmentKind, str | None]] = {
     "image": ("image", "image/jpeg"),
     "video": ("video", "video/mp4"),
@@ -94,22 +91,14 @@ class Downloads:
     async def fetch(self, attachment: Attachment, sink: Sink) -> None:
         """Stream the decrypted bytes into `sink`. Raises AttachmentFailed, Temporary and what the sink raises."""
         url, key = self._source(attachment)
-        try:
-            async with (
-                asyncio.timeout(DOWNLOAD_SECONDS),
-                self._network.session(url) as session,
-                session.get(url, headers={"Accept-Encoding": "identity"}, allow_redirects=False) as response,
-            ):
-                _check(response.status)
-                disposition = response.content_disposition
-                if isinstance(sink, NamedSink) and disposition is not None and disposition.filename:
-                    sink.called(disposition.filename)
-                await _decrypt(response, Decryptor(key), capped(sink, self._most))
-        except TimeoutError:
-            raise Temporary(f"a file was not complete after {DOWNLOAD_SECONDS:.0f} s") from None
-        except aiohttp.ClientError as error:
-            # By its name: the text holds the URL, which is all that the file server asks for.
-            raise Temporary(f"a file cannot be fetched ({type(error).__name__})") from None
+        async with self._network.session(url) as session, download(session, url) as response:
+            _check(response.status)
+            disposition = response.content_disposition
+            if isinstance(sink, NamedSink) and disposition is not None and disposition.filename:
+                sink.called(disposition.filename)
+            decrypting = _Decrypting(Decryptor(key), capped(sink, self._most))
+            await pour(response, decrypting)
+            await decrypting.finish()
 
     def _source(self, attachment: Attachment) -> tuple[str, bytes]:
         try:
@@ -122,12 +111,20 @@ class Downloads:
         return url, media_key(key)
 
 
-async def _decrypt(response: aiohttp.ClientResponse, decryptor: Decryptor, sink: Sink) -> None:
-    async for piece in response.content.iter_chunked(PIECE):
-        if plain := decryptor.update(piece):
-            await sink.write(plain)
-    if rest := decryptor.finish():
-        await sink.write(rest)
+class _Decrypting:
+    """A sink for the encrypted bytes of what `sink` takes."""
+
+    def __init__(self, decryptor: Decryptor, sink: Sink) -> None:
+        self._decryptor = decryptor
+        self._sink = sink
+
+    async def write(self, chunk: bytes) -> None:
+        if plain := self._decryptor.update(chunk):
+            await self._sink.write(plain)
+
+    async def finish(self) -> None:
+        if rest := self._decryptor.finish():
+            await self._sink.write(rest)
 
 
 def _check(status: int) -> None:
