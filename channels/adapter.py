@@ -6,13 +6,14 @@ import hashlib
 import json
 import os
 import stat
-from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 from channels.base import Health, Part
 from channels.errors import AttachmentFailed, NotCommitted, Rejected
 from channels.message import Unparsed
+from channels.text.sanitize import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -20,9 +21,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from channels.base import BotIdentity, ChannelPorts, Command, LiveReply, Sink
-    from channels.message import Address, InboundEvent
+    from channels.message import Address, Button, InboundEvent
 
 
+Keyboard: TypeAlias = tuple[tuple[tuple[str, str], ...], ...]
+"""Rows of (label, data)."""
 P = TypeVar("P", bound=Part)
 TOO_DEEP = "nested too deeply to be kept"
 LONGEST_KEY = 80
@@ -75,6 +78,11 @@ class Adapter:
     def resume_stream(self, address: Address, idem_key: str, reply_to: str | None, age: float) -> LiveReply | None:
         """Most platforms have no streams, or messages that can be edited afterwards."""
         return None
+
+
+def keyboard(buttons: tuple[tuple[Button, ...], ...]) -> Keyboard:
+    """A message's buttons as they are shown."""
+    return tuple(tuple((one_line(button.label), button.data) for button in row) for row in buttons)
 
 
 def own(part: Part, kind: type[P]) -> P:

@@ -9,18 +9,19 @@ import html
 import json
 import re
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
+from channels.adapter import Keyboard, keyboard
 from channels.base import Part
 from channels.text.marks import Dialect, escape_marks
 from channels.text.outline import pages
-from channels.text.sanitize import is_blank, one_line
-from channels.text.split import safe_cut
+from channels.text.sanitize import one_line, seen_line
+from channels.text.split import shortened
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from channels.message import Address, AttachmentKind, Button, OutboundFile, OutboundMessage
+    from channels.message import Address, AttachmentKind, OutboundFile, OutboundMessage
 
 PAGE_UNITS = 24_000
 """Limit of one card's text, in bytes of JSON within JSON; a card may have 30 KB."""
@@ -30,8 +31,6 @@ _STATUS_CHARACTERS = 240
 _BUTTONS_ONLY = "👇"
 _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 _HTML = re.compile(r"[<>|]|&(?=[#A-Za-z])|:(?=\w+:)")
-Keyboard: TypeAlias = tuple[tuple[tuple[str, str], ...], ...]
-"""Rows of (label, data)."""
 
 TEXT, STATUS = "text", "status"
 """Ids of the elements that stream."""
@@ -107,21 +106,21 @@ def layout(message: OutboundMessage) -> tuple[FeishuPart, ...]:
     """The messages that show a reply: its text, then its files; () when there is nothing to see."""
     open_end = not message.final
     texts = list(pages(message.text, DIALECT, PAGE_UNITS, growing=open_end))
-    status = _status(message.status) if open_end or not texts else ""
+    status = escape(shortened(seen_line(message.status), _STATUS_CHARACTERS)) if open_end or not texts else ""
     if not texts and message.buttons and not status:
         texts = [_BUTTONS_ONLY]
     elif not texts and status:
         texts = [""]
-    keyboard = _keyboard(message.buttons)
+    rows = keyboard(message.buttons)
     last = len(texts) - 1
     parts = [
         FeishuPart(
             index,
             text=text,
             status=status if index == last else "",
-            keyboard=keyboard if index == last else (),
-            growing=open_end and index == last and not keyboard,
-            awaited=open_end and index == last and bool(keyboard),
+            keyboard=rows if index == last else (),
+            growing=open_end and index == last and not rows,
+            awaited=open_end and index == last and bool(rows),
         )
         for index, text in enumerate(texts)
     ]
@@ -145,20 +144,6 @@ def tables_as_code(text: str) -> str:
 
 def without_tables(part: FeishuPart) -> FeishuPart:
     return replace(part, text=tables_as_code(part.text))
-
-
-def _status(status: str) -> str:
-    """One plain line, cut to its room; nothing when it would not be seen."""
-    line = one_line(status)
-    if is_blank(line):
-        return ""
-    if len(line) > _STATUS_CHARACTERS:
-        line = line[: safe_cut(line, _STATUS_CHARACTERS - 1)] + "…"
-    return escape(line)
-
-
-def _keyboard(buttons: tuple[tuple[Button, ...], ...]) -> Keyboard:
-    return tuple(tuple((one_line(button.label), button.data) for button in row) for row in buttons)
 
 
 def _file(file: OutboundFile) -> FeishuFile:
@@ -211,8 +196,7 @@ def text(part: FeishuPart) -> str:
 
 def summary(part: FeishuPart) -> str:
     """The line that the list of chats shows of the answer."""
-    line = one_line(html.unescape(part.text or part.status)).lstrip("#> ")
-    return line if len(line) <= _SUMMARY_CHARACTERS else line[: safe_cut(line, _SUMMARY_CHARACTERS - 1)] + "…"
+    return shortened(one_line(html.unescape(part.text or part.status)).lstrip("#> "), _SUMMARY_CHARACTERS)
 
 
 def _with_the_rest(part: FeishuPart) -> str:

@@ -5,22 +5,24 @@ Every edit of a growing reply passes `layout`.
 
 from __future__ import annotations
 
+import html
 import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from channels.adapter import Keyboard, keyboard
 from channels.base import Part
 from channels.capabilities import TextUnit
 from channels.text.marks import Dialect, escape_marks
 from channels.text.outline import pages
 from channels.text.parse import parse
-from channels.text.sanitize import is_blank, one_line, sanitize
-from channels.text.split import safe_cut, split_text
+from channels.text.sanitize import is_blank, sanitize, seen_line
+from channels.text.split import shortened, split_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from channels.message import Address, Button, OutboundFile, OutboundMessage
+    from channels.message import Address, OutboundFile, OutboundMessage
 
 PAGE_CHARACTERS = 11_500
 """Characters of one Markdown block; all those of a message may have 12000 (Block Kit reference, "Markdown")."""
@@ -48,8 +50,6 @@ _CALL = re.compile(r"<(?=[!@#]|$)|@(?=(?:here|channel|everyone|group)\b)", re.IG
 _CALL_IN_CODE = re.compile(r"<(?=!(?:here|channel|everyone|subteam|date)|@[UWB][A-Z0-9]|#[CGD][A-Z0-9])", re.IGNORECASE)
 
 Params: TypeAlias = dict[str, Any]
-Keyboard: TypeAlias = tuple[tuple[tuple[str, str], ...], ...]
-"""Rows of (label, data)."""
 
 
 def disarmed(text: str) -> str:
@@ -89,7 +89,7 @@ class SlackPart(Part):
 
 def escaped(text: str) -> str:
     """Plain text in Slack's own mark-up, where it cannot call anybody ("Escaping text")."""
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return html.escape(text, quote=False)
 
 
 def layout(message: OutboundMessage) -> tuple[SlackPart, ...]:
@@ -100,12 +100,12 @@ def layout(message: OutboundMessage) -> tuple[SlackPart, ...]:
     growing = not message.final
     plain = message.plain
     texts = _plain_pages(message.text) if plain else pages(message.text, DIALECT, PAGE_CHARACTERS, growing=growing)
-    status = _status(message.status) if growing or not texts else ""
+    status = shortened(seen_line(message.status), _STATUS_CHARACTERS) if growing or not texts else ""
     if sum(map(len, message.buttons)) > BUTTONS_BELOW or (not texts and (status or message.buttons)):
         texts = (*texts, "")
     parts = [SlackPart(index, markdown=text, plain=plain) for index, text in enumerate(texts)]
     if parts:
-        parts[-1] = replace(parts[-1], status=status, keyboard=_keyboard(message.buttons))
+        parts[-1] = replace(parts[-1], status=status, keyboard=keyboard(message.buttons))
     files = enumerate(message.files, len(parts))
     return (*parts, *(SlackPart(index, file=file) for index, file in files))
 
@@ -123,18 +123,6 @@ def _fitting(text: str) -> Iterator[str]:
     # Escaping made it too long: smaller pieces.
     for piece in split_text(text, min(PLAIN_CHARACTERS, len(text) // 2 + 1), TextUnit.CHARACTERS):
         yield from _fitting(piece)
-
-
-def _status(status: str) -> str:
-    """One line, cut to its room; nothing when it would not be seen."""
-    line = one_line(status)
-    if is_blank(line):
-        return ""
-    return line if len(line) <= _STATUS_CHARACTERS else line[: safe_cut(line, _STATUS_CHARACTERS - 1)] + "…"
-
-
-def _keyboard(buttons: tuple[tuple[Button, ...], ...]) -> Keyboard:
-    return tuple(tuple((one_line(button.label), button.data) for button in row) for row in buttons)
 
 
 def place(address: Address) -> Params:

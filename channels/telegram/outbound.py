@@ -7,21 +7,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
+from channels.adapter import Keyboard, keyboard
 from channels.base import Part
 from channels.capabilities import TextUnit
 from channels.telegram.lines import BEFORE_LINE, Line, Run, Style, make_lines
 from channels.telegram.render import render
 from channels.text.parse import segments
-from channels.text.sanitize import is_blank, one_line, sanitize
-from channels.text.split import fitting, safe_cut, utf16_length
+from channels.text.sanitize import is_blank, sanitize, seen_line
+from channels.text.split import shortened, utf16_length
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import Path
 
-    from channels.message import AttachmentKind, Button, OutboundFile, OutboundMessage
+    from channels.message import AttachmentKind, OutboundFile, OutboundMessage
     from channels.telegram.lines import EntityType, Styles
 
 MESSAGE_UNITS = 3840
@@ -37,9 +38,6 @@ FILE_AFTER_PARTS = 4
 _STATUS_UNITS = 240
 # A message with buttons needs a text.
 _BUTTONS_ONLY = "👇"
-
-Keyboard: TypeAlias = tuple[tuple[tuple[str, str], ...], ...]
-"""Rows of (label, data)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +88,7 @@ def layout(message: OutboundMessage) -> tuple[TelegramPart, ...]:
         pages = pages or [()]
     parts = [_text_part(index, page, status if index == len(pages) - 1 else ()) for index, page in enumerate(pages)]
     if message.buttons:
-        parts[-1] = replace(parts[-1], keyboard=_keyboard(message.buttons))
+        parts[-1] = replace(parts[-1], keyboard=keyboard(message.buttons))
     files = [_file(file) for file in message.files]
     if message.final:
         wide_tables = [table for piece in rendered for table in piece.wide_tables]
@@ -110,21 +108,12 @@ def _text_part(index: int, page: tuple[Line, ...], status: tuple[Run, ...]) -> T
 
 def _status(status: str) -> tuple[Run, ...]:
     """One line in italics, cut to its room; nothing when it would not be seen."""
-    line = one_line(status)
-    if is_blank(line):
-        return ()
-    end = fitting(line, _STATUS_UNITS, TextUnit.UTF16)
-    if end < len(line):
-        line = line[: safe_cut(line, end - 1)] + "…"
-    return make_lines([(line, (Style("italic"),))], 0, 0)[0].runs
+    line = shortened(seen_line(status), _STATUS_UNITS, TextUnit.UTF16)
+    return make_lines([(line, (Style("italic"),))], 0, 0)[0].runs if line else ()
 
 
 def _verbatim(text: str) -> list[Line]:
     return [line for source in sanitize(text).split("\n") for line in make_lines([(source, ())], 1, BEFORE_LINE)]
-
-
-def _keyboard(buttons: tuple[tuple[Button, ...], ...]) -> Keyboard:
-    return tuple(tuple((one_line(button.label), button.data) for button in row) for row in buttons)
 
 
 def _generated(text: str, parts: int, wide_tables: Sequence[str]) -> list[TelegramFile]:

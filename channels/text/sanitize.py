@@ -42,6 +42,12 @@ def one_line(text: str) -> str:
     return " ".join(sanitize(text).split())
 
 
+def seen_line(text: str) -> str:
+    """One line, "" where nothing of it would be seen."""
+    line = one_line(text)
+    return "" if is_blank(line) else line
+
+
 def is_safe_link(url: str) -> bool:
     """Whether people may be sent there: http, https, mailto and tel only, at most 2048 characters."""
     return len(url) <= _MAX_LINK and _SAFE_LINK.match(url) is not None

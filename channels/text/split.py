@@ -12,19 +12,6 @@ _EMOJI_PRESENTATION = "\ufe0f"
 _LONGEST_CLUSTER = 64
 
 
-def length(text: str, unit: TextUnit) -> int:
-    """The text's length as the platform counts it. Raises ValueError for a unit that depends on the whole payload."""
-    match unit:
-        case TextUnit.CHARACTERS:
-            return len(text)
-        case TextUnit.UTF16:
-            return utf16_length(text)
-        case TextUnit.UTF8_BYTES:
-            return len(text) if text.isascii() else len(text.encode())
-        case _:
-            raise ValueError(f"text cannot be measured alone in {unit}")
-
-
 def utf16_length(text: str) -> int:
     """The number of UTF-16 code units; the text holds no lone surrogate."""
     return len(text) if text.isascii() else len(text.encode("utf-16-le")) // 2
@@ -101,6 +88,12 @@ def cut(text: str, limit: int, unit: TextUnit) -> int:
         if found > 0:
             return found + len(separator)
     return max(1, safe_cut(text, end))
+
+
+def shortened(text: str, limit: int, unit: TextUnit = TextUnit.CHARACTERS) -> str:
+    """The text, or its beginning with an ellipsis where it has more than `limit` units."""
+    end = fitting(text, limit, unit)
+    return text if end == len(text) else text[: safe_cut(text, end - 1)] + "…"
 
 
 def split_text(text: str, limit: int, unit: TextUnit) -> tuple[str, ...]:

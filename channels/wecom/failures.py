@@ -12,11 +12,6 @@ from channels.errors import ChannelError, ChatGone, Fatal, RateLimited, Rejected
 if TYPE_CHECKING:
     from channels.wecom.frames import Ack
 
-CONFLICT = 6000
-INVALID_REQ_ID = 846605
-STREAM_OVER = 846608
-NOT_SUBSCRIBED = 846609
-
 _BUSY = frozenset({-1, 846601, 846602})
 _LIMITED = {846607: 10.0, 45009: 60.0}
 """Too many messages in one conversation, or calls of one kind -> seconds to wait; the platform names none."""
@@ -44,6 +39,14 @@ class Kicked(ChannelError):
     """Another program has connected with this robot; the platform allows one."""
 
 
+_KINDS: dict[int, type[ChannelError]] = {
+    6000: Conflict,
+    846605: StaleRequest,
+    846608: StreamOver,
+    846609: NotSubscribed,
+}
+
+
 def failure(ack: Ack, cmd: str) -> ChannelError:
     """The error of an ack that is none of success."""
     text = f"{cmd}: {ack.errcode} {ack.errmsg}".strip()
@@ -53,16 +56,7 @@ def failure(ack: Ack, cmd: str) -> ChannelError:
         return Temporary(text)
     if ack.errcode in _NOT_THERE:
         return ChatGone(text)
-    match ack.errcode:
-        case 6000:
-            return Conflict(text)
-        case 846605:
-            return StaleRequest(text)
-        case 846608:
-            return StreamOver(text)
-        case 846609:
-            return NotSubscribed(text)
-    return Rejected(text)
+    return _KINDS.get(ack.errcode, Rejected)(text)
 
 
 def refused_subscription(ack: Ack, account: str) -> ChannelError:

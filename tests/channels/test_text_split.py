@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from channels.capabilities import TextUnit
 from channels.text.sanitize import is_blank, is_safe_link, one_line, sanitize
-from channels.text.split import clusters, display_width, fitting, is_border, length, split_text
+from channels.text.split import clusters, display_width, fitting, is_border, shortened, split_text, utf16_length
 from tests.properties import examples
 from tests.tables import table
 
@@ -16,10 +16,20 @@ MEASURED = [TextUnit.UTF16, TextUnit.CHARACTERS, TextUnit.UTF8_BYTES]
 WHOLE = ["👨‍👩‍👧", "🇩🇪", "é", "👍🏽", "한", "☑️", "각", "🏴󠁧󠁢󠁳󠁣󠁴󠁿", "e\u0301\u0323", "\r\n"]
 
 
+def length(text: str, unit: TextUnit) -> int:
+    """The text's length as the platform counts it."""
+    sizes = {
+        TextUnit.UTF16: utf16_length(text),
+        TextUnit.CHARACTERS: len(text),
+        TextUnit.UTF8_BYTES: len(text.encode()),
+    }
+    return sizes[unit]
+
+
 def test_lengths() -> None:
     assert [length("aé😀", unit) for unit in MEASURED] == [4, 3, 7]
     with pytest.raises(ValueError, match="alone"):
-        length("a", TextUnit.JSON_BYTES)
+        fitting("a", 1, TextUnit.JSON_BYTES)
 
 
 @table("whole", WHOLE)
@@ -44,6 +54,13 @@ def test_as_much_as_fits(text: str, limit: int) -> None:
         count = fitting(text, limit, unit)
         assert length(text[:count], unit) <= limit
         assert count == len(text) or length(text[: count + 1], unit) > limit
+
+
+@given(st.lists(st.sampled_from([*WHOLE, "a", " "])).map("".join), st.integers(80, 90))
+def test_a_shortened_text_has_room_for_its_ellipsis(text: str, limit: int) -> None:
+    for unit in (TextUnit.UTF16, TextUnit.CHARACTERS):
+        shown = shortened(text, limit, unit)
+        assert shown == text or (shown.endswith("…") and text.startswith(shown[:-1]) and length(shown, unit) <= limit)
 
 
 def test_a_pile_of_marks_is_cut_all_the_same() -> None:
