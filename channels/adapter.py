@@ -5,10 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import stat
-from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, TypeAlias, TypeVar
 
-from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, StrictStr, ValidationError, model_validator
 
 from channels.base import Health, Part
 from channels.errors import AttachmentFailed, NotCommitted, Rejected
@@ -30,6 +31,7 @@ P = TypeVar("P", bound=Part)
 TOO_DEEP = "nested too deeply to be kept"
 LONGEST_KEY = 80
 _LONGEST_REASON = 500
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class Adapter:
@@ -104,6 +106,22 @@ async def commit(events: Sequence[InboundEvent], ports: ChannelPorts, health: He
         # be: none of it may end the receiving, and after none of it an event counts as taken.
         raise NotCommitted(f"events could not be stored ({type(error).__name__})") from error
     health.last_inbound = ports.clock.monotonic()
+
+
+def without_surrogates(value: object) -> object:
+    """U+FFFD for each lone surrogate (JSON can carry them): it is one UTF-16 unit as well, so offsets stay right."""
+    if isinstance(value, str) and not value.isascii():
+        return _SURROGATE.sub("\ufffd", value)
+    return value
+
+
+Text = Annotated[StrictStr, BeforeValidator(without_surrogates)]
+"""Text as a platform's JSON holds it."""
+
+
+def storable(text: str) -> str:
+    """Text that every store takes: no NUL, newlines as \\n."""
+    return text.replace("\0", "").replace("\r\n", "\n").replace("\r", "\n")
 
 
 class Raw(BaseModel):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BeforeValidator, ConfigDict, Field, StrictStr
 
-from channels.adapter import Raw
+from channels.adapter import Raw, without_surrogates
 from channels.message import Attachment, AttachmentKind
 from channels.text.sanitize import one_line, sanitize
 
@@ -27,14 +27,12 @@ _FENCE = re.compile(r"`{3,}")
 _STYLES = (("bold", "**"), ("italic", "*"), ("lineThrough", "~~"))
 _LONGEST_CARD = 4000
 
-_SURROGATE = re.compile("[\ud800-\udfff]")
-
 
 def _clean(value: object) -> object:
     """Text that every store takes: U+FFFD for each lone surrogate (JSON can carry them), no NUL."""
     if isinstance(value, str):
-        return _SURROGATE.sub("\ufffd", value).replace("\0", "") if not value.isascii() or "\0" in value else value
-    return value
+        value = value.replace("\0", "")
+    return without_surrogates(value)
 
 
 def _absent(value: object) -> object:

@@ -19,9 +19,7 @@ from channels.text.sanitize import one_line, seen_line
 from channels.text.split import shortened
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    from channels.message import Address, AttachmentKind, OutboundFile, OutboundMessage
+    from channels.message import Address, OutboundFile, OutboundMessage
 
 PAGE_UNITS = 24_000
 """Limit of one card's text, in bytes of JSON within JSON; a card may have 30 KB."""
@@ -58,17 +56,7 @@ class FeishuPart(Part):
     keyboard: Keyboard = ()
     growing: bool = False
     awaited: bool = False
-    file: FeishuFile | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FeishuFile:
-    """A file on this machine."""
-
-    path: Path
-    name: str
-    mime_type: str
-    kind: AttachmentKind
+    file: OutboundFile | None = None
 
 
 def measure(text: str) -> int:
@@ -124,7 +112,7 @@ def layout(message: OutboundMessage) -> tuple[FeishuPart, ...]:
         )
         for index, text in enumerate(texts)
     ]
-    return (*parts, *(FeishuPart(len(parts) + index, file=_file(file)) for index, file in enumerate(message.files)))
+    return (*parts, *(FeishuPart(len(parts) + index, file=file) for index, file in enumerate(message.files)))
 
 
 def tables_as_code(text: str) -> str:
@@ -144,10 +132,6 @@ def tables_as_code(text: str) -> str:
 
 def without_tables(part: FeishuPart) -> FeishuPart:
     return replace(part, text=tables_as_code(part.text))
-
-
-def _file(file: OutboundFile) -> FeishuFile:
-    return FeishuFile(path=file.path, name=file.name, mime_type=file.mime_type, kind=file.kind)
 
 
 def dumps(value: Any) -> str:

@@ -29,8 +29,7 @@ if TYPE_CHECKING:
 
     from channels.base import Clock
     from channels.feishu.api import FeishuApi
-    from channels.feishu.outbound import FeishuFile
-    from channels.message import Address
+    from channels.message import Address, OutboundFile
 
 _REMEMBERED = 1_000
 _REPEATS = 4
@@ -316,7 +315,7 @@ class _Upload:
 
 
 @contextlib.contextmanager
-def _upload(file: FeishuFile) -> Iterator[_Upload]:
+def _upload(file: OutboundFile) -> Iterator[_Upload]:
     """A file on this machine, open for its upload.
 
     Raises Rejected when it is no regular file, empty or too large, or not there.

@@ -10,16 +10,9 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, StrictBool, StrictStr
 
-from channels.adapter import Raw
+from channels.adapter import Raw, Text
 
-_SURROGATE = re.compile("[\ud800-\udfff]")
 _TIMESTAMP = r"[0-9]{1,12}\.[0-9]{1,9}"
-
-
-def _without_surrogates(value: object) -> object:
-    if isinstance(value, str) and not value.isascii():
-        return _SURROGATE.sub("\ufffd", value)
-    return value
 
 
 def _size(value: object) -> object:
@@ -29,7 +22,6 @@ def _size(value: object) -> object:
     return value if type(value) is int and 0 <= value < 2**63 else None
 
 
-Text = Annotated[StrictStr, BeforeValidator(_without_surrogates)]
 Timestamp = Annotated[StrictStr, Field(pattern=f"^{_TIMESTAMP}$")]
 """A message's id: unique in its channel, and its time in seconds."""
 

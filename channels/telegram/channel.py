@@ -64,12 +64,7 @@ class TelegramChannel(Adapter):
 
     @property
     def rate(self) -> Rate:
-        rate = self._config.rate
-        return Rate(
-            per_second=rate.per_second,
-            per_chat_per_second=rate.per_chat_per_second,
-            per_group_per_minute=rate.per_group_per_minute,
-        )
+        return Rate(**self._config.rate.model_dump())
 
     async def run(self, hello: Hello) -> None:
         """Receive until cancelled. Raises Fatal, and what `hello` raises."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from cachetools import LRUCache
 
-from channels.adapter import unparsed
+from channels.adapter import storable, unparsed
 from channels.message import (
     Address,
     ButtonPressed,
@@ -169,7 +169,7 @@ class Reader:
             address=address,
             platform_message_id=str(raw.message_id),
             sender=sender,
-            text="" if kind else _plain(text),
+            text="" if kind else storable(text),
             mention=mention or address.kind == "dm",
             reply_to=reply_to,
             attachments=attachments,
@@ -198,14 +198,14 @@ class Reader:
             author = _sender(replied)
             return Quote(
                 message_id=str(replied.message_id),
-                text=_plain(part or replied.text or replied.caption or ""),
+                text=storable(part or replied.text or replied.caption or ""),
                 author=author.display_name if author is not None else "",
                 from_bot=author is not None and author.id == str(self.me.id),
             )
         if raw.external_reply is not None:
             message_id = raw.external_reply.message_id
             author_name = _one_line(_origin_name(raw.external_reply.origin))
-            return Quote(message_id=str(message_id or ""), text=_plain(part), author=author_name, from_bot=False)
+            return Quote(message_id=str(message_id or ""), text=storable(part), author=author_name, from_bot=False)
         return None
 
     def _pressed(self, update_id: int, raw: RawCallback, now: datetime) -> ButtonPressed | None:
@@ -220,7 +220,7 @@ class Reader:
             address=_address(self.account, raw.message.chat, topic),
             platform_message_id=str(raw.message.message_id),
             sender=_person(raw.from_user),
-            data=_plain(raw.data),
+            data=storable(raw.data),
             callback_id=raw.id,
         )
 
@@ -284,12 +284,7 @@ def _origin_name(origin: RawOrigin) -> str:
 
 
 def _one_line(name: str) -> str:
-    return " ".join(_plain(name).split())
-
-
-def _plain(text: str) -> str:
-    """Text that every store takes: no NUL, newlines as \\n."""
-    return text.replace("\0", "").replace("\r\n", "\n").replace("\r", "\n")
+    return " ".join(storable(name).split())
 
 
 @dataclass(frozen=True, slots=True)

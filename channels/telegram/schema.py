@@ -6,27 +6,14 @@ Names are the API's own. A file's reference holds the file_id and never a URL: t
 from __future__ import annotations
 
 import json
-import re
-from typing import Annotated, Literal
+from typing import Literal
 
-from pydantic import BeforeValidator, Field, StrictBool, StrictInt, StrictStr
+from pydantic import Field, StrictBool, StrictInt
 
-from channels.adapter import Raw
+from channels.adapter import Raw, Text
 from channels.errors import AttachmentFailed
 from channels.message import Attachment, AttachmentKind
 from channels.text.sanitize import one_line
-
-_SURROGATE = re.compile("[\ud800-\udfff]")
-
-
-def _without_surrogates(value: object) -> object:
-    """U+FFFD for each lone surrogate (JSON can carry them): it is one UTF-16 unit as well, so offsets stay right."""
-    if isinstance(value, str) and not value.isascii():
-        return _SURROGATE.sub("\ufffd", value)
-    return value
-
-
-Text = Annotated[StrictStr, BeforeValidator(_without_surrogates)]
 
 
 class RawUser(Raw):

@@ -10,11 +10,11 @@ import json
 import re
 import uuid
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import Field
 
-from channels.adapter import Raw
+from channels.adapter import Raw, Text
 
 Body = dict[str, Any]
 
@@ -97,16 +97,6 @@ def _text(value: object) -> str:
 def _body(frame: Body) -> Body:
     body = frame.get("body")
     return body if isinstance(body, dict) else {}
-
-
-def _clean(value: object) -> object:
-    """U+FFFD for each lone surrogate: JSON can carry them, nothing behind the adapter can."""
-    if isinstance(value, str) and not value.isascii():
-        return value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-    return value
-
-
-Text = Annotated[str, BeforeValidator(_clean)]
 
 
 class RawText(Raw):

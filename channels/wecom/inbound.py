@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from channels.adapter import unparsed
+from channels.adapter import storable, unparsed
 from channels.message import Address, ButtonPressed, Message, Quote, Sender, Unparsed
 from channels.text.sanitize import one_line
 from channels.wecom import frames
@@ -117,9 +117,9 @@ def _texts(content: RawContent) -> Iterator[str]:
         for item in content.mixed.msg_item:
             yield from _texts(item)
     elif content.msgtype == "text" and content.text is not None:
-        yield _lines(content.text.content)
+        yield storable(content.text.content)
     elif content.msgtype == "voice" and content.voice is not None:
-        yield _lines(content.voice.content)
+        yield storable(content.voice.content)
 
 
 def _attachments(content: RawContent) -> Iterator[Attachment]:
@@ -153,10 +153,6 @@ def _sender(raw: RawEnvelope) -> Sender:
 
 def _sent_at(raw: RawEnvelope, now: datetime) -> datetime:
     return now if not raw.create_time else datetime.fromtimestamp(raw.create_time, UTC)
-
-
-def _lines(text: str) -> str:
-    return text.replace("\r\n", "\n").replace("\r", "\n").replace("\0", "")
 
 
 def _without_keys(value: object) -> object:

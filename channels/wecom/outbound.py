@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from channels.base import Part
@@ -164,9 +164,7 @@ def layout(message: OutboundMessage) -> tuple[WecomPart, ...]:
     contents = [WecomPart(0, text=text) for text in texts]
     contents += [WecomPart(0, card=card) for card in cards(on_cards, message.buttons)]
     contents += [WecomPart(0, file=file) for file in _files(message, len(texts))]
-    return tuple(
-        WecomPart(index, text=part.text, card=part.card, file=part.file) for index, part in enumerate(contents)
-    )
+    return tuple(replace(part, index=index) for index, part in enumerate(contents))
 
 
 def stream_text(message: OutboundMessage) -> str:
