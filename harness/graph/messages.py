@@ -45,6 +45,10 @@ CHOSEN_SKILL = "antler_skill"
 
 THINK_OPEN, THINK_CLOSE = "<think>", "</think>"
 
+IMAGE_TYPES = frozenset({"image_url", "image", "input_image"})
+"""Content blocks: OpenAI's, LangChain's and Anthropic's, the Responses API's."""
+LEFT_OUT = "[an image that this model cannot see]"
+
 
 def next_message_id(run_id: str, messages: Sequence[BaseMessage]) -> str:
     """The id of the run's next assistant message: the same for every attempt at it and after a resume."""
@@ -160,11 +164,6 @@ def usage_event(model: str, usage: UsageMetadata) -> Callable[..., Usage]:
 def believed(tokens: int) -> int:
     """A provider's count, as far as it can be one: else a negative one would pay budgets back."""
     return min(max(tokens, 0), MOST_TOKENS)
-
-
-IMAGE_TYPES = frozenset({"image_url", "image", "input_image"})
-"""Content blocks: OpenAI's, LangChain's and Anthropic's, the Responses API's."""
-LEFT_OUT = "[an image that this model cannot see]"
 
 
 def is_image(block: Any) -> bool:

@@ -26,6 +26,16 @@ if TYPE_CHECKING:
 SNAPSHOT_EVERY = 20
 """Updates of the messages between two full copies: bounds what a read has to replay (about ten turns)."""
 
+PROMOTED = "promoted"
+"""The channel of the tools that a thread has found with tool_search."""
+MOST_PROMOTED = 100
+
+STEERED = "steered"
+"""The channel of the ids of what was said during a run and joined it; of the newest run with any."""
+
+TODOS = "todos"
+"""The channel of the plan."""
+
 
 def reduce_messages(state: Sequence[AnyMessage], writes: Sequence[Any]) -> list[AnyMessage]:
     """Append, replace by id, remove by id; REMOVE_ALL clears; removing an unknown id does nothing.
@@ -56,22 +66,10 @@ def _flat(writes: Sequence[Any]) -> Iterator[Any]:
             yield item if isinstance(item, BaseMessage) else convert_to_messages([item])[0]
 
 
-PROMOTED = "promoted"
-"""The channel of the tools that a thread has found with tool_search."""
-MOST_PROMOTED = 100
-
-
 def reduce_promoted(state: Sequence[str], found: Sequence[str]) -> list[str]:
     """Names in the order in which they were found last, each once; the newest MOST_PROMOTED. Associative."""
     newest = dict.fromkeys(reversed([*state, *found]))
     return list(newest)[:MOST_PROMOTED][::-1]
-
-
-STEERED = "steered"
-"""The channel of the ids of what was said during a run and joined it; of the newest run with any."""
-
-TODOS = "todos"
-"""The channel of the plan."""
 
 
 def newest_plan(state: Sequence[dict[str, str]], written: Sequence[dict[str, str]]) -> list[dict[str, str]]:

@@ -15,6 +15,11 @@ if TYPE_CHECKING:
 CallKey = tuple[str, str]
 """(call within its run, hash of its exact arguments): what a decision is bound to."""
 
+PROPOSES = "proposes"
+"""Metadata key of a tool whose calls are asked for, unless a rule allows them."""
+ONCE, ADMINS = "once", "admins"
+"""Kinds of coverage: only this call; only this call, and only an administrator can allow it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Approval:
@@ -57,12 +62,6 @@ class MemoryApprovals:
     def decide(self, run_id: str, key: CallKey, approval: Approval) -> None:
         """Take a person's answer; the first one counts."""
         self.by_run.setdefault(run_id, {}).setdefault(key, approval)
-
-
-PROPOSES = "proposes"
-"""Metadata key of a tool whose calls are asked for, unless a rule allows them."""
-ONCE, ADMINS = "once", "admins"
-"""Kinds of coverage: only this call; only this call, and only an administrator can allow it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,17 @@ if TYPE_CHECKING:
     from langchain.agents.middleware import ModelRequest, ModelResponse, ToolCallRequest
     from langgraph.types import Command
 
+REFUSED = (
+    "{tool} is outside of the allowed-tools of {skills}, so nothing happened. Until this turn ends only these may be "
+    "called: {allowed}; besides them, files can be read and questions asked. Do it with these, or tell the person what "
+    "cannot be done."
+)
+OFF = (
+    "This is the workflow of a skill that is turned off here, or that an administrator has not agreed to yet, so it "
+    "must not be followed. Do without it, or tell the person: /skills says more."
+)
+MOST_NAMED = 40
+
 
 class SkillList(AgentMiddleware[Any, Any, Any]):
     """Puts the list of skills into the system prompt, which is otherwise the same for everybody.
@@ -41,18 +52,6 @@ class SkillList(AgentMiddleware[Any, Any, Any]):
         section = skills_section(skills, self._budget())
         listed = prompt.content.replace(SLOT, f"{section}\n" if section else "", 1)
         return await handler(request.override(system_message=SystemMessage(listed)))
-
-
-REFUSED = (
-    "{tool} is outside of the allowed-tools of {skills}, so nothing happened. Until this turn ends only these may be "
-    "called: {allowed}; besides them, files can be read and questions asked. Do it with these, or tell the person what "
-    "cannot be done."
-)
-OFF = (
-    "This is the workflow of a skill that is turned off here, or that an administrator has not agreed to yet, so it "
-    "must not be followed. Do without it, or tell the person: /skills says more."
-)
-MOST_NAMED = 40
 
 
 class SkillTools(AgentMiddleware[Any, Any, Any]):

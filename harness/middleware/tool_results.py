@@ -36,6 +36,18 @@ HEAD_SHARE = 0.5
 LONGEST_KEPT = 2_000_000
 """Characters of the file."""
 
+NO_RESULT = "It was done, and it answered nothing."
+
+NO_SANDBOX = (
+    "The sandbox does not work now: {text}. {hint}Commands and files are not to be had until then; do not try again in "
+    "this turn. Tell the person, and answer as well as you can without."
+)
+TIMED_OUT = "{tool} took too long and was given up. Try something smaller, or try once more later."
+DEFECT = (
+    "{tool} failed because of a defect in it ({kind}), not because of you; whether a part of it happened is not known. "
+    "Look at the state of things, then try another way. If there is none, tell the person."
+)
+
 
 class ToolOutputBudget(AgentMiddleware[Any, Any, Any]):
     """Writes a long result to a file in the sandbox; the model gets its head, its tail and the path. Results of parts
@@ -92,9 +104,6 @@ def _shortened(text: str, most: int, path: str) -> str:
     return f"{text[:head]}\n\n{note}\n\n{text[head - left :]}"
 
 
-NO_RESULT = "It was done, and it answered nothing."
-
-
 class ForeignResults(AgentMiddleware[Any, Any, Any]):
     """Frames what the operator's tools say as data, in a block that it cannot open or close. Changes texts, alone or
     among other parts; pictures stay as they are.
@@ -146,17 +155,6 @@ def _framed(content: Any) -> Any:
         else part
         for part in content
     ]
-
-
-NO_SANDBOX = (
-    "The sandbox does not work now: {text}. {hint}Commands and files are not to be had until then; do not try again in "
-    "this turn. Tell the person, and answer as well as you can without."
-)
-TIMED_OUT = "{tool} took too long and was given up. Try something smaller, or try once more later."
-DEFECT = (
-    "{tool} failed because of a defect in it ({kind}), not because of you; whether a part of it happened is not known. "
-    "Look at the state of things, then try another way. If there is none, tell the person."
-)
 
 
 class ToolErrorHandling(AgentMiddleware[Any, Any, Any]):

@@ -25,6 +25,16 @@ if TYPE_CHECKING:
     from langchain_core.runnables import Runnable
     from openai import AsyncOpenAI
 
+SDK_ARGUMENTS = frozenset({"extra_headers", "extra_query", "timeout"})
+FORMING = frozenset({"strict", "response_format"})
+"""Arguments of bind_tools that change the form of the tools."""
+
+DONE = b"[DONE]"
+DRAIN_SECONDS = 0.1
+"""How long the end of the body is waited for after DONE; a connection that was read to its end is used again."""
+TEXTS = frozenset({"content", "reasoning_content", "reasoning"})
+"""Keys of a delta that hold a piece of text."""
+
 
 class LeanCompletions:
     """`client.chat.completions` for ChatOpenAI, with the streamed call made by the SDK's `post` itself.
@@ -55,11 +65,6 @@ class LeanCompletions:
 
 class TruncatedStreamError(ConnectionError):
     """The stream ended without a finish reason: what came is not the whole answer."""
-
-
-SDK_ARGUMENTS = frozenset({"extra_headers", "extra_query", "timeout"})
-FORMING = frozenset({"strict", "response_format"})
-"""Arguments of bind_tools that change the form of the tools."""
 
 
 class FormattedTools:
@@ -143,13 +148,6 @@ class CompatibleChatOpenAI(ChatOpenAI):
 def _chunk_delta(chunk: dict[str, Any]) -> dict[str, Any]:
     choices = chunk.get("choices") or [{}]
     return choices[0].get("delta") or {}
-
-
-DONE = b"[DONE]"
-DRAIN_SECONDS = 0.1
-"""How long the end of the body is waited for after DONE; a connection that was read to its end is used again."""
-TEXTS = frozenset({"content", "reasoning_content", "reasoning"})
-"""Keys of a delta that hold a piece of text."""
 
 
 class ChunkStream(AsyncStream[object]):

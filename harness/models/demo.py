@@ -63,6 +63,33 @@ ANSWERS: tuple[tuple[str, str], ...] = (
 )
 """Words -> what is said to them, the first that is found."""
 
+LONGEST_SHOWN = 3000
+NO_SANDBOX = (
+    "I would use a tool for that, but there is no sandbox here: `sandbox.use` in config.yaml says where commands run "
+    "and files live, and Antler's start says what it lacks."
+)
+NO_COMMANDS = (
+    "I would run a command for that, but this machine's sandbox holds none: Antler's start says why. Files I can show: "
+    "try `list files` or `write a file`."
+)
+NO_SUBAGENTS = "I would delegate that, but subagents are switched off here (`subagents.enabled` in config.yaml)."
+MOST_DELEGATED = 3
+ASIDE = r"^(?:please |bitte )?"
+DELEGATE = re.compile(ASIDE + r"delegate[: ]+(?P<tasks>.+)$", re.IGNORECASE | re.DOTALL)
+NO_SCHEDULES = "I would put that off, but that is switched off here (`schedules.enabled` in config.yaml)."
+REMIND = re.compile(
+    ASIDE + r"remind me in (?P<count>\d{1,4}) ?(?P<unit>second|minute|hour)s? (?:to |of |about )?(?P<what>.+)$",
+    re.IGNORECASE | re.DOTALL,
+)
+MINUTES = {"second": 1 / 60, "minute": 1.0, "hour": 60.0}
+REQUESTS: tuple[tuple[str, str, dict[str, str]], ...] = (
+    (ASIDE + r"(?:show )?uname\b", "bash", {"command": "uname -a"}),
+    (ASIDE + r"(?:run|execute|\$) +`*(?P<command>.+?)`*$", "bash", {}),
+    (ASIDE + r"(?:list|show)(?: me)?(?: the| my| all)* files\b", "ls", {"path": "/mnt/user-data"}),
+    (ASIDE + r"(?:write|make|create)(?: me)? (?:a|some) (?:\w+ )?file\b", "write_file", {}),
+)
+"""What a request looks like, the tool for it, and its arguments besides those that the request names."""
+
 
 class DemoModel(BaseChatModel):
     """pause: seconds between two words. tools: names of those that it was given."""
@@ -137,34 +164,6 @@ def _words(text: str) -> Iterator[str]:
 def _usage(messages: list[BaseMessage], text: str) -> Any:
     read, written = sum(len(str(message.content).split()) for message in messages), len(text.split())
     return {"input_tokens": read, "output_tokens": written, "total_tokens": read + written}
-
-
-LONGEST_SHOWN = 3000
-NO_SANDBOX = (
-    "I would use a tool for that, but there is no sandbox here: `sandbox.use` in config.yaml says where commands run "
-    "and files live, and Antler's start says what it lacks."
-)
-NO_COMMANDS = (
-    "I would run a command for that, but this machine's sandbox holds none: Antler's start says why. Files I can show: "
-    "try `list files` or `write a file`."
-)
-NO_SUBAGENTS = "I would delegate that, but subagents are switched off here (`subagents.enabled` in config.yaml)."
-MOST_DELEGATED = 3
-ASIDE = r"^(?:please |bitte )?"
-DELEGATE = re.compile(ASIDE + r"delegate[: ]+(?P<tasks>.+)$", re.IGNORECASE | re.DOTALL)
-NO_SCHEDULES = "I would put that off, but that is switched off here (`schedules.enabled` in config.yaml)."
-REMIND = re.compile(
-    ASIDE + r"remind me in (?P<count>\d{1,4}) ?(?P<unit>second|minute|hour)s? (?:to |of |about )?(?P<what>.+)$",
-    re.IGNORECASE | re.DOTALL,
-)
-MINUTES = {"second": 1 / 60, "minute": 1.0, "hour": 60.0}
-REQUESTS: tuple[tuple[str, str, dict[str, str]], ...] = (
-    (ASIDE + r"(?:show )?uname\b", "bash", {"command": "uname -a"}),
-    (ASIDE + r"(?:run|execute|\$) +`*(?P<command>.+?)`*$", "bash", {}),
-    (ASIDE + r"(?:list|show)(?: me)?(?: the| my| all)* files\b", "ls", {"path": "/mnt/user-data"}),
-    (ASIDE + r"(?:write|make|create)(?: me)? (?:a|some) (?:\w+ )?file\b", "write_file", {}),
-)
-"""What a request looks like, the tool for it, and its arguments besides those that the request names."""
 
 
 class Move(NamedTuple):

@@ -22,6 +22,11 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+FAILURES_TO_OPEN = 8
+"""Failures in a row, over all runs. One run alone (1 + max_retries calls) does not open it."""
+
+OPEN_SECONDS = 20.0
+
 
 @dataclass(frozen=True, slots=True)
 class Standby:
@@ -75,12 +80,6 @@ class ModelPool:
         for model in self._built.values():
             await model.close()
         self._built.clear()
-
-
-FAILURES_TO_OPEN = 8
-"""Failures in a row, over all runs. One run alone (1 + max_retries calls) does not open it."""
-
-OPEN_SECONDS = 20.0
 
 
 @dataclass(slots=True)

@@ -22,6 +22,12 @@ _TAG = re.compile(r"<(?=\s*+/?\s*+antler-)", re.IGNORECASE)
 """Possessive: a text of blanks must not be looked at again and again."""
 _BLOCK = re.compile(r"<(antler-[a-z-]+)>.*?(?:</\1>|\Z)|</antler-[a-z-]*>?", re.DOTALL)
 
+_TEMPLATE = re.compile(
+    r"<(?=\|)|<(?=\s*+/?\s*+(?:tool_(?:response|result|call)s?|function_(?:results?|calls?))\b)", re.I
+)
+"""What some models' chat templates are made of."""
+_BLANKS = re.compile(r"\n{3,}")
+
 
 def framed(name: str, body: str) -> str:
     """The block, ready to stand behind a text; body is data already (`neutral`)."""
@@ -102,13 +108,6 @@ def as_data(text: str, *, limit: int | None = None) -> str:
         text = " ".join(text.split())
         text = text if len(text) <= limit else text[: limit - 1] + "…"
     return neutral(text)
-
-
-_TEMPLATE = re.compile(
-    r"<(?=\|)|<(?=\s*+/?\s*+(?:tool_(?:response|result|call)s?|function_(?:results?|calls?))\b)", re.I
-)
-"""What some models' chat templates are made of."""
-_BLANKS = re.compile(r"\n{3,}")
 
 
 def harmless(text: str) -> str:

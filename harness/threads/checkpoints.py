@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 if not _msgpack.STRICT_MSGPACK_ENABLED:
     raise RuntimeError("langgraph was imported before harness, so its checkpoints would load any type they name")
 
+log = logging.getLogger(__name__)
 MESSAGES = "messages"
 RUN_KEY = "antler_run"
 """Key of a checkpoint's metadata: the run that made it."""
@@ -39,6 +40,10 @@ DELETE FROM checkpoint_blobs b WHERE b.thread_id = ? AND NOT EXISTS (
 
 Run = Callable[[str, tuple[Any, ...]], Awaitable[list[Any]]]
 """Runs one statement (? for parameters) and returns its rows."""
+
+PRUNE_EVERY = 60
+"""Steps of the graph between two prunings of a thread: about twenty turns."""
+MAX_KNOWN_THREADS = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,13 +164,6 @@ async def _never_go_back_in_time(checkpoints: Checkpoints) -> None:
 def _uuid6_time(text: str) -> int:
     value = uuid.UUID(text)
     return (value.time_low << 28) | (value.time_mid << 12) | (value.time_hi_version & 0x0FFF)
-
-
-log = logging.getLogger(__name__)
-
-PRUNE_EVERY = 60
-"""Steps of the graph between two prunings of a thread: about twenty turns."""
-MAX_KNOWN_THREADS = 4096
 
 
 @dataclass(slots=True)

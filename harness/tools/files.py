@@ -50,6 +50,9 @@ ROOM = 400
 """Characters of a listing; and how many of them are kept for the heading and the note at the end."""
 Folder = Annotated[str, "Folder to look in"]
 
+NEVER_READ = "never read"
+"""As `expected`: no file has this version."""
+
 
 def file_tools() -> list[BaseTool]:
     """Tools to find one's way among the files, read and change them."""
@@ -160,10 +163,6 @@ def _str_replace() -> BaseTool:
         return done(runtime, REPLACE, text, **{VERSIONS: {canonical(path): updated.info.version}})
 
     return str_replace
-
-
-NEVER_READ = "never read"
-"""As `expected`: no file has this version."""
 
 
 def seen_version(runtime: Runtime, path: str) -> str | None:

@@ -32,6 +32,12 @@ Run a command in bash, in the working directory. Every call is a shell of its ow
 over, files do. It has no terminal and no input. It may take {default:g} seconds, or as many as `timeout` says, at most
 {most:g}; then it is ended with everything that it started."""
 
+EVERY = 1.0
+"""Seconds between two events at least."""
+QUIET = 5.0
+"""Seconds after which the time is told even though nothing new was printed."""
+KEPT = 500
+
 
 def bash_tool(setup: SandboxSetup, clock: Clock) -> BaseTool:
     """The tool, with the time limits of the sandbox."""
@@ -88,13 +94,6 @@ def _ending(result: CommandResult, seconds: float, most: float) -> str:
             return "[ended: it needed more memory than there is. Work on less at a time.]"
         case Ending.OUT_OF_SPACE:
             return "[ended: it filled the disk. Delete what is not needed, and write less.]"
-
-
-EVERY = 1.0
-"""Seconds between two events at least."""
-QUIET = 5.0
-"""Seconds after which the time is told even though nothing new was printed."""
-KEPT = 500
 
 
 class Progress:

@@ -45,6 +45,12 @@ GRACE = 5.0
 REFUSALS = frozenset({202, 403, 418, 429})
 """How it answers programs that ask too often."""
 
+BUSY = (
+    "The search service gets too many requests now. Do not search again in this turn: answer with what you have, and "
+    "say that you could not search."
+)
+DOWN = "The search service cannot be reached now. Answer with what you have, and say that you could not search."
+
 
 @dataclass(frozen=True, slots=True)
 class Found:
@@ -66,13 +72,6 @@ class SearchProvider(Protocol):
     async def close(self) -> None:
         """Give back what it holds."""
         ...
-
-
-BUSY = (
-    "The search service gets too many requests now. Do not search again in this turn: answer with what you have, and "
-    "say that you could not search."
-)
-DOWN = "The search service cannot be reached now. Answer with what you have, and say that you could not search."
 
 
 def refused_key(key: str) -> WebError:
