@@ -76,7 +76,7 @@ class Parts:
     effects: EffectLog
     ledger: RunLedger
     clock: Clock
-    route: Callable[[str], tuple[str | None, Path | None]] = _direct
+    route: Callable[[str], tuple[str | None, Path | None]]
     budget: Budget | None = None
     guarding: Guarding = field(default_factory=load_guardrails)
     sandbox: SandboxSetup | None = None

@@ -92,6 +92,7 @@ class Setting:
             effects=effects,
             ledger=ledger,
             clock=self.clock,
+            route=lambda name: (None, None),
             sandbox=SandboxSetup(provider=self.provider, report=await self.provider.start()),
             audit=audit,
             guarding=load_guardrails(None, approvals),

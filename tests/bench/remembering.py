@@ -226,6 +226,7 @@ async def _harness(model: ModelSimulator, known: Memory | None) -> AsyncIterator
             effects=MemoryEffectLog(),
             ledger=MemoryRunLedger(),
             clock=SystemClock(),
+            route=lambda name: (None, None),
             remembering=Remembering(memories=Kept(store), settings=MemorySettings()) if known is not None else None,
         )
         harness = await make_harness(parts, str(Path(folder) / "checkpoints.db"))

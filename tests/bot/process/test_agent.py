@@ -50,7 +50,9 @@ def agent_of(settings: Settings, store: RetryingStore) -> Agent:
 
     def parts(settings: Settings) -> Parts:
         effects, ledger = StoreEffectLog(store), StoreRunLedger(store)
-        return Parts(models=settings.models, effects=effects, ledger=ledger, clock=store.clock)
+        return Parts(
+            models=settings.models, effects=effects, ledger=ledger, clock=store.clock, route=settings.model_route
+        )
 
     return Agent(settings, sandboxes, servers, parts)
 
