@@ -18,8 +18,8 @@ from typing import Any
 import httpcore
 import httpx
 
-from harness.web.addresses import Refused, Rules, port_of
-from harness.web.pools import PoolTransport
+from harness.web.addresses import Rules, port_of
+from harness.web.pools import PacedBackend, PoolTransport
 
 Route = tuple[str | None, Path | None]
 """(proxy URL or None for direct, file of extra CAs or None)"""
@@ -55,13 +55,12 @@ def _asked(host: str, port: int) -> list[str]:
     return list(dict.fromkeys(str(address[0]) for *_, address in found))
 
 
-class PinnedBackend(httpcore.AsyncNetworkBackend):
+class PinnedBackend(PacedBackend):
     """Connects to the addresses that were checked, and to nothing else."""
 
     def __init__(self, rules: Rules, resolve: Resolve) -> None:
         self._rules = rules
         self._resolve = resolve
-        self._network = httpcore.AnyIOBackend()
 
     async def connect_tcp(
         self,
@@ -77,18 +76,10 @@ class PinnedBackend(httpcore.AsyncNetworkBackend):
         *others, last = addresses[:MOST_ADDRESSES]
         for address in others:
             try:
-                return await self._network.connect_tcp(address, port, seconds, local_address, socket_options)
+                return await super().connect_tcp(address, port, seconds, local_address, socket_options)
             except (httpcore.ConnectError, httpcore.ConnectTimeout):
                 continue
-        return await self._network.connect_tcp(last, port, seconds, local_address, socket_options)
-
-    async def connect_unix_socket(
-        self, path: str, timeout: float | None = None, socket_options: Iterable[Any] | None = None
-    ) -> httpcore.AsyncNetworkStream:
-        raise Refused("Only http:// and https:// addresses can be fetched.")
-
-    async def sleep(self, seconds: float) -> None:
-        await asyncio.sleep(seconds)
+        return await super().connect_tcp(last, port, seconds, local_address, socket_options)
 
 
 async def resolved(resolve: Resolve, host: str, port: int, seconds: float) -> list[str]:
@@ -130,7 +121,7 @@ class GuardedTransport(httpx.AsyncBaseTransport):
         """One for each proxy and CA file that the settings name: a handful at most."""
         if route not in self._ways:
             proxy, ca_file = route
-            backend = PinnedBackend(self._rules, self._resolve) if proxy is None else httpcore.AnyIOBackend()
+            backend = PinnedBackend(self._rules, self._resolve) if proxy is None else PacedBackend()
             self._ways[route] = PoolTransport(proxy, ca_file, backend)
         return self._ways[route]
 

@@ -45,11 +45,8 @@ PARTS_IN_A_ROW = 32
 _WIRE = "antler_wire"
 
 
-class PacedBackend(httpcore.AsyncNetworkBackend):
-    """The connections of another backend, each as a PacedStream."""
-
-    def __init__(self, backend: httpcore.AsyncNetworkBackend) -> None:
-        self._backend = backend
+class PacedBackend(httpcore.AnyIOBackend):
+    """Connections of which each is a PacedStream."""
 
     async def connect_tcp(
         self,
@@ -59,15 +56,7 @@ class PacedBackend(httpcore.AsyncNetworkBackend):
         local_address: str | None = None,
         socket_options: Iterable[Any] | None = None,
     ) -> httpcore.AsyncNetworkStream:
-        return PacedStream(await self._backend.connect_tcp(host, port, timeout, local_address, socket_options))
-
-    async def connect_unix_socket(
-        self, path: str, timeout: float | None = None, socket_options: Iterable[Any] | None = None
-    ) -> httpcore.AsyncNetworkStream:
-        return PacedStream(await self._backend.connect_unix_socket(path, timeout, socket_options))
-
-    async def sleep(self, seconds: float) -> None:
-        await self._backend.sleep(seconds)
+        return PacedStream(await super().connect_tcp(host, port, timeout, local_address, socket_options))
 
 
 class PacedStream(httpcore.AsyncNetworkStream):
@@ -120,13 +109,13 @@ async def paced(answer: httpcore.Response) -> AsyncIterator[bytes]:
 class PoolTransport(httpx.AsyncBaseTransport):
     """One pool. backend: how it reaches a host, or the proxy. proxied: it is a proxy's."""
 
-    def __init__(self, proxy: str | None, ca_file: Path | None, backend: httpcore.AsyncNetworkBackend) -> None:
+    def __init__(self, proxy: str | None, ca_file: Path | None, backend: PacedBackend) -> None:
         self.proxied = proxy is not None
         common: dict[str, Any] = {
             "ssl_context": trust(ca_file),
             "max_connections": CONNECTIONS,
             "keepalive_expiry": KEPT_SECONDS,
-            "network_backend": PacedBackend(backend),
+            "network_backend": backend,
         }
         self._pool = httpcore.AsyncConnectionPool(**common) if proxy is None else _proxied(proxy, ca_file, common)
 

@@ -12,13 +12,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-import httpcore
 import httpx
 
 from harness.files.helpers import HelperFailed, Helpers
 from harness.files.slots import FairSlots
 from harness.web.addresses import WebError
-from harness.web.pools import PoolTransport
+from harness.web.pools import PacedBackend, PoolTransport
 
 if TYPE_CHECKING:
     from harness.web.config import SearchSettings
@@ -117,7 +116,7 @@ class ApiClient:
         self._seconds = seconds
         self._room = FairSlots(AT_ONCE)
         self._client = httpx.AsyncClient(
-            transport=PoolTransport(proxy, ca_file, httpcore.AnyIOBackend()),
+            transport=PoolTransport(proxy, ca_file, PacedBackend()),
             trust_env=False,
             follow_redirects=False,
             timeout=seconds,
