@@ -7,6 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
+import ssl
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import aiohttp
@@ -16,8 +19,8 @@ from yarl import URL
 from channels.errors import Fatal, Temporary
 
 if TYPE_CHECKING:
-    import ssl
     from collections.abc import AsyncIterator
+    from pathlib import Path
 
     from channels.base import Route, Sink
 
@@ -54,17 +57,25 @@ def usable_proxy(route: Route, account: str) -> str | None:
 
 
 def tls_context(route: Route, account: str) -> ssl.SSLContext:
-    """httpx's CAs, the system's and the configured one."""
+    """httpx's CAs, the system's and the configured one: one context for all accounts that trust the same, which is not
+    to be changed. A file that was replaced is read again."""
+    files = (ssl.get_default_verify_paths().cafile, route.ca_file)
+    try:
+        stamps = [os.stat(file).st_mtime_ns for file in files if file is not None]
+        return _made_context(route.ca_file, *stamps)
+    except OSError as error:
+        raise Fatal(
+            f"the CA file {route.ca_file} of account {account} cannot be read: {error.strerror}",
+            "correct network.ca_file: a PEM file with certificates",
+        ) from error
+
+
+@lru_cache(maxsize=4)
+def _made_context(ca_file: Path | None, *stamps: int) -> ssl.SSLContext:
     context = httpx.create_ssl_context(trust_env=False)
     context.load_default_certs()
-    if route.ca_file is not None:
-        try:
-            context.load_verify_locations(cafile=route.ca_file)
-        except OSError as error:
-            raise Fatal(
-                f"the CA file {route.ca_file} of account {account} cannot be read: {error.strerror}",
-                "correct network.ca_file: a PEM file with certificates",
-            ) from error
+    if ca_file is not None:
+        context.load_verify_locations(cafile=ca_file)
     return context
 
 

@@ -25,9 +25,7 @@ from channels.wecom.failures import Kicked, NotSubscribed, failure, refused_subs
 from channels.wecom.frames import Ack, Callback
 
 if TYPE_CHECKING:
-    import ssl
     from collections.abc import Callable
-    from pathlib import Path
 
     import aiohttp
     from websockets.asyncio.client import ClientConnection
@@ -48,7 +46,6 @@ class Network:
     def __init__(self, route: Callable[[str], Route], account: str) -> None:
         self._route = route
         self._account = account
-        self._contexts: dict[Path | None, ssl.SSLContext] = {}
 
     def websocket(self, url: str) -> dict[str, Any]:
         """Arguments for `websockets.connect`."""
@@ -56,9 +53,9 @@ class Network:
         proxy = usable_proxy(route, self._account)
         arguments: dict[str, Any] = {"proxy": proxy}
         if url.startswith("wss:"):
-            arguments["ssl"] = self._context(route)
+            arguments["ssl"] = tls_context(route, self._account)
         if proxy is not None and proxy.startswith("https:"):
-            arguments["proxy_ssl"] = self._context(route)
+            arguments["proxy_ssl"] = tls_context(route, self._account)
         return arguments
 
     def session(self, url: str) -> aiohttp.ClientSession:
@@ -66,12 +63,7 @@ class Network:
         route = self._route(url)
         proxy = usable_proxy(route, self._account)
         tls = url.startswith("https:") or (proxy or "").startswith("https:")
-        return http_session(1, self._context(route) if tls else None, proxy=proxy)
-
-    def _context(self, route: Route) -> ssl.SSLContext:
-        if route.ca_file not in self._contexts:
-            self._contexts[route.ca_file] = tls_context(route, self._account)
-        return self._contexts[route.ca_file]
+        return http_session(1, tls_context(route, self._account) if tls else None, proxy=proxy)
 
 
 class Acks:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import json
-import ssl
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -22,6 +21,7 @@ from mcp.types import ErrorData, JSONRPCError, JSONRPCMessage
 from harness.mcp.config import plain
 from harness.mcp.errors import ServerFailed
 from harness.mcp.oauth import TokenAuth
+from harness.web.tls import trust
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
@@ -90,10 +90,7 @@ def plain_client(route: Route) -> httpx.AsyncClient:
 
 def _transport(route: Route) -> BoundedTransport:
     proxy, ca_file = route
-    trust = ssl.create_default_context()
-    if ca_file is not None:
-        trust.load_verify_locations(ca_file)
-    return BoundedTransport(httpx.AsyncHTTPTransport(verify=trust, proxy=proxy, trust_env=False))
+    return BoundedTransport(httpx.AsyncHTTPTransport(verify=trust(ca_file), proxy=proxy, trust_env=False))
 
 
 class SessionClient(httpx.AsyncClient):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import ssl
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +17,7 @@ from harness.errors import ModelSetupError
 from harness.models.chat_openai import CompatibleChatOpenAI, LeanCompletions
 from harness.models.demo import DemoModel
 from harness.models.transport import AiohttpTransport
+from harness.web.tls import trust
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -116,18 +116,10 @@ def _http_client(settings: ModelSettings, route: Route) -> httpx2.AsyncClient:
     proxy, ca_file = route
     return httpx2.AsyncClient(
         trust_env=False,
-        transport=AiohttpTransport(_trust(ca_file), proxy, MAX_CONNECTIONS),
+        transport=AiohttpTransport(trust(ca_file), proxy, MAX_CONNECTIONS),
         timeout=_timeout(settings),
         follow_redirects=True,
     )
-
-
-def _trust(ca_file: Path | None) -> ssl.SSLContext:
-    """The system's certificates, and the configured private CA besides."""
-    context = ssl.create_default_context()
-    if ca_file is not None:
-        context.load_verify_locations(ca_file)
-    return context
 
 
 def _timeout(settings: ModelSettings) -> httpx2.Timeout:

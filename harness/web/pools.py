@@ -8,7 +8,6 @@ before it reads again, some 50 microseconds for a chunk of one byte or an answer
 from __future__ import annotations
 
 import asyncio
-import ssl
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
@@ -16,7 +15,10 @@ from urllib.parse import unquote
 import httpcore
 import httpx
 
+from harness.web.tls import trust
+
 if TYPE_CHECKING:
+    import ssl
     from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator
     from pathlib import Path
 
@@ -161,14 +163,6 @@ def _proxied(proxy: str, ca_file: Path | None, common: dict[str, Any]) -> httpco
         proxy_ssl_context=trust(ca_file) if url.scheme == "https" else None,
         **common,
     )
-
-
-def trust(ca_file: Path | None) -> ssl.SSLContext:
-    """The system's certificates, and the configured private CA."""
-    context = ssl.create_default_context()
-    if ca_file is not None:
-        context.load_verify_locations(ca_file)
-    return context
 
 
 @contextmanager

@@ -9,6 +9,7 @@ import pytest
 from channels.base import Route
 from channels.errors import Fatal
 from channels.network import http_session, tls_context, usable_proxy
+from tests.simulators.proxy.authority import PrivateAuthority
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -33,6 +34,12 @@ def test_a_file_that_holds_no_ca_is_fatal_and_named(tmp_path: Path) -> None:
     for path in (tmp_path / "ca.pem", tmp_path / "missing.pem"):
         with pytest.raises(Fatal, match=rf"{path.name} of account main"):
             tls_context(Route(ca_file=path), "main")
+
+
+def test_accounts_that_trust_the_same_share_a_context(tmp_path: Path) -> None:
+    ca_file = PrivateAuthority.create(tmp_path).cert
+    first, other = (tls_context(Route(ca_file=ca_file), account) for account in ("main", "other"))
+    assert first is other is not tls_context(Route(), "main")
 
 
 async def test_a_session_takes_nothing_of_the_environment() -> None:
