@@ -32,6 +32,7 @@ IMAGES = (
     (re.compile(rb"GIF8[79]a"), "image/gif"),
     (re.compile(rb"RIFF....WEBP", re.DOTALL), "image/webp"),
 )
+"""Whole signatures: the package filetype takes a PNG for one by four bytes of its eight, and a GIF by three of six."""
 UNKNOWN = "application/octet-stream"
 CARD = ".json"
 
