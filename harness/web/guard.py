@@ -9,9 +9,7 @@ means here if it means anything; where the proxy then goes is for its own rules 
 from __future__ import annotations
 
 import asyncio
-import socket
 from collections.abc import Awaitable, Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +18,7 @@ import httpx
 
 from harness.web.addresses import Rules, port_of
 from harness.web.pools import PacedBackend, PoolTransport
+from sandbox.egress.guard import Names
 
 Route = tuple[str | None, Path | None]
 """(proxy URL or None for direct, file of extra CAs or None)"""
@@ -31,28 +30,8 @@ MOST_ADDRESSES = 4
 RESOLVE_SECONDS = 10.0
 PEEK_SECONDS = 2.0
 """How long a name may take that a proxy will resolve anyway."""
-
 THREADS = 4
-
-
-class SystemResolver:
-    """Asks what the system asks (hosts file, DNS). Raises OSError for a name that has no address."""
-
-    def __init__(self) -> None:
-        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="web names")
-
-    async def __call__(self, host: str, port: int) -> list[str]:
-        """The addresses of a host, in the order in which they are to be tried."""
-        return await asyncio.get_running_loop().run_in_executor(self._threads, _asked, host, port)
-
-    def close(self) -> None:
-        """What is still being asked is not waited for."""
-        self._threads.shutdown(wait=False, cancel_futures=True)
-
-
-def _asked(host: str, port: int) -> list[str]:
-    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    return list(dict.fromkeys(str(address[0]) for *_, address in found))
+"""Lookups at a time."""
 
 
 class PinnedBackend(PacedBackend):
@@ -100,8 +79,8 @@ class GuardedTransport(httpx.AsyncBaseTransport):
     def __init__(self, rules: Rules, route: Callable[[str], Route], resolve: Resolve | None = None) -> None:
         self._rules = rules
         self._route = route
-        self._system = SystemResolver()
-        self._resolve: Resolve = self._system if resolve is None else resolve
+        self._system = Names(threads=THREADS)
+        self._resolve: Resolve = self._system.resolve if resolve is None else resolve
         self._ways: dict[Route, PoolTransport] = {}
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:

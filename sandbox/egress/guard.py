@@ -79,11 +79,11 @@ def addresses_of(host: str, port: int) -> list[str]:
 
 
 class Names:
-    """look_up: blocks until it knows the addresses. `close` it after use."""
+    """look_up: blocks until it knows the addresses. threads: lookups at a time. `close` it after use."""
 
-    def __init__(self, look_up: Callable[[str, int], list[str]] = addresses_of) -> None:
+    def __init__(self, look_up: Callable[[str, int], list[str]] = addresses_of, threads: int = THREADS) -> None:
         self._look_up = look_up
-        self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="egress-names")
+        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="names")
         self._closed = False
 
     async def resolve(self, host: str, port: int) -> list[str]:
