@@ -53,7 +53,7 @@ async def recorded_result(effects: EffectLog, key: EffectKey, call: ToolCall) ->
     """What the log knows of a call that will not be made any more: its result, unknown, or that it never began."""
     known = await effects.begin(key, call["name"])
     if known is None:
-        return ToolMessage(NEVER_BEGUN, tool_call_id=call["id"] or "", name=call["name"], status="error")
+        return error_result(call, NEVER_BEGUN)
     if known.state == "done":
         return ToolMessage.model_validate_json(known.result)
     return interrupted_result(call)
@@ -69,7 +69,12 @@ def asking_message(messages: Sequence[BaseMessage], call_id: str) -> str:
 
 def interrupted_result(call: ToolCall) -> ToolMessage:
     """The honest result of a call whose outcome nobody knows."""
-    return ToolMessage(INTERRUPTED, tool_call_id=call["id"] or "", name=call["name"], status="error")
+    return error_result(call, INTERRUPTED)
+
+
+def error_result(call: ToolCall, text: str) -> ToolMessage:
+    """The result of a call that failed, or was not made; the text says why, and is harmless already."""
+    return ToolMessage(text, tool_call_id=call["id"] or "", name=call["name"], status="error")
 
 
 def open_calls(messages: Sequence[AnyMessage]) -> list[tuple[str, ToolCall]]:

@@ -12,10 +12,9 @@ import logging
 from typing import TYPE_CHECKING, Any
 
 from langchain.agents.middleware import AgentMiddleware
-from langchain_core.messages import ToolMessage
 from langgraph.types import interrupt
 
-from harness.graph.calls import call_place
+from harness.graph.calls import call_place, error_result
 from harness.graph.signals import ApprovalNeeded, scope_of, tell
 from harness.guardrails.approvals import Approval, Refused
 from harness.guardrails.port import MCP, GuardRequest, Verdict
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
     from langchain.agents.middleware import ToolCallRequest
+    from langchain_core.messages import ToolMessage
     from langgraph.types import Command
 
     from harness.guardrails.approvals import Approvals, Proposal, Proposing
@@ -203,5 +203,4 @@ def _coverage(name: str, digest: str, metadata: dict[str, Any]) -> str:
 
 
 def _error(request: ToolCallRequest, text: str) -> ToolMessage:
-    call = request.tool_call
-    return ToolMessage(neutral(clean_text(text)), tool_call_id=call["id"] or "", name=call["name"], status="error")
+    return error_result(request.tool_call, neutral(clean_text(text)))

@@ -13,7 +13,7 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMes
 from langchain_core.tools import BaseTool
 
 from harness.events import TodoStatus
-from harness.graph.calls import ASK, interrupted_result
+from harness.graph.calls import ASK, error_result, interrupted_result
 from harness.graph.state import PROMOTED, TODOS
 from harness.text.frames import PLAN, framed, neutral
 from harness.tools.asking import MOST_OPTIONS, asked
@@ -106,9 +106,9 @@ class DeferredToolFilter(AgentMiddleware[Any, Any, Any]):
     ) -> ToolMessage | Command[Any]:
         name = request.tool_call["name"]
         if request.tool is None:
-            return _refusal(request, MISSING.format(name=_short(name), near=self._near(name)))
+            return error_result(request.tool_call, MISSING.format(name=_short(name), near=self._near(name)))
         if name in self._deferred - _promoted(request.state):
-            return _refusal(request, NOT_LOADED.format(name=name))
+            return error_result(request.tool_call, NOT_LOADED.format(name=name))
         return await handler(request)
 
     def _near(self, name: str) -> str:
@@ -122,11 +122,6 @@ def _promoted(state: Any) -> frozenset[str]:
 
 def _short(name: str) -> str:
     return neutral(" ".join(name.split()))[:LONGEST_NAME]
-
-
-def _refusal(request: ToolCallRequest, text: str) -> ToolMessage:
-    call = request.tool_call
-    return ToolMessage(text, tool_call_id=call["id"] or "", name=call["name"], status="error")
 
 
 class TodoList(AgentMiddleware[Any, Any, Any]):

@@ -11,8 +11,8 @@ import logging
 from typing import TYPE_CHECKING, Any
 
 from langchain.agents.middleware import AgentMiddleware
-from langchain_core.messages import ToolMessage
 
+from harness.graph.calls import error_result
 from harness.graph.signals import scope_of
 from harness.ports import AuditEntry
 from sandbox.shell.audit import Verdict, assess
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from langchain.agents.middleware import ToolCallRequest
+    from langchain_core.messages import ToolMessage
     from langgraph.types import Command
 
     from harness.ports import AuditLog, Clock
@@ -63,9 +64,9 @@ class SandboxAudit(AgentMiddleware[Any, Any, Any]):
             await self._audit.append(self._entry(request, command, found))
         except OSError as error:
             log.error("the log of commands cannot be written, so no command runs: %s", error)
-            return _error(request, NOT_LOGGED)
+            return error_result(request.tool_call, NOT_LOGGED)
         if found.verdict is Verdict.BLOCK:
-            return _error(request, BLOCKED.format(reason=found.reason))
+            return error_result(request.tool_call, BLOCKED.format(reason=found.reason))
         try:
             return await handler(request)
         finally:
@@ -105,8 +106,3 @@ class SandboxAudit(AgentMiddleware[Any, Any, Any]):
 def _kept(command: str) -> str:
     left_out = len(command) - LONGEST_KEPT
     return command if left_out <= 0 else f"{command[:LONGEST_KEPT]} [{left_out} more characters]"
-
-
-def _error(request: ToolCallRequest, text: str) -> ToolMessage:
-    call = request.tool_call
-    return ToolMessage(text, tool_call_id=call["id"] or "", name=call["name"], status="error")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from langchain.agents.middleware import AgentMiddleware
 from langchain_core.messages import SystemMessage, ToolMessage
 
+from harness.graph.calls import error_result
 from harness.graph.results import canonical
 from harness.graph.signals import scope_of
 from harness.skills.followed import READ_FILE, forbidden, limits_of
@@ -72,7 +73,7 @@ class SkillTools(AgentMiddleware[Any, Any, Any]):
             text = _refusal(call["name"], limits)
         else:
             return await handler(request)
-        return ToolMessage(text, tool_call_id=call["id"] or "", name=call["name"], status="error")
+        return error_result(call, text)
 
 
 def _refusal(tool: str, limits: Mapping[str, frozenset[str]]) -> str:

@@ -13,7 +13,7 @@ from langchain_core.tools import ToolException
 from langgraph.errors import GraphBubbleUp
 from langgraph.types import Command
 
-from harness.graph.calls import is_foreign
+from harness.graph.calls import error_result, is_foreign
 from harness.graph.results import MOST_CHARACTERS
 from harness.graph.signals import scope_of
 from harness.text.frames import neutral, outside
@@ -175,7 +175,7 @@ class ToolErrorHandling(AgentMiddleware[Any, Any, Any]):
         except Exception as error:  # tools of any origin raise anything
             call = request.tool_call
             text = neutral(clean_text(_explained(call["name"], error)))
-            return ToolMessage(text, tool_call_id=call["id"] or "", name=call["name"], status="error")
+            return error_result(call, text)
 
 
 def _explained(tool: str, error: Exception) -> str:
