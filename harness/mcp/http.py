@@ -21,7 +21,7 @@ from mcp.types import ErrorData, JSONRPCError, JSONRPCMessage
 from harness.mcp.config import plain
 from harness.mcp.errors import ServerFailed
 from harness.mcp.oauth import TokenAuth
-from harness.web.tls import trust
+from sandbox.egress.tls import trust
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable

@@ -17,7 +17,7 @@ from harness.errors import ModelSetupError
 from harness.models.chat_openai import CompatibleChatOpenAI, LeanCompletions
 from harness.models.demo import DemoModel
 from harness.models.transport import AiohttpTransport
-from harness.web.tls import trust
+from sandbox.egress.tls import trust
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

@@ -15,7 +15,7 @@ from urllib.parse import unquote
 import httpcore
 import httpx
 
-from harness.web.tls import trust
+from sandbox.egress.tls import trust
 
 if TYPE_CHECKING:
     import ssl

@@ -1,1 +1,1 @@
-"""The way out of a sandbox with `network: egress`: to the hosts that the operator listed, and to no other address."""
+"""The way out: of a sandbox with `network: egress`, to listed hosts alone; and whom our own connections trust."""

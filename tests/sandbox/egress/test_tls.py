@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from harness.web.tls import trust
+from sandbox.egress.tls import trust
 from tests.simulators.proxy.authority import PrivateAuthority
 
 if TYPE_CHECKING:
