@@ -45,8 +45,9 @@ _BY_TYPE = {
     "audio/x-wav": "wav",
     **{mime_type: name for name, mime_type in MIME_TYPES.items()},
 }
+_MOST_STEPS = 1_000_000
+"""Frames, pages or boxes that are looked at for the length, so that hostile content takes no core for a minute."""
 _AMR_FRAME_SECONDS = 0.02
-_MOST_FRAMES = 1_000_000
 _AMR_BYTES = {
     b"#!AMR\n": (12, 13, 15, 17, 19, 20, 26, 31, 5, 0, 0, 0, 0, 0, 0, 0),
     b"#!AMR-WB\n": (17, 23, 32, 36, 40, 46, 50, 58, 60, 5, 0, 0, 0, 0, 0, 0),
@@ -105,6 +106,18 @@ class Kind:
         return self.suffix in ACCEPTED
 
 
+class _Recording(BytesIO):
+    """A recording whose length is looked for; each round of tinytag's loops reads from it."""
+
+    _reads = 0
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        self._reads += 1
+        if self._reads > _MOST_STEPS:
+            raise TinyTagException("it has too many parts")
+        return super().read(size)
+
+
 def kind_of(content: bytes, declared: str) -> Kind:
     """Return the kind by content, or else by `declared`, the MIME type that the platform states."""
     suffix = _by_content(content) or _BY_TYPE.get(declared.partition(";")[0].strip().lower(), "bin")
@@ -129,7 +142,7 @@ def _seconds(suffix: str, content: bytes) -> float | None:
     if suffix == "amr":
         return _amr(content)  # tinytag has none
     try:
-        tag = TinyTag.get(file_obj=BytesIO(content), tags=False)
+        tag = TinyTag.get(file_obj=_Recording(content), tags=False)
     except TinyTagException:
         return None
     if suffix == "wav" and tag.duration and tag.bitrate:
@@ -144,7 +157,7 @@ def _amr(content: bytes) -> float | None:
     if sizes is None:
         return None
     at, frames = len(magic), 0
-    while at < len(content) and frames < _MOST_FRAMES:
+    while at < len(content) and frames < _MOST_STEPS:
         at += 1 + sizes[content[at] >> 3 & 0x0F]
         frames += 1
     return frames * _AMR_FRAME_SECONDS

@@ -66,3 +66,10 @@ def test_nothing_in_a_recording_breaks_it(beginning: bytes, rest: bytes) -> None
 def test_a_recording_of_empty_frames_costs_little() -> None:
     assert kind_of(b"#!AMR\n" + b"\x7c" * 3_000_000, OCTETS).seconds == pytest.approx(20_000)
     assert kind_of(b"RIFF\0\0\0\0WAVE" + bytes(3_000_000), OCTETS).seconds is None
+
+
+def test_a_length_behind_too_much_that_is_no_sound_is_not_looked_for() -> None:
+    """Each of these bytes may begin a frame: 25 MB of them would take a core for half a minute."""
+    frames = (b"\xff\xfb\x90\x64" + bytes(413)) * 200
+    assert kind_of(b"\xff\xfb" + b"\xff" * 10_000 + frames, OCTETS).seconds == pytest.approx(5.2, abs=0.5)
+    assert kind_of(b"\xff\xfb" + b"\xff" * 1_000_000 + frames, OCTETS).seconds is None
