@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import resource
 import secrets
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -28,6 +29,12 @@ OWN_TASKS = 24
 Docker when it starts one."""
 
 _KEEPERS = (65_534, 65_533)
+_ULIMITS = {
+    resource.RLIMIT_FSIZE: "fsize",
+    resource.RLIMIT_NOFILE: "nofile",
+    resource.RLIMIT_CPU: "cpu",
+    resource.RLIMIT_CORE: "core",
+}
 
 KEY_VARIABLE = "SANDBOX_API_KEY"
 """Where an all-in-one image is told its key; it then answers nobody who does not send that."""
@@ -41,6 +48,10 @@ _WEAKER = (
 _DOCKERS_FILTER = (
     "for an image with programs of its own there is Docker's own filter of system calls only, which leaves more of the "
     "kernel open than Antler's"
+)
+_REACHABLE = (
+    "whatever is on the containers' network reaches the image's own programs; only what asks for the key that Antler "
+    "gives each container keeps others out"
 )
 
 
@@ -131,8 +142,11 @@ class Plan:
             "PidsLimit": limits.processes + OWN_TASKS,
             "ShmSize": limits.shared_memory,
             "Tmpfs": {"/tmp": f"rw,exec,nosuid,nodev,mode=1777,size={limits.temporary}"},
-            # The other limits of single processes are set around each command (scripts.py).
-            "Ulimits": [{"Name": "core", "Soft": 0, "Hard": 0}],
+            # Around each command they are set too (scripts.py); a command that takes over a wrapper finds them here.
+            "Ulimits": [
+                {"Name": _ULIMITS[number], "Soft": value, "Hard": value}
+                for number, value in limits.of_process(memory=False, full=False)
+            ],
             "LogConfig": {"Type": "none", "Config": {}},
         }
 
@@ -184,7 +198,8 @@ class AllInOnePlan(Plan):
 
     @property
     def shortfalls(self) -> tuple[str, ...]:
-        return (*_WEAKER, _DOCKERS_FILTER) if self.system_calls else _WEAKER
+        found = (*_WEAKER, _DOCKERS_FILTER) if self.system_calls else _WEAKER
+        return (*found, _REACHABLE) if self.network else found
 
     def body(self, thread_id: str, folder: Path, own: tuple[Bind, ...], skills: str = "") -> dict[str, object]:
         """Add a key to Plan's body: another one for each container, and no part of the digest."""
@@ -212,6 +227,10 @@ class AllInOnePlan(Plan):
                 "DISABLE_CODE_SERVER=true",
             ]
         }
+
+    def _limits(self) -> dict[str, object]:
+        """The image's own programs are there to stay, so that the limits of single processes are the commands' only."""
+        return Plan._limits(self) | {"Ulimits": [{"Name": "core", "Soft": 0, "Hard": 0}]}
 
     def _isolation(self) -> dict[str, object]:
         return Plan._isolation(self) | {

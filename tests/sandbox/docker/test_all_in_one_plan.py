@@ -29,7 +29,8 @@ def test_it_holds_what_a_plain_one_holds_but_for_the_images_root() -> None:
     plain, host = PLAN.body("thread", FOLDER_HERE, OWN)["HostConfig"], body()["HostConfig"]
     assert isinstance(plain, dict)
     changed = {name for name in plain | host if plain.get(name) != host.get(name)}
-    assert changed == {"ReadonlyRootfs", "CapAdd", "SecurityOpt"}
+    assert changed == {"ReadonlyRootfs", "CapAdd", "SecurityOpt", "Ulimits"}
+    assert host["Ulimits"] == [{"Name": "core", "Soft": 0, "Hard": 0}]  # the others are set around each command
     assert "no-new-privileges:true" in host["SecurityOpt"]
 
 
@@ -58,3 +59,5 @@ def test_what_is_weaker_is_said() -> None:
     assert all(each in said for each in ("own programs", "writable root", "filter of system calls"))
     without = replace(ALL_IN_ONE, system_calls=None)  # which is said elsewhere then
     assert "filter of system calls" not in " ".join(without.shortfalls)
+    assert "on the containers' network" not in said
+    assert "on the containers' network" in " ".join(replace(ALL_IN_ONE, network="egress").shortfalls)

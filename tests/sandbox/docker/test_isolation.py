@@ -68,6 +68,14 @@ async def test_memory_is_bounded_and_its_end_is_recognised(sandbox: Sandbox) -> 
     assert (after.ending, after.exit_code, after.output) == (Ending.EXITED, 3, "fine\n")
 
 
+async def test_no_process_that_a_command_could_take_over_has_wider_limits(sandbox: Sandbox) -> None:
+    """The wrappers are the commands' user's too, and where the kernel lets a user write into its own processes (yama's
+    ptrace_scope 0) one can be had."""
+    found = await output(sandbox, "for p in /proc/[0-9]*; do [ -O $p ] && grep -h 'Max file size' $p/limits; done")
+    assert len(found.splitlines()) >= 3
+    assert {tuple(each.split()[3:5]) for each in found.splitlines()} == {(str(4 << 20), str(4 << 20))}
+
+
 FORK = """
 import os, signal
 count = 0
