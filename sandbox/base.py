@@ -7,10 +7,11 @@ the sandbox itself does not work.
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -264,6 +265,17 @@ class SandboxProvider(Protocol):
 
     async def shutdown(self) -> None:
         """End what runs. Idempotent."""
+
+
+async def until_done(work: asyncio.Future[Any]) -> bool:
+    """Wait for work that must not be left half done, even when this task is cancelled; whether it was."""
+    cancelled = False
+    while not work.done():
+        try:
+            await asyncio.wait({work})
+        except asyncio.CancelledError:
+            cancelled = True
+    return cancelled
 
 
 def sandbox_id(thread_id: str) -> str:

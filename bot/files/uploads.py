@@ -21,6 +21,7 @@ from bot.store.identity import harmless_name
 from channels.errors import AttachmentFailed, ChannelError, Temporary
 from harness.context import InputFile, Voice
 from harness.files.slots import FairSlots
+from sandbox.base import until_done
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -289,7 +290,7 @@ async def _in_thread(work: Callable[..., T], *args: object) -> T:
     try:
         return await asyncio.shield(working)
     except asyncio.CancelledError:
-        await asyncio.wait({working})
+        await until_done(working)
         raise
 
 

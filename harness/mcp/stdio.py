@@ -13,7 +13,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING
 
 import anyio
 from mcp.shared.message import SessionMessage
@@ -24,6 +24,7 @@ from harness.mcp import keeper
 from harness.mcp.config import plain
 from harness.mcp.errors import ServerFailed
 from harness.text.frames import line
+from sandbox.base import until_done
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping, Sequence
@@ -124,25 +125,14 @@ async def started(argv: Sequence[str], env: Mapping[str, str], cwd: Path | None,
     A start that is cancelled is waited for and ended: it cannot be withdrawn, and nobody else knows of it.
     """
     starting = asyncio.ensure_future(_connected(argv, env, cwd, limit))
-    if not await _over(starting):
+    if not await until_done(starting):
         return starting.result()
     if starting.exception() is None:
         child = starting.result()
         child.end()
-        await _over(asyncio.ensure_future(child.ended(ENDED_SECONDS)))
+        await until_done(asyncio.ensure_future(child.ended(ENDED_SECONDS)))
         child.close()
     raise asyncio.CancelledError
-
-
-async def _over(work: asyncio.Future[Any]) -> bool:
-    """Wait until it is done, even if cancelled; whether this was cancelled meanwhile."""
-    cancelled = False
-    while not work.done():
-        try:
-            await asyncio.wait({work})
-        except asyncio.CancelledError:
-            cancelled = True
-    return cancelled
 
 
 async def _connected(argv: Sequence[str], env: Mapping[str, str], cwd: Path | None, limit: int) -> Child:

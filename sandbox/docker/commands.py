@@ -7,7 +7,7 @@ import contextlib
 import time
 from typing import TYPE_CHECKING
 
-from sandbox.base import CommandResult, SandboxError
+from sandbox.base import CommandResult, SandboxError, until_done
 from sandbox.docker import scripts
 from sandbox.docker.shells import Ended
 from sandbox.local.process import Stop, ended, not_run
@@ -198,12 +198,7 @@ async def _in_any_case(work: Coroutine[None, None, object]) -> None:
     """Do it to its end, even when this task is cancelled meanwhile, which is then passed on. What fails is the daemon,
     and that the next command finds out."""
     doing = asyncio.ensure_future(work)
-    cancelled: asyncio.CancelledError | None = None
-    while not doing.done():
-        try:
-            await asyncio.wait([doing])
-        except asyncio.CancelledError as error:
-            cancelled = error
+    cancelled = await until_done(doing)
     doing.exception()
-    if cancelled is not None:
-        raise cancelled
+    if cancelled:
+        raise asyncio.CancelledError

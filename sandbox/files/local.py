@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
+from contextlib import ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from threading import Event
 from typing import TYPE_CHECKING, ParamSpec, Protocol, TypeVar
@@ -21,6 +21,7 @@ from sandbox.base import (
     ProblemCode,
     SandboxError,
     Updated,
+    until_done,
 )
 from sandbox.files import searching, writing
 from sandbox.files.beneath import Folder, Refused, acting_as, translated
@@ -70,21 +71,15 @@ class FileThreads:
         except asyncio.CancelledError:
             stop.set()
             if not job.cancel():  # it has begun
-                await _ended(working)
+                await until_done(working)
+                if not working.cancelled():
+                    working.exception()  # nobody else will ask for it
             raise
 
     def close(self) -> None:
         """Idempotent. Work that was begun goes on to its end."""
         self._closed = True
         self._pool.shutdown(wait=False)
-
-
-async def _ended(working: asyncio.Future[T]) -> None:
-    while not working.done():
-        with suppress(asyncio.CancelledError):  # cancelled again: the work still has to end first
-            await asyncio.wait({working})
-    if not working.cancelled():
-        working.exception()  # nobody else will ask for it
 
 
 def _translating(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import TYPE_CHECKING
 
-from sandbox.base import CommandResult, Ending, SandboxError
+from sandbox.base import CommandResult, Ending, SandboxError, until_done
 from sandbox.policy import CANNOT_RUN
 
 if TYPE_CHECKING:
@@ -249,11 +249,7 @@ async def run(
 async def _make_sure(running: Running) -> None:
     """Kill it and wait for that, even when this task is cancelled again meanwhile."""
     killing = asyncio.ensure_future(running.kill())
-    while not killing.done():
-        try:
-            await asyncio.wait([killing])
-        except asyncio.CancelledError:
-            continue
+    await until_done(killing)
     if isinstance(problem := killing.exception(), TimeoutError):
         raise SandboxError("a command could not be killed: it hangs in the kernel") from problem
 

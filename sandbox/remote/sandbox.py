@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import TypeAdapter
 
-from sandbox.base import WORKSPACE, Problem, ProblemCode, SandboxError
+from sandbox.base import WORKSPACE, Problem, ProblemCode, SandboxError, until_done
 from sandbox.files.beneath import Refused
 from sandbox.files.content import encoded
 from sandbox.files.skills import read_place, skill_roots
@@ -129,7 +129,7 @@ class RemoteSandbox:
                     if (result := run.heard(event)) is not None:
                         return result
         except asyncio.CancelledError:
-            await _to_its_end(self._killed(path))
+            await until_done(asyncio.ensure_future(self._killed(path)))
             raise
         except Lost as error:
             raise await self._unknown(path, run, f"{error} while a command ran", error.hint) from error
@@ -280,13 +280,3 @@ def _decoded(data: str) -> bytes:
         return base64.b64decode(data, validate=True)
     except (binascii.Error, ValueError) as error:
         raise not_understood() from error
-
-
-async def _to_its_end(work: Awaitable[object]) -> None:
-    """Wait for it, even when this task is cancelled again meanwhile."""
-    task = asyncio.ensure_future(work)
-    while not task.done():
-        try:
-            await asyncio.wait([task])
-        except asyncio.CancelledError:
-            continue
