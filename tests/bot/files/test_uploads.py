@@ -262,6 +262,29 @@ async def test_a_cancelled_transfer_leaves_nothing(tmp_path: Path) -> None:
     assert left(tmp_path) == []
 
 
+async def test_a_transfer_cancelled_again_and_again_waits_for_its_thread(tmp_path: Path) -> None:
+    """Else a file that is just being opened would stay, and its descriptor with it."""
+    opening, go = threading.Event(), threading.Event()
+
+    def audit(event: str, arguments: tuple[Any, ...]) -> None:
+        if event == "open" and not go.is_set() and "-a.bin" in str(arguments[0]):
+            opening.set()
+            go.wait(30)
+
+    sys.addaudithook(audit)
+    fetching = asyncio.create_task(fetched(Wire(b"x"), attachment(), tmp_path))
+    assert await asyncio.to_thread(opening.wait, 30)
+    for _ in range(3):
+        fetching.cancel()
+        await asyncio.sleep(0)
+    done, _ = await asyncio.wait({fetching}, timeout=0.3)
+    assert not done
+    go.set()
+    with pytest.raises(asyncio.CancelledError):
+        await fetching
+    assert left(tmp_path) == []
+
+
 async def test_writing_does_not_block_the_loop(tmp_path: Path) -> None:
     """The disk is worked on in threads: the loop's own thread opens, writes and removes nothing."""
     seen: list[tuple[str, str]] = []
