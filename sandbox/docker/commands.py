@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 from sandbox.base import CommandResult, SandboxError, until_done
 from sandbox.docker import scripts
 from sandbox.docker.shells import Ended
-from sandbox.local.process import Stop, ended, not_run
-from sandbox.policy import refusal
+from sandbox.local.process import Commands, Stop, ended, not_run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -57,39 +56,16 @@ class _Command:
             await asyncio.gather(finished, stopping, return_exceptions=True)
 
 
-class ContainerCommands:
+class ContainerCommands(Commands):
     """Runs the commands of one thread in its container."""
 
     def __init__(self, shells: Shells, disk: DiskShare) -> None:
+        super().__init__(disk)
         self._shells = shells
-        self._disk = disk
-        self._running: set[_Command] = set()
-        self._calls = 0
-        self._idle = asyncio.Event()
-        self._idle.set()
-        self._closed = False
-
-    async def execute(
-        self, command: str, *, timeout: float, on_output: Callable[[str], None] | None = None
-    ) -> CommandResult:
-        """Run a command to its end, as Sandbox.execute_command does."""
-        if reason := refusal(command):
-            return not_run(reason)
-        if self._closed:
-            raise SandboxError("the sandbox is closed")
-        self._calls += 1
-        self._idle.clear()
-        try:
-            return await self._execute(command, timeout, on_output)
-        finally:
-            self._calls -= 1
-            if not self._calls:
-                self._idle.set()
 
     async def _execute(
-        self, command: str, timeout: float, on_output: Callable[[str], None] | None = None
+        self, command: str, timeout: float, on_output: Callable[[str], None] | None, *, full: bool
     ) -> CommandResult:
-        full = await self._disk.check()
         shell = await self._begin(scripts.order(command, full=full), on_output)
         if not shell.begun:
             return not_run(_NOT_STARTED + shell.text().output)
@@ -142,9 +118,7 @@ class ContainerCommands:
     async def _watched(self, shell: Shell, timeout: float) -> tuple[Ended, Stop | None]:
         """Wait for a command's end and see to it that nothing is left of it."""
         command = _Command(shell)
-        self._running.add(command)
-        if self._closed:
-            command.stop(Stop.CLOSED)
+        self._begun(command)
         loop = asyncio.get_running_loop()
         timers = [
             loop.call_later(timeout, command.stop, Stop.TIME),
@@ -187,10 +161,7 @@ class ContainerCommands:
         """
         if self._closed:
             return
-        self._closed = True
-        for command in self._running:
-            command.stop(Stop.CLOSED)
-        await self._idle.wait()
+        await self._end_all()
         await self._shells.close(sweep=sweep)
 
 

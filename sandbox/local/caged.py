@@ -20,9 +20,9 @@ from sandbox.files.workspace import LINKS
 from sandbox.launcher.client import Branch, Launcher
 from sandbox.local.disk import DiskShare
 from sandbox.local.probe import THREAD, probe
-from sandbox.local.process import NotStarted, Outcome, Running, Stop, ended, not_run, run
+from sandbox.local.process import Commands, NotStarted, Outcome, Running, ended, run
 from sandbox.local.sandbox import HeldByThread, LocalSandbox
-from sandbox.policy import TEMPORARY, refusal
+from sandbox.policy import TEMPORARY
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -81,7 +81,7 @@ class Cage(Protocol):
         """What an operator can do when the very first command failed with this output, or ""."""
 
 
-class Commands:
+class CagedCommands(Commands):
     """Runs the commands of one thread. binds: asked for before each command. group: the control group that holds them;
     None where there is none. proxy: their only network."""
 
@@ -94,47 +94,29 @@ class Commands:
         group: Group | None,
         proxy: EgressProxy | None = None,
     ) -> None:
+        super().__init__(disk)
         self._cage = cage
         self._branch = Branch(launcher, group.entrances) if group else None
         self._starter: Starter = self._branch or launcher
         self._binds = binds
-        self._disk = disk
         self._group = group
         self._proxy = proxy
-        self._running: set[Running] = set()
-        self._begun = 0
-        self._idle = asyncio.Event()
-        self._idle.set()
-        self._closed = False
 
-    async def execute(
-        self, command: str, *, timeout: float, on_output: Callable[[str], None] | None = None
+    async def _execute(
+        self, command: str, timeout: float, on_output: Callable[[str], None] | None, *, full: bool
     ) -> CommandResult:
-        """Run a command to its end, as Sandbox.execute_command does."""
-        if reason := refusal(command):
-            return not_run(reason)
-        self._begun += 1
-        self._idle.clear()
-        try:
-            full = await self._disk.check()
-            if self._closed:
-                raise SandboxError("the sandbox is closed")
-            order = Order(command=command, binds=self._binds(), full=full)
-            killed_before = self._group.out_of_memory() if self._group else 0
-            outcome = await self._watched(order, timeout, on_output)
-            killed = self._group.out_of_memory() > killed_before if self._group else False
-            return ended(
-                outcome.text,
-                exit_code=outcome.exit_code,
-                stopped=outcome.stopped,
-                seconds=outcome.seconds,
-                out_of_memory=killed,
-                full=full,
-            )
-        finally:
-            self._begun -= 1
-            if not self._begun:
-                self._idle.set()
+        order = Order(command=command, binds=self._binds(), full=full)
+        killed_before = self._group.out_of_memory() if self._group else 0
+        outcome = await self._watched(order, timeout, on_output)
+        killed = self._group.out_of_memory() > killed_before if self._group else False
+        return ended(
+            outcome.text,
+            exit_code=outcome.exit_code,
+            stopped=outcome.stopped,
+            seconds=outcome.seconds,
+            out_of_memory=killed,
+            full=full,
+        )
 
     async def _watched(self, order: Order, timeout: float, on_output: Callable[[str], None] | None) -> Outcome:
         watching: list[asyncio.Task[None]] = []
@@ -142,9 +124,7 @@ class Commands:
 
         def watch(running: Running) -> None:
             known.append(running)
-            self._running.add(running)
-            if self._closed:
-                running.stop(Stop.CLOSED)
+            self._begun(running)
             watching.append(asyncio.create_task(self._disk.watch(running), name="disk of a command"))
             if self._proxy is not None:
                 watching.append(asyncio.create_task(_serve(self._proxy, running, self), name="network of a command"))
@@ -159,15 +139,12 @@ class Commands:
 
     async def close(self) -> None:
         """Kill what runs and wait for it; nothing can be run any more. Idempotent."""
-        self._closed = True
-        for running in self._running:
-            running.stop(Stop.CLOSED)
-        await self._idle.wait()
+        await self._end_all()
         if self._branch is not None:
             self._branch.close()
 
 
-async def _serve(proxy: EgressProxy, running: Running, whose: Commands) -> None:
+async def _serve(proxy: EgressProxy, running: Running, whose: CagedCommands) -> None:
     """The command's way out, until this is cancelled."""
     async with proxy.serve(await running.listener(), whose):
         await asyncio.Event().wait()
@@ -210,7 +187,7 @@ class StandInFolders:
 class CagedSandbox(LocalSandbox):
     """Sandbox of one thread, whose commands run on this machine, each held by the provider's cage."""
 
-    def __init__(self, thread_id: str, files: LocalFiles, commands: Commands) -> None:
+    def __init__(self, thread_id: str, files: LocalFiles, commands: CagedCommands) -> None:
         super().__init__(thread_id, files)
         self._commands = commands
         self._files = files
@@ -236,7 +213,7 @@ class CagedSandbox(LocalSandbox):
 @dataclass(frozen=True, slots=True)
 class _Held:
     sandbox: CagedSandbox
-    commands: Commands
+    commands: CagedCommands
     group: Group | None
     folders: StandInFolders | None
 
@@ -317,7 +294,7 @@ class CagedProvider:
 
         group = await asyncio.to_thread(self._groups.group, sandbox_id(thread_id), self._limits)
         disk = DiskShare(user_data, lambda: self._workspaces.usage(thread_id), self._limits)
-        commands = Commands(self._cage, self._launcher, binds, disk, group, self._proxy)
+        commands = CagedCommands(self._cage, self._launcher, binds, disk, group, self._proxy)
         return _Held(CagedSandbox(thread_id, files, commands), commands, group, folders)
 
     def get(self, thread_id: str) -> CagedSandbox | None:

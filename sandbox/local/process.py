@@ -7,13 +7,14 @@ import codecs
 import logging
 import os
 import time
+from abc import ABC, abstractmethod
 from collections import deque
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import TYPE_CHECKING
 
 from sandbox.base import CommandResult, Ending, SandboxError, until_done
-from sandbox.policy import CANNOT_RUN
+from sandbox.policy import CANNOT_RUN, refusal
 
 if TYPE_CHECKING:
     import socket
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
     from sandbox.launcher.client import Program, Starter
     from sandbox.launcher.spec import LaunchSpec
+    from sandbox.local.disk import DiskShare, Stoppable
 
 
 _log = logging.getLogger(__name__)
@@ -30,7 +32,6 @@ _PACE_SECONDS = 0.005
 """From one read to the next: a flood of output, in pieces however small, costs at most a few per cent of one core."""
 _DEATH_SECONDS = 20.0
 """A killed process that is still there after so long hangs in the kernel."""
-
 _LONGEST_CHARACTER = 4
 
 
@@ -283,3 +284,52 @@ def ended(
         omitted=text.omitted,
         gap=text.gap,
     )
+
+
+class Commands(ABC):
+    """Runs the commands of one thread until it is closed. disk: the thread's share."""
+
+    def __init__(self, disk: DiskShare) -> None:
+        self._disk = disk
+        self._running: set[Stoppable] = set()
+        self._calls = 0
+        self._idle = asyncio.Event()
+        self._idle.set()
+        self._closed = False
+
+    async def execute(
+        self, command: str, *, timeout: float, on_output: Callable[[str], None] | None = None
+    ) -> CommandResult:
+        """Run a command to its end, as Sandbox.execute_command does."""
+        if reason := refusal(command):
+            return not_run(reason)
+        self._calls += 1
+        self._idle.clear()
+        try:
+            full = await self._disk.check()
+            if self._closed:
+                raise SandboxError("the sandbox is closed")
+            return await self._execute(command, timeout, on_output, full=full)
+        finally:
+            self._calls -= 1
+            if not self._calls:
+                self._idle.set()
+
+    @abstractmethod
+    async def _execute(
+        self, command: str, timeout: float, on_output: Callable[[str], None] | None, *, full: bool
+    ) -> CommandResult:
+        """full: the thread's share of the disk is used up, so that files can be deleted but not grow."""
+
+    def _begun(self, running: Stoppable) -> None:
+        """Have it stopped when this is closed, which it may be already."""
+        self._running.add(running)
+        if self._closed:
+            running.stop(Stop.CLOSED)
+
+    async def _end_all(self) -> None:
+        """Kill what runs and wait for it; nothing can be run any more. Idempotent."""
+        self._closed = True
+        for running in self._running:
+            running.stop(Stop.CLOSED)
+        await self._idle.wait()
