@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
+from cachetools import LRUCache
+
 from sandbox.remote import wire
 
 if TYPE_CHECKING:
@@ -42,7 +44,7 @@ class Rooms:
         """The open ones with the calls that use each; the longest unused one first."""
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._running: dict[tuple[str, str], asyncio.Task[CommandResult]] = {}
-        self._ids: OrderedDict[tuple[str, str], None] = OrderedDict()
+        self._ids: LRUCache[tuple[str, str], None] = LRUCache(_IDS_KEPT)
         self._closed = False
 
     def open_ones(self) -> list[str]:
@@ -115,14 +117,14 @@ class Rooms:
         if refusal is not None:
             work.close()
             raise refusal
-        self._remember(key)
+        self._ids[key] = None
         task = self._running[key] = asyncio.create_task(work, name="command of a client")
         task.add_done_callback(lambda _: self._running.pop(key, None))
         return task
 
     async def cancel(self, sandbox: str, command: str) -> None:
         """Kill a command, and wait until nothing of it is left; one that comes later is not begun. Idempotent."""
-        self._remember((sandbox, command))
+        self._ids[sandbox, command] = None
         task = self._running.get((sandbox, command))
         if task is not None:
             task.cancel()
@@ -151,11 +153,6 @@ class Rooms:
                     continue  # it is used again, or gone
                 del self._open[unused]
                 await self._provider.release(unused)
-
-    def _remember(self, key: tuple[str, str]) -> None:
-        self._ids[key] = None
-        while len(self._ids) > _IDS_KEPT:
-            self._ids.popitem(last=False)
 
     def _lock(self, sandbox: str) -> asyncio.Lock:
         return self._locks.setdefault(sandbox, asyncio.Lock())
