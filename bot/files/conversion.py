@@ -1,6 +1,6 @@
 """Files that people sent, handed to the thread's sandbox: documents get their text next to the original.
 
-For arrivals.py. A document is hostile until proven otherwise, so it is converted inside the sandbox, within its limits.
+A document is hostile until proven otherwise, so it is converted inside the sandbox, within its limits.
 """
 
 from __future__ import annotations

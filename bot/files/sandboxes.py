@@ -1,6 +1,6 @@
 """The sandboxes of this process: started with the agent, lent to conversions, ended at the stop.
 
-For gateway.py and agent.py; `antler check-config` probes with the same code.
+`antler check-config` probes with the same code.
 """
 
 from __future__ import annotations

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 
 _SWEEP_SECONDS = 15.0
-
 _PACE_BYTES = 64 * 1024
 _PACE_SECONDS = 0.005
 """After so much output at once the next is read so much later: a flood costs a few per cent of one core."""

@@ -26,7 +26,6 @@ HEAD = 8192
 CHUNK = 1 << 18
 PLACES_NAMED = 10
 _WIDE = ((codecs.BOM_UTF32_LE, "UTF-32"), (codecs.BOM_UTF16_LE, "UTF-16"), (codecs.BOM_UTF16_BE, "UTF-16"))
-
 LONGEST_READ = 128 << 20
 """Bytes of the largest file that is read through for a range of its lines; commands can do more."""
 

@@ -18,6 +18,9 @@ from sandbox.files.content import version_of
 from sandbox.files.paths import Root
 from sandbox.files.searching import Bounds, walk
 
+MOST_ENTRIES = 20_000
+MOST_BYTES = 64 << 20
+"""Of one place that is read whole."""
 SkillsOf = Callable[[str], Mapping[str, Path]]
 """From a thread's id to the folders of the skills that it has, by the names of their places (public, custom, mine)."""
 
@@ -48,10 +51,6 @@ def identity(folder: Path) -> str:
     except OSError:
         return ""
     return f"{found.st_dev:x}-{found.st_ino:x}"
-
-
-MOST_ENTRIES = 20_000
-MOST_BYTES = 64 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

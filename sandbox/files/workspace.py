@@ -35,11 +35,10 @@ OWN = {WORKSPACE: "workspace", UPLOADS: "uploads", OUTPUTS: "outputs"}
 USER_DATA = "/mnt/user-data"
 LINKS = "skills"
 """Beside a thread's user-data: where commands without paths of their own find links to the places of skills."""
-
-
 OLDEST_SECONDS = 7 * 24 * 3600.0
 MOST_BYTES = 64 << 20
 SUFFIX = ".txt"
+"""Of the results of tools that are kept."""
 _MOST_ENTRIES = 10_000
 """That are looked at: a command may have put any number there."""
 

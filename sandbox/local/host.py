@@ -33,8 +33,6 @@ WARNING = (
 )
 _ALIVE = 7
 _SECONDS = 30.0
-
-
 NAME = "host"
 SHORTFALLS = (
     "commands are held by nothing: they can read and change whatever Antler's own user can, its settings, its secrets "
