@@ -13,9 +13,8 @@ from bot.commands.group import Answers
 from bot.commands.memory import MemoryCommands
 from bot.commands.reminders import ReminderCommands
 from bot.commands.skills import SkillCommands
-from bot.commands.talk import TalkCommands, UndoCommands
+from bot.commands.talk import TalkCommands, UndoCommands, UsageCommands
 from bot.commands.threads import ThreadCommands
-from bot.commands.usage import UsageCommands
 from bot.commands.waiting import WaitingCommands
 from bot.texts.commands import command
 

@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+REASONS = {Refusal.BUSY: "busy", Refusal.QUEUE_FULL: "queue full", Refusal.ALL_FULL: "backlog full"}
+
 
 @dataclass(frozen=True, slots=True)
 class Edited:
@@ -82,8 +84,6 @@ class _Ended:
 
 
 Item = Spoken | Edited | Resume | Task | _Arrived | _AskingChanged | _Ended
-
-REASONS = {Refusal.BUSY: "busy", Refusal.QUEUE_FULL: "queue full", Refusal.ALL_FULL: "backlog full"}
 
 
 @dataclass(slots=True)

@@ -19,6 +19,8 @@ BURST = 3
 DRAFT_SHARE = 0.7
 """What edits of growing answers may use of a budget; the rest is kept for answers and for first signs of life."""
 
+MINUTE, HOUR = 60.0, 3600.0
+
 
 class Priority(IntEnum):
     """What goes first when not all can go. Within one of these the oldest goes first."""
@@ -164,9 +166,6 @@ class Bucket:
     def _fill(self, now: float) -> None:
         self._tokens = min(self._burst, self._tokens + (now - self._at) * self._rate)
         self._at = now
-
-
-MINUTE, HOUR = 60.0, 3600.0
 
 
 class ChatBudget:

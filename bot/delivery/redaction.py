@@ -32,6 +32,15 @@ if TYPE_CHECKING:
     from channels.message import OutboundMessage
     from channels.text.blocks import Block, Inline
 
+SMALLEST_ADDITION, LARGEST_ADDITION = 200, 4000
+"""Characters of a message that an answer grows by where it can only grow by messages."""
+_ADDRESS = re.compile(r"\]\(https?://[A-Za-z0-9\-._/:?&=%#+,;@!$]*\)")
+"""The end of a link of the plainest kind."""
+_DECODED = re.compile(r"&#|&[A-Za-z][A-Za-z0-9]*;|<[A-Za-z][^<>\s]*%")
+"""What is shown as other characters than it is written with: entities, and what is quoted in an address in < and >."""
+_FORMATTING = "\\&*_~|`[<"
+"""Characters without any of which a text is shown as it is written."""
+
 
 class Redactor(Protocol):
     """sign: the length in characters of what `without_beginning` leaves of a secret that has only just begun."""
@@ -64,12 +73,6 @@ def _redacted(markdown: str, redact: Redactor, *, growing: bool) -> str:
     return without_hidden(source, redact, growing=growing) if may_hide(source, redact) else source
 
 
-_ADDRESS = re.compile(r"\]\(https?://[A-Za-z0-9\-._/:?&=%#+,;@!$]*\)")
-"""The end of a link of the plainest kind."""
-_DECODED = re.compile(r"&#|&[A-Za-z][A-Za-z0-9]*;|<[A-Za-z][^<>\s]*%")
-"""What is shown as other characters than it is written with: entities, and what is quoted in an address in < and >."""
-
-
 def may_hide(source: str, redact: Redactor) -> bool:
     """Whether Markdown may split or escape a secret in the text. Nearly never true without one, and much cheaper than
     reading the text as Markdown.
@@ -97,10 +100,6 @@ def without_hidden(source: str, redact: Redactor, *, growing: bool) -> str:
     if (safe, safe_addresses) == (shown, addresses):
         return source
     return plain("\n".join([safe, *safe_addresses]))
-
-
-_FORMATTING = "\\&*_~|`[<"
-"""Characters without any of which a text is shown as it is written."""
 
 
 def _shown_blocks(blocks: Iterable[Block], addresses: list[str]) -> Iterator[str]:
@@ -136,10 +135,6 @@ def _shown(inlines: Iterable[Inline], addresses: list[str]) -> str:
                 pieces.append(_shown(children, addresses))
                 addresses.append(url)
     return "".join(pieces)
-
-
-SMALLEST_ADDITION, LARGEST_ADDITION = 200, 4000
-"""Characters of a message that an answer grows by where it can only grow by messages."""
 
 
 class GrowingText:

@@ -49,13 +49,12 @@ class Threads:
         """Whether a message belongs to a conversation that has begun in its thread; None: only the store can tell."""
         if not _follows(message):
             return False
-        key = self._key_of(message)
-        return self._begun.get(key)
+        return self._begun.get(self._key_of(message))
 
     def begin(self, message: Message) -> None:
         """The bot is addressed by this message: its conversation has begun."""
         if message.address.kind != "dm" and message.address.topic is not None:
-            self._note(self._key_of(message), True)
+            self._begun[self._key_of(message)] = True
 
     async def look_up(self, messages: Iterable[Message]) -> None:
         """Find out what `goes_on` cannot tell of these. Raises StoreError."""
@@ -63,14 +62,11 @@ class Threads:
         if keys:
             known = await self._store.read(lambda tx: conversations.known(tx, keys))
             for key in keys - self._begun.keys():  # what began meanwhile has begun
-                self._note(key, key in known)
+                self._begun[key] = key in known
 
     def forget(self) -> None:
         """Keys have changed: everything is to be looked up again."""
         self._begun.clear()
-
-    def _note(self, key: str, begun: bool) -> None:
-        self._begun[key] = begun
 
 
 def _follows(message: Message) -> bool:

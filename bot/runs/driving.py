@@ -1,10 +1,11 @@
-"""What happens in a run: voice messages are transcribed, then the agent works until it ends or waits for a person."""
+"""What happens in a run: voice messages are transcribed, a suspect is held back, then the agent works until it ends or
+waits for a person."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from contextlib import aclosing, suppress
+from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -16,7 +17,7 @@ from bot.usage.budgets import payer_of
 from harness.events import ApprovalRequested, Finished, TextReset
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator, Sequence
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 
     from sqlalchemy import Connection
 
@@ -34,6 +35,14 @@ if TYPE_CHECKING:
     from harness.ports import AnyRunEvent, Harness, Head
 
 log = logging.getLogger(__name__)
+
+UNSUSPECTED = 1
+"""Deaths after which a run still goes on at once: a single one is what any process may meet with."""
+MOST_DEATHS = 3
+"""Deaths against a run that make it a dead letter."""
+QUIET_SECONDS = 60.0
+"""That a process has to live before it tries a suspect, for each death beyond the free one; and after which one that is
+tried no longer keeps the next one waiting."""
 
 
 class Transcriber:
@@ -93,6 +102,46 @@ class Transcriber:
 def _is_new(file: InputFile) -> bool:
     """A voice message that was not tried yet."""
     return file.voice is not None and not file.voice.listened
+
+
+class Suspects:
+    """Holds suspected runs back: those that were at work at two deaths of the process are tried one at a time, so that
+    one which kills it is found and given up, and a kill from outside is not blamed on it.
+
+    Made when the process begins to live, from which its quiet time counts.
+    """
+
+    def __init__(self, store: RetryingStore, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+        self._began = clock.monotonic()
+        self._trial = asyncio.Lock()
+
+    async def is_poison(self, row: RunRow) -> bool:
+        """Whether a run is to be given up, as far as is known now: others of the same deaths may have lived since it
+        was asked last."""
+        if len(row.deaths) < MOST_DEATHS:
+            return False
+        return await self._store.read(lambda tx: runs.deaths_against(tx, row)) >= MOST_DEATHS
+
+    @asynccontextmanager
+    async def turn(self, row: RunRow, held: Callable[[], None]) -> AsyncIterator[None]:
+        """Surrounds the work on a run: at once, unless it is suspected; then `held` is called and it waits. One that is
+        poison need not wait."""
+        if len(row.deaths) <= UNSUSPECTED or await self.is_poison(row):
+            yield
+            return
+        held()
+        quiet = QUIET_SECONDS * (len(row.deaths) - UNSUSPECTED)
+        log.warning("run %s was at work at %d deaths: it is tried after %.0f s", row.run_id, len(row.deaths), quiet)
+        await self._clock.sleep(self._began + quiet - self._clock.monotonic())
+        await self._trial.acquire()
+        over = asyncio.create_task(self._clock.sleep(QUIET_SECONDS), name=f"trial:{row.run_id}")
+        over.add_done_callback(lambda _: self._trial.release())
+        try:
+            yield
+        finally:
+            over.cancel()
 
 
 class Driver:

@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING
 from bot.runs import endings
 from bot.runs.active import ActiveRun, ActiveRuns
 from bot.runs.approvals import ApprovalService
-from bot.runs.driving import Driver, Transcriber
+from bot.runs.driving import Driver, Suspects, Transcriber
 from bot.runs.endings import Ending
 from bot.runs.render import RunView
-from bot.runs.suspects import Suspects
 from bot.store import prompts, run_events, runs
 from bot.store.errors import StoreError
 from bot.store.rows import RunState, StopReason

@@ -39,10 +39,10 @@ if TYPE_CHECKING:
     from bot.texts.catalogue import Texts
     from harness.ports import AnyRunEvent
 
-
 MAX_THOUGHT = 120
 """Characters of a thought that are shown."""
 _MARKDOWN = MarkdownIt("commonmark", {"html": False})
+OPEN = (SubagentState.RUNNING, SubagentState.PENDING)
 
 
 @dataclass(slots=True)
@@ -58,9 +58,6 @@ class RunningTool:
             return texts.tool_running.format(tool=self.tool, summary=self.summary)
         age = texts.duration(self.seconds)
         return texts.tool_running_for.format(tool=self.tool, summary=self.summary, age=age)
-
-
-OPEN = (SubagentState.RUNNING, SubagentState.PENDING)
 
 
 @dataclass(slots=True)

@@ -1,4 +1,4 @@
-"""Small pictures of numbers, for chats; used by commands/usage.py. Importing it loads Pillow: do so in a thread.
+"""Small pictures of numbers, for chats. Importing it loads Pillow: do so in a thread.
 
 Digits are all the writing there is: the font that comes with Pillow has no Chinese, and words stand in the message.
 The picture has a ground of its own, so it reads alike on a light and a dark screen.

@@ -59,7 +59,7 @@ def shorten_quiet(seams: AfterImport, seconds: float) -> None:
     def shorten(module: Any) -> None:
         module.QUIET_SECONDS = seconds
 
-    seams.change("bot.runs.suspects", shorten)
+    seams.change("bot.runs.driving", shorten)
 
 
 def _set_clock(seams: AfterImport, file: Path) -> None:

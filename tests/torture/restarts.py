@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from bot.runs.suspects import QUIET_SECONDS
+from bot.runs.driving import QUIET_SECONDS
 from tests.torture.commands import judge_commands, prepare_commands
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from bot.runs.suspects import QUIET_SECONDS
+from bot.runs.driving import QUIET_SECONDS
 from bot.store import runs
 from bot.store.rows import RunRow, RunState
 from bot.texts.en import EN
