@@ -15,7 +15,6 @@ from bot.runs.active import ActiveRun, ActiveRuns
 from bot.runs.approvals import ApprovalService
 from bot.runs.driving import Driver, Suspects, Transcriber
 from bot.runs.endings import Ending
-from bot.runs.render import RunView
 from bot.store import prompts, run_events, runs
 from bot.store.errors import StoreError
 from bot.store.rows import RunState, StopReason
@@ -177,11 +176,7 @@ class RunManager:
     async def _recall_text(self, active: ActiveRun) -> None:
         """Give the view what people read of the answer before this start, as far as it was written."""
         events = await self._store.read(lambda tx: run_events.read(tx, active.row.run_id))
-        view, told = active.view, RunView()
-        for _, _, body in events:
-            told.apply(RUN_EVENT.validate_json(body), active.texts)
-            view.read_before = max(view.read_before, told.text, key=len)
-        view.message_id = told.message_id
+        active.view.go_on_from((RUN_EVENT.validate_json(body) for _, _, body in events), active.texts)
 
     async def execute(self, active: ActiveRun) -> None:
         """Work on a run until it ended or the process stops. Raises nothing that a run can cause."""

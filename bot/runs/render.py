@@ -11,6 +11,7 @@ from bot.delivery.buttons import LABEL
 from bot.texts.markdown import plain
 from channels.message import OutboundMessage
 from harness.events import (
+    ApprovalRequested,
     Failed,
     Finished,
     ModelRetrying,
@@ -137,7 +138,10 @@ class RunView:
     question: Question | None = None
     plan: tuple[tuple[str, TodoStatus], ...] = ()
     read_before: str = ""
-    """What people had read of the answer before a restart; it stays until the new text has passed it."""
+    """What people had read of a message before a restart; it stays until the new text has passed it, or the message is
+    whole in its new words."""
+    read_whole: bool = False
+    """That was a whole message: the next one takes its place at once."""
     _thought: str = ""
 
     @property
@@ -154,6 +158,7 @@ class RunView:
                 self._thought = ""
                 self.text = "" if event.message_id == self.message_id else self.text
             case ToolStarted():
+                self._end_message()
                 self.tools[event.call_id] = RunningTool(event.tool, event.summary)
                 self._show_tools(texts)
             case ToolProgress() if event.call_id in self.tools:
@@ -169,6 +174,8 @@ class RunView:
             case TodosChanged():
                 self.plan = event.todos
                 self._show_tools(texts)
+            case ApprovalRequested():
+                self._end_message()
             case Question():
                 self.question = event
             case ModelRetrying():
@@ -186,9 +193,27 @@ class RunView:
 
     def _add(self, event: TextDelta) -> None:
         if event.message_id != self.message_id:
-            self.message_id, self.text = event.message_id, ""
+            if self.text or self.read_whole:
+                self.read_before = ""
+            self.message_id, self.text, self.read_whole = event.message_id, "", False
         self.text += event.text
         self.status = ""
+
+    def _end_message(self) -> None:
+        """The model goes on to act: its message is whole."""
+        self.read_whole = True
+        if self.text:
+            self.read_before = ""
+
+    def go_on_from(self, told: Iterable[AnyRunEvent], texts: Texts) -> None:
+        """Take over what people read of a run's message before a restart: `told` is what was written of its events."""
+        before = RunView()
+        for event in told:
+            if isinstance(event, TextReset):
+                before.read_before = before.visible_text  # the message is told once more, below what stands
+            before.apply(event, texts)
+        self.read_before, self.read_whole = before.visible_text, before.read_whole
+        self.message_id = before.message_id
 
     def _think(self, event: ReasoningDelta, texts: Texts) -> None:
         """The newest line of a thought stands in the place of the status; nothing of it stays."""

@@ -186,6 +186,89 @@ async def test_secrets_never_reach_the_chat(tmp_path: Path) -> None:
         assert "sk-0123" not in "".join(text for bubble in c.channel.chats[ANN] for text in bubble.history)
 
 
+LONG = "What people had read of the answer. " * 10
+
+
+@pytest.mark.parametrize("retold", [LONG + "And more of it.", "Said in fewer words."], ids=["longer", "shorter"])
+async def test_what_was_read_before_a_crash_hides_no_later_message(tmp_path: Path, retold: str) -> None:
+    """Longer than all that comes later; once the message that it was the beginning of is whole it stands for none."""
+    gates = [asyncio.Event() for _ in range(3)]
+
+    async def script(tell: Teller) -> AsyncGenerator[AnyRunEvent, None]:
+        if len(c.harness.starts) == 1:
+            yield tell(TextDelta, message_id="a", text=LONG)
+            await asyncio.Event().wait()
+        yield tell(TextDelta, message_id="b", text=retold)
+        await gates[0].wait()
+        yield tell(ToolStarted, call_id="1", tool="bash", summary="ls")
+        await gates[1].wait()
+        yield tell(ToolEnded, call_id="1", tool="bash", ok=True)
+        yield tell(TextDelta, message_id="c", text="Now the last step.")
+        await gates[2].wait()
+        yield tell.answer("Done.")
+
+    async with core(tmp_path) as c:
+        c.harness.scripts["q"] = script
+        await c.say("q")
+        await c.clock.advance(5)
+        await c.restart()
+        await c.clock.advance(5)
+        assert c.texts() == [max(retold, LONG, key=len)]
+        gates[0].set()
+        await c.clock.advance(5)
+        assert c.texts()[0].startswith(f"{retold}\n\n"), "with what the tool does below"
+        gates[1].set()
+        await c.clock.advance(5)
+        assert c.texts() == ["Now the last step."]
+        gates[2].set()
+        await c.answered()
+        assert c.texts() == ["Done."]
+
+
+async def test_what_was_read_of_a_whole_message_gives_way_to_the_next_one(tmp_path: Path) -> None:
+    gates = [asyncio.Event(), asyncio.Event()]
+
+    async def script(tell: Teller) -> AsyncGenerator[AnyRunEvent, None]:
+        if len(c.harness.starts) == 1:
+            yield tell(TextDelta, message_id="a", text=LONG)
+            yield tell(ToolStarted, call_id="1", tool="bash", summary="ls")
+            await asyncio.Event().wait()
+        await gates[0].wait()
+        yield tell(TextDelta, message_id="b", text="The next one.")
+        await gates[1].wait()
+        yield tell.answer("Done.")
+
+    async with core(tmp_path) as c:
+        c.harness.scripts["q"] = script
+        await c.say("q")
+        await c.clock.advance(5)
+        await c.stop()
+        await c.start()
+        await c.clock.advance(5)
+        assert c.texts()[0].startswith(LONG.strip()), "nothing has taken its place"
+        gates[0].set()
+        await c.clock.advance(5)
+        assert c.texts() == ["The next one."]
+        gates[1].set()
+        await c.answered()
+
+
+async def test_a_second_crash_leaves_what_people_still_read(tmp_path: Path) -> None:
+    async def script(tell: Teller) -> AsyncGenerator[AnyRunEvent, None]:
+        text = (LONG + "And more.", LONG[:250], "Again")[len(c.harness.starts) - 1]
+        yield tell(TextDelta, message_id=f"m{len(c.harness.starts)}", text=text)
+        await asyncio.Event().wait()
+
+    async with core(tmp_path) as c:
+        c.harness.scripts["q"] = script
+        await c.say("q")
+        await c.clock.advance(5)
+        for _ in range(2):
+            await c.restart()
+            await c.clock.advance(70)  # what was at work at two deaths waits for a while
+            assert c.texts() == [LONG + "And more."]
+
+
 async def test_after_a_crash_what_ran_and_what_waited_goes_on_in_the_same_messages(tmp_path: Path) -> None:
     async with core(tmp_path) as c:
         c.harness.hold("first")
