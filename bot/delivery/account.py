@@ -12,7 +12,7 @@ from bot.delivery.failures import Failures, pause
 from bot.delivery.plan import FIRST_TRIAL, LONGEST_TRIAL, Edit
 from bot.delivery.reply import Outcome, Reply
 from bot.delivery.scheduler import Made, Places, Scheduler
-from bot.delivery.sender import Sender
+from bot.delivery.sender import LOST_PAUSE, Sender
 from bot.store.errors import StoreUnavailable
 from channels.errors import (
     ChannelError,
@@ -113,6 +113,7 @@ class Account:
         """Whose call shows whether a stopped account works again."""
         self._trial_at = 0.0
         self._trial_pause = 0.0
+        self._rearmed_at = -math.inf
         self._watch: asyncio.Task[None] | None = None
 
     @property
@@ -228,6 +229,7 @@ class Account:
         """The scheduler's grant: one call."""
         assert self._sender is not None
         assert self._caps is not None
+        began = self._shared.clock.monotonic()
         previews = self._caps.preview_dm and not reply.group and not line.preview_refused
         try:
             made = await self._sender.advance(reply, previews)
@@ -237,6 +239,8 @@ class Account:
         except ChannelError as error:
             made = Made.EDIT if isinstance(reply.doing, Edit) else Made.CALL
             await self._failed(reply, line, error)
+            if isinstance(error, Fatal) and began < self._rearmed_at:
+                self.rearm()  # it was under way when the credential was accepted
         except StoreUnavailable as error:
             log.error("reply %s waits for the database: %s", reply.key, error)
             self._wait_again(reply)
@@ -323,10 +327,12 @@ class Account:
     # An account that cannot send: everything waits, and one call is tried now and then.
 
     def rearm(self) -> None:
-        """Its platform has accepted the credential: try at once."""
-        now = self._trial_at = self._shared.clock.monotonic()
+        """Its platform has accepted the credential: try at once, also what waits because the network was gone. What was
+        lost a moment ago may still be under way."""
+        now = self._trial_at = self._rearmed_at = self._shared.clock.monotonic()
         for reply in self.replies.values():
-            if reply.refusals.count and reply.retry_at > now:
+            lost_at = max((state.lost_at for state in reply.states if state.searching), default=-math.inf)
+            if reply.attempts and reply.retry_at > now >= lost_at + LOST_PAUSE:
                 reply.retry_at = now
                 if self._scheduler is not None:
                     self._scheduler.release(reply.chat)
@@ -366,17 +372,23 @@ class Account:
                 self._try()
 
     def _try(self) -> None:
-        """Let one reply make its call: of those that are due one that was refused least, each in its turn."""
+        """Let one reply make its call: of those that are due one that was refused least, each in its turn. None before
+        what stands above it in its chat."""
         last, now = self._trial, self._shared.clock.monotonic()
         if not self.stopped or self._scheduler is None or self._caps is None or (last is not None and last.doing):
             return
-        due = []
+        foremost: dict[str, tuple[Priority, float, int, Reply]] = {}
         for reply in self.replies.values():
             wish = reply.next_wish(self._caps, 0.0)
             if wish is not None and wish[0] is not Priority.TYPING and wish[2] <= now:
-                due.append((reply.refusals.count, reply.refusals.tried, wish[0], reply.order, reply))
+                rank = (*wish[:2], reply.order, reply)
+                foremost[reply.chat] = min(rank, foremost.get(reply.chat, rank))
         if last is not None:
             self._scheduler.withdraw(last)
+        due = [
+            (reply.refusals.count, reply.refusals.tried, priority, order, reply)
+            for priority, _, order, reply in foremost.values()
+        ]
         self._trial = min(due)[-1] if due else None
         if self._trial is not None:
             self._trial.refusals.tried = now

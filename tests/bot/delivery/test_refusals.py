@@ -20,7 +20,9 @@ from channels.errors import (
     Fatal,
     MessageGone,
     NotAllowed,
+    RateLimited,
     Rejected,
+    Temporary,
     TopicClosed,
 )
 from channels.memory import APPEND_ONLY, FULL, NO_IDEMPOTENCY, SEARCHED, MemoryMode
@@ -101,6 +103,51 @@ async def test_a_hello_soon_after_a_refusal_is_not_held_up_by_it(tmp_path: Path)
         await w.clock.settle()
         w.delivery.rearm("memory")
         await w.clock.advance(0.5)
+        assert w.texts == ["one"]
+
+
+@pytest.mark.parametrize("error", [Fatal("401", "a new token"), Temporary("no route")], ids=["refused", "no route"])
+@pytest.mark.parametrize("minutes", [0.2, 1, 10])
+async def test_a_hello_after_an_outage_holds_back_no_chat(tmp_path: Path, error: ChannelError, minutes: float) -> None:
+    async with world(tmp_path) as w:
+        for chat in "123":
+            w.channel.fail("send", *[error] * 1000, chat=chat)
+            w.channel.fail("typing", *[error] * 1000, chat=chat)
+            await w.say("one", key=f"a{chat}", chat=chat)
+            await w.clock.advance(1)
+            await w.say("two", key=f"b{chat}", chat=chat)
+        await w.clock.advance(60 * minutes)
+        w.channel._faults.clear()
+        w.delivery.rearm("memory")
+        await w.clock.advance(5)
+        assert [w.channel.texts(chat) for chat in "123"] == [["one", "two"]] * 3
+
+
+async def test_a_hello_does_not_hurry_what_the_platform_asked_to_pause(tmp_path: Path) -> None:
+    async with world(tmp_path) as w:
+        w.channel.fail("send", RateLimited("slow down", 30.0), Temporary("no route"))
+        await w.say("one")
+        await w.clock.advance(1)
+        w.delivery.rearm("memory")
+        await w.clock.advance(28)
+        assert len(w.calls("send")) == 1
+        await w.drained()
+        assert w.texts == ["one"]
+
+
+async def test_a_call_that_was_under_way_at_a_hello_says_nothing_of_what_comes_after_it(tmp_path: Path) -> None:
+    async with world(tmp_path) as w:
+        w.channel.fail("send", *[Fatal("401", "a new token")] * 8)
+        await w.say("one")
+        await w.clock.advance(1000)
+        assert len(w.calls("send")) == 7
+        gate = w.channel.hold("send")
+        w.delivery.rearm("memory")
+        await w.clock.advance(1)
+        assert len(w.calls("send")) == 8
+        w.delivery.rearm("memory")
+        gate.set()
+        await w.clock.advance(3)
         assert w.texts == ["one"]
 
 
