@@ -284,11 +284,13 @@ class Account:
                 reply.attempts += 1
                 self._move(reply.chat, error.new_chat)
             case _:
-                had_buttons = not reply.no_buttons
+                wanted, had_buttons = reply.wanted, not reply.no_buttons
                 if not self._failures.note(reply, line, error):
                     await self._give_up([reply], "refused", error)
                 elif had_buttons and reply.no_buttons:  # before the numbers are shown, so that each can be answered
                     await self._shared.journal.numbered(reply)
+                elif reply.final and reply.wanted is not wanted and not reply.concessions.replaced:
+                    await self._shared.journal.conceded(reply, self._shared.redact)
 
     async def _give_up_topic(self, reply: Reply, error: ChannelError) -> None:
         """What is to be said elsewhere in the chat goes on; there it is told, once a day, what did not arrive."""

@@ -191,7 +191,12 @@ class Failures:
         assert message is not None
         stands = any(state.stands for state in reply.states)
         reply.growing.restart()  # what is tried next is no continuation of what was refused
-        if made.whole is None and message.text and (self._channel.capabilities.edits or not stands):
+        if (
+            made.whole is None
+            and message.text
+            and not message.plain
+            and (self._channel.capabilities.edits or not stands)
+        ):
             made.whole = message
             for state in reply.states:
                 state.final_shown = False  # it is divided into other parts now

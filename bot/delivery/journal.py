@@ -7,6 +7,7 @@ import math
 from typing import TYPE_CHECKING
 
 from bot.delivery.plan import button_data, idem_key
+from bot.delivery.redaction import redact_message
 from bot.store import inbox, outbox
 from bot.store.errors import StoreUnavailable
 from bot.store.rows import OutboxRow
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from bot.delivery.plan import PartState
+    from bot.delivery.redaction import Redactor
     from bot.delivery.reply import Reply
     from bot.store.store import Store
     from channels.base import Clock
@@ -126,6 +128,23 @@ class Journal:
     async def numbered(self, reply: Reply) -> None:
         """The platform refused the reply's buttons: a numbered list of its options stands for them."""
         await self._insist(lambda: self._store.write(lambda tx: outbox.mark_numbered(tx, reply.key)))
+
+    async def conceded(self, reply: Reply, redact: Redactor) -> None:
+        """The platform refused the final's form: the next process is to go on with the one that is shown now, whose
+        pages are divided elsewhere. Nothing where a newer final has come."""
+        assert reply.wanted is not None
+        rev, message = reply.rev, redact_message(reply.wanted, redact)
+
+        def unit(tx: Connection) -> bool:
+            first = outbox.load(tx, reply.key)[0]
+            if first.desired_rev == rev:
+                self.finalize(tx, reply.key, reply.address, reply.reply_to, None, message)
+            return first.desired_rev == rev or first.body == to_json(OUTBOUND_MESSAGE, message)
+
+        async def write() -> None:
+            reply.rev += await self._store.write(unit)
+
+        await self._insist(write)
 
     async def only_answer(self, reply: Reply) -> bool:
         """Whether no other reply may have said anything to the message that this one answers. Raises as above."""

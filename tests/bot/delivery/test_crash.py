@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from bot.store import outbox
-from channels.errors import OutcomeUnknown, Temporary
+from bot.texts.markdown import plain
+from channels.capabilities import Rate
+from channels.errors import OutcomeUnknown, Rejected, Temporary
 from channels.memory import APPEND_ONLY, FULL, NO_EDIT, NO_IDEMPOTENCY, RESUMED, SEARCHED, MemoryMode
 from channels.message import OutboundMessage
 from tests.delivery_world import ProbedChannel, WatchedChannel, World, dm, world
@@ -227,3 +229,23 @@ async def test_without_adoption_a_draft_of_an_earlier_process_stays_and_its_answ
         reply.show(OutboundMessage(text="Hello"))
         await w.clock.settle()
         assert w.texts == ["Hel", "Hello"]
+
+
+@pytest.mark.parametrize("mode", [FULL, SEARCHED, NO_EDIT], ids=["full", "searched", "no-edit"])
+async def test_killed_between_pages_without_formatting_the_text_goes_on_where_it_was(
+    tmp_path: Path, mode: MemoryMode
+) -> None:
+    """They are divided elsewhere than those that the platform refused."""
+    slow = Rate(per_second=30, per_chat_per_second=0.2, per_group_per_minute=20)
+    words = " ".join(f"*{number:02}*" for number in range(20))
+    async with world(tmp_path, small(mode), slow) as w:
+        w.channel.fail("send", Rejected("bad entity"))
+        await w.say(words)
+        await w.clock.advance(12)
+        pages = list(w.texts)
+        assert 0 < sum(map(len, pages)) < len(plain(words))
+        await w.restart()
+        await w.drained()
+        assert w.texts[: len(pages)] == pages
+        assert "".join(w.texts) == plain(words)
+        assert await w.store.read(outbox.undelivered) == []
