@@ -14,6 +14,9 @@ T = TypeVar("T")
 
 QUIET_ROUNDS = 12
 """Turns of the loop without any work under way after which everything is taken to wait for time or for the test."""
+REST = 0.0005
+"""Real seconds between two looks at work outside the loop. Its result wakes the loop by itself; a loop that turned
+without rest would take more of the processor than that work, and of Python's one lock."""
 
 
 class VirtualClock:
@@ -48,10 +51,11 @@ class VirtualClock:
 
     async def settle(self) -> None:
         """Let everything run that needs no time."""
-        quiet = 0
+        quiet, busy = 0, False
         while quiet < QUIET_ROUNDS:
-            await asyncio.sleep(0)
-            quiet = 0 if self.busy() else quiet + 1
+            await asyncio.sleep(REST if busy else 0)
+            busy = self.busy()
+            quiet = 0 if busy else quiet + 1
 
     async def advance(self, seconds: float) -> None:
         """Turn the clock, waking each sleeper at its own time and letting its consequences happen before the next."""
