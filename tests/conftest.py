@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from bot.clock import SystemClock
+from bot.process import gc_tuning
 from bot.store import Store
 from tests.properties import choose_profile
 from tests.simulators.postgres import PostgresServer, postgres_server
@@ -17,7 +18,7 @@ from tests.simulators.postgres import PostgresServer, postgres_server
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
 
-
+gc_tuning.hold()  # importing and collecting makes a million objects, none of which is garbage
 TESTS = Path(__file__).parent
 SLOW = (
     # The tests' own tools.
@@ -73,6 +74,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if is_slow(item.path) or item.get_closest_marker("postgres") is not None:
             item.add_marker(pytest.mark.slow)
     items.sort(key=lambda item: not is_slow(item.path))  # the order that `--dist loadfile` begins in
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtestloop() -> None:
+    gc_tuning.settle()
 
 
 @pytest.fixture(scope="session")
