@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import pytest
 import yaml
 
 from bot.texts.en import EN
@@ -13,6 +14,9 @@ from channels.slack.config import manifest
 from channels.slack.inbound import Known, Me, Reader
 from tests.contracts.features import ROWS, channel_of
 from tests.tables import table
+
+if TYPE_CHECKING:
+    from channels.base import Channel
 
 SLACK = next(row for row in ROWS if row.platform == "slack")
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -44,16 +48,28 @@ def called(command: str, **more: str) -> Message:
     return read("slash_commands", payload)
 
 
+@pytest.fixture(scope="module")
+def slash_commands() -> set[str]:
+    """Those of the manifest, which takes long to parse."""
+    return {command["command"] for command in yaml.safe_load(manifest("Antler"))["features"]["slash_commands"]}
+
+
+@pytest.fixture(scope="module")
+def channel() -> Channel:
+    """It reads every certificate that the system trusts, so one serves all rows."""
+    return channel_of(SLACK)[0]
+
+
 @table("place", PLACES)
 @table("name", NAMES)
-def test_a_command_as_it_is_written_in_a_sentence_works_where_it_stands(name: str, place: str) -> None:
-    channel, _ = channel_of(SLACK)
+def test_a_command_as_it_is_written_in_a_sentence_works_where_it_stands(
+    slash_commands: set[str], channel: Channel, name: str, place: str
+) -> None:
     address = PLACES[place]
     typed = channel.command(name, address)
     if typed.startswith("/"):
         assert place == "DM", "Slack has no slash commands in threads"
-        commands = yaml.safe_load(manifest("Antler"))["features"]["slash_commands"]
-        assert typed in {command["command"] for command in commands}
+        assert typed in slash_commands
         message = called(typed, text="x", channel_id="D1")
     else:
         message = said(f"{typed} x", address)
