@@ -346,6 +346,7 @@ async def restarted(w: Watched) -> AsyncIterator[None]:
     yield
     c.models = ModelHealth(c.clock.monotonic)
     await c.start()
+    await c.clock.settle()  # until the accounts are connected, else they count as stopped
     c.tasks.spawn("wires", _never_silent(c))
     c.tasks.spawn("outages", c.outages.serve())
     for account in c.accounts:
