@@ -7,6 +7,7 @@ round, what the run itself made of a version counts as seen.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING, Annotated
 
 from langchain_core.messages import ToolMessage
@@ -54,12 +55,13 @@ NEVER_READ = "never read"
 """As `expected`: no file has this version."""
 
 
-def file_tools() -> list[BaseTool]:
+@cache  # langchain takes 25 ms to derive each tool's schema, and they hold nothing of an agent
+def file_tools() -> tuple[BaseTool, ...]:
     """Tools to find one's way among the files, read and change them."""
     looking = [_ls(), _glob(), _grep()]
     for each in looking:
         each.metadata = {IDEMPOTENT: True}
-    return [*looking, _read_file(), _write_file(), _str_replace()]
+    return (*looking, _read_file(), _write_file(), _str_replace())
 
 
 def _read_file() -> BaseTool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 from langchain_core.tools import tool
@@ -35,6 +35,7 @@ class TodoItem(BaseModel):
     status: TodoStatus = TodoStatus.PENDING
 
 
+@cache  # as file_tools: it holds nothing of an agent
 def planning_tool() -> BaseTool:
     """Writing the same plan again changes nothing, so it may be repeated."""
 

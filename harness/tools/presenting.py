@@ -6,7 +6,7 @@ The ViewImage middleware puts the picture into the next request.
 from __future__ import annotations
 
 import io
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, Annotated
 
 from langchain_core.tools import tool
@@ -50,6 +50,7 @@ class CannotBeShown(Exception):
     """The text says why, in words for the model."""
 
 
+@cache  # as file_tools: it holds nothing of an agent
 def view_tool() -> BaseTool:
     """The tool for agents whose model can see."""
 
