@@ -237,12 +237,16 @@ class Report:
     """What a provider found at its probe, for the start, doctor and /status.
 
     bash: whether commands can be run. shortfalls: what is not enforced on this machine, one plain sentence each.
+    hosts: all that commands reach, () for no network; None: not known here. packages: names of the Python packages that
+    commands find; () where that is not known.
     """
 
     provider: str
     isolation: Isolation
     bash: bool
     shortfalls: tuple[str, ...] = ()
+    hosts: tuple[str, ...] | None = None
+    packages: tuple[str, ...] = ()
 
 
 class SandboxProvider(Protocol):

@@ -19,7 +19,7 @@ from sandbox.docker.plan import KEY_VARIABLE, AllInOnePlan, Plan
 from sandbox.docker.shells import Access, Shells
 from sandbox.files.skills import identity
 from sandbox.local.disk import DiskShare
-from sandbox.local.probe import THREAD, probe
+from sandbox.local.probe import THREAD, packages, probe
 from sandbox.local.sandbox import LocalSandbox
 from sandbox.policy import RUNTIME, Limits, complete, environment
 
@@ -103,7 +103,7 @@ class DockerProvider:
         api = DockerApi(self._docker.host)
         try:
             shortfalls = await self._prepare(api)
-            shortfalls += await self._probe()
+            added, found = await self._probe()
         except BaseException as error:  # A stop in mid-start, too, leaves no container and no connection.
             await self.shutdown()
             await api.close()
@@ -111,7 +111,15 @@ class DockerProvider:
                 raise SandboxUnavailable(str(error), error.hint) from error
             raise
         self._tidying = asyncio.create_task(self._tidy(), name="removal of idle containers")
-        return Report(provider="docker", isolation=Isolation.FULL, bash=True, shortfalls=tuple(shortfalls))
+        return Report(
+            provider="docker",
+            isolation=Isolation.FULL,
+            bash=True,
+            shortfalls=(*shortfalls, *added),
+            # A network of the operator's decides by itself what commands reach.
+            hosts=() if self._settings.network.mode == "none" else None,
+            packages=found,
+        )
 
     async def _prepare(self, api: DockerApi) -> list[str]:
         """Look at the daemon, and at what a gateway before this one left there."""
@@ -146,7 +154,8 @@ class DockerProvider:
             self._pool.rest(sandbox)
         return found
 
-    async def _probe(self) -> list[str]:
+    async def _probe(self) -> tuple[list[str], tuple[str, ...]]:
+        """Prove that commands run and are held; returns shortfalls, and the Python packages that commands find."""
         await self._remove_one(sandbox_id(THREAD))
         await self._workspaces.delete(THREAD)
         workspace = self._workspaces.layout(THREAD).roots[WORKSPACE].host
@@ -154,7 +163,10 @@ class DockerProvider:
             held = await self._open(THREAD)
             try:
                 await probe(held.sandbox.execute_command, workspace, hint)
-                return await self._try_runtime(held.sandbox)
+                shown, shortfalls = self._runtime, await self._try_runtime(held.sandbox)
+                # Where the runtime was taken back this container still has it, and later ones do not.
+                found = await packages(held.sandbox.execute_command) if shown == self._runtime else ()
+                return shortfalls, found
             finally:
                 await held.commands.close(sweep=False)
         finally:

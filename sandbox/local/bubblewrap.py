@@ -317,4 +317,11 @@ class BubblewrapProvider(CagedProvider):
                 programs,
             )
 
-        super().__init__(make_cage, workspaces, limits, cgroups.Groups(f"antler-{instance}", cgroups.here), proxy)
+        super().__init__(
+            make_cage,
+            workspaces,
+            limits,
+            cgroups.Groups(f"antler-{instance}", cgroups.here),
+            proxy,
+            hosts=settings.network.allow,
+        )

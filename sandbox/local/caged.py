@@ -19,7 +19,7 @@ from sandbox.files.trees import remove_tree
 from sandbox.files.workspace import LINKS
 from sandbox.launcher.client import Branch, Launcher
 from sandbox.local.disk import DiskShare
-from sandbox.local.probe import THREAD, probe
+from sandbox.local.probe import THREAD, packages, probe
 from sandbox.local.process import Commands, NotStarted, Outcome, Running, ended, run
 from sandbox.local.sandbox import HeldByThread, LocalSandbox
 from sandbox.policy import TEMPORARY
@@ -219,7 +219,8 @@ class _Held:
 
 
 class CagedProvider:
-    """make_cage: given the controllers whose limits control groups hold. It closes `workspaces` and `proxy`."""
+    """make_cage: given the controllers whose limits control groups hold. hosts: that commands reach, None: any. It
+    closes `workspaces` and `proxy`."""
 
     def __init__(
         self,
@@ -228,7 +229,10 @@ class CagedProvider:
         limits: Limits,
         groups: Groups,
         proxy: EgressProxy | None = None,
+        *,
+        hosts: tuple[str, ...] | None = None,
     ) -> None:
+        self._hosts = hosts
         self._make_cage = make_cage
         self._workspaces = workspaces
         self._limits = limits
@@ -246,23 +250,32 @@ class CagedProvider:
             shortfalls += [_UNBOUNDED[each] + _NO_GROUPS for each in _UNBOUNDED if each not in bounded]
             self._cage = self._make_cage(bounded)
             shortfalls += await self._cage.start(self._launcher)
-            await self._probe(self._cage)
+            found = await self._probe(self._cage)
         except SandboxUnavailable:
             await self.shutdown()
             raise
-        return Report(provider=self._cage.name, isolation=self._cage.isolation, bash=True, shortfalls=tuple(shortfalls))
+        return Report(
+            provider=self._cage.name,
+            isolation=self._cage.isolation,
+            bash=True,
+            shortfalls=tuple(shortfalls),
+            hosts=self._hosts,
+            packages=found,
+        )
 
     async def _bounded(self) -> frozenset[str]:
         """The controllers that control groups are there for."""
         await asyncio.to_thread(self._groups.start, self._limits)
         return self._groups.controllers
 
-    async def _probe(self, cage: Cage) -> None:
+    async def _probe(self, cage: Cage) -> tuple[str, ...]:
+        """Prove that commands run and are held; returns the Python packages that they find."""
         await self._workspaces.delete(THREAD)
         workspace = self._workspaces.layout(THREAD).roots[WORKSPACE].host
         try:
             sandbox = await self.acquire(THREAD)
             await self._prove(sandbox, workspace, cage)
+            return await packages(sandbox.execute_command)
         except NotStarted as error:
             raise SandboxUnavailable(f"commands cannot be run: {error.problem}", cage.explain(error.problem)) from error
         finally:

@@ -161,4 +161,4 @@ class LandlockProvider(CagedProvider):
             return LandlockCage(Setup.of(settings, runtime, bounded))
 
         limits = Limits.of(settings.limits)
-        super().__init__(make_cage, workspaces, limits, cgroups.Groups(f"antler-{instance}", cgroups.here))
+        super().__init__(make_cage, workspaces, limits, cgroups.Groups(f"antler-{instance}", cgroups.here), hosts=())

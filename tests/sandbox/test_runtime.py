@@ -11,7 +11,7 @@ import pytest
 from sandbox.config import SandboxSettings
 from sandbox.files.workspace import Workspaces
 from sandbox.local.bubblewrap import BubblewrapProvider
-from sandbox.policy import DEFAULT_FOLDER, RUNTIME, STAMP, complete
+from sandbox.policy import CHECKOUT, DEFAULT_FOLDER, RUNTIME, STAMP, complete
 from tests.parts import missing
 from tests.sandbox.conftest import private_folder
 from tests.sandbox.modes import BUBBLEWRAP_USER, MODES, Driver, Mode
@@ -48,6 +48,26 @@ def driver(request: pytest.FixtureRequest, open_folder: Path) -> Driver:
 def test_pandas_is_there(driver: Driver) -> None:
     (result,) = driver.run(('python3 -c "import pandas"', SECONDS))["results"]
     assert (result["exit_code"], result["output"]) == (0, "")
+
+
+def test_the_report_names_its_packages_and_what_commands_reach(driver: Driver) -> None:
+    report = driver.run(("true", SECONDS))["report"]
+    built = {
+        line.split("==")[0].lower().replace("_", "-")
+        for line in (CHECKOUT / "constraints-sandbox.txt").read_text().splitlines()
+        if "==" in line
+    }
+    named = {name.replace(".", "-") for name in report["packages"]}
+    assert {name.replace(".", "-") for name in built} == named
+    assert report["hosts"] == (None if driver.mode.provider == "host" else [])
+
+
+@pytest.mark.parametrize("driver", [pytest.param(BUBBLEWRAP_USER, id="bubblewrap-user")], indirect=True)
+def test_without_a_runtime_no_packages_are_named_and_hosts_are_those_of_the_config(driver: Driver) -> None:
+    driver.runtime = ""
+    driver.settings = {"network": {"mode": "egress", "allow": ["pypi.org"]}}
+    report = driver.run(("true", SECONDS))["report"]
+    assert (report["packages"], report["hosts"]) == ([], ["pypi.org"])
 
 
 @pytest.mark.parametrize("driver", [pytest.param(BUBBLEWRAP_USER, id="bubblewrap-user")], indirect=True)
