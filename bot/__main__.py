@@ -99,6 +99,22 @@ def check_config(config: ConfigFile = None, data_dir: DataDir = None) -> None:
 
 
 @app.command()
+def prompt(
+    chat: Annotated[
+        str | None, typer.Option("--chat", help="A conversation, account:chat, with its stored choices.")
+    ] = None,
+    agent: Annotated[str | None, typer.Option("--agent", help="An agent of agents_dir, instead of the chat's.")] = None,
+    config: ConfigFile = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Print what the model reads before a conversation, in groups with their estimated tokens; antler need not run."""
+    settings, _ = settings_of(config, data_dir)
+    from bot.cli.prompt import show
+
+    raise typer.Exit(show(settings, chat, agent))
+
+
+@app.command()
 def pair(
     code: Annotated[str | None, typer.Argument(help="The code that the person got from the bot.")] = None,
     claim: Annotated[

@@ -22,24 +22,32 @@ class Platform:
     """config: "module:Class" of its pydantic settings; channel: "module:Class" called as (account, config, ports).
 
     manifest: "module:function" that makes the text (app name -> text) with which an app is created on the platform, ""
-    where there is no such thing.
+    where there is no such thing. name: what people call it.
     """
 
     config: str
     channel: str
     manifest: str = ""
+    name: str = ""
 
 
 PLATFORMS = {
-    "telegram": Platform("channels.telegram.config:TelegramConfig", "channels.telegram.channel:TelegramChannel"),
+    "telegram": Platform(
+        "channels.telegram.config:TelegramConfig", "channels.telegram.channel:TelegramChannel", name="Telegram"
+    ),
     "slack": Platform(
         "channels.slack.config:SlackConfig",
         "channels.slack.channel:SlackChannel",
         manifest="channels.slack.config:manifest",
+        name="Slack",
     ),
-    "feishu": Platform("channels.feishu.config:FeishuConfig", "channels.feishu.channel:FeishuChannel"),
-    "wecom": Platform("channels.wecom.config:WecomConfig", "channels.wecom.channel:WecomChannel"),
-    "console": Platform("channels.console.config:ConsoleConfig", "channels.console.channel:ConsoleChannel"),
+    "feishu": Platform(
+        "channels.feishu.config:FeishuConfig", "channels.feishu.channel:FeishuChannel", name="Feishu (Lark)"
+    ),
+    "wecom": Platform("channels.wecom.config:WecomConfig", "channels.wecom.channel:WecomChannel", name="WeCom"),
+    "console": Platform(
+        "channels.console.config:ConsoleConfig", "channels.console.channel:ConsoleChannel", name="a plain terminal"
+    ),
 }
 
 
@@ -76,6 +84,12 @@ def channel_class(platform: str) -> Callable[[str, Any, ChannelPorts], Channel]:
     """The adapter of a platform; imports its SDK. Raises UnknownPlatform."""
     found: Any = _load(_platform(platform).channel)
     return found  # type: ignore[no-any-return]  # as above
+
+
+def name_of(platform: str) -> str:
+    """What people call a platform; "" for one that is not in PLATFORMS."""
+    known = PLATFORMS.get(platform)
+    return known.name if known is not None else ""
 
 
 def manifest(platform: str, app: str) -> str:

@@ -21,6 +21,20 @@ class Speaker:
     is_person: bool = True
 
 
+COMMANDS = ("new", "stop", "retry", "undo", "threads", "models", "agent", "skills", "memory", "reminders", "help")
+"""Commands of the chat that the agent is told of."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where a conversation is. platform: what people call it, "" where that is not known. title: of a group, untrusted
+    text. commands: (name, how people type it there) of each of COMMANDS; () where none is known."""
+
+    platform: str = ""
+    title: str = ""
+    commands: tuple[tuple[str, str], ...] = ()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunContext:
     """Kept with the run row, so that a resume after a restart needs nothing else.
@@ -42,6 +56,7 @@ class RunContext:
     schedule: str = ""
     skills_off: tuple[str, ...] = ()
     timezone: str = "UTC"
+    place: Place = Place()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,6 +103,7 @@ class RunInput:
     instructions. dictated: the text, or a part of it, was spoken, and the platform wrote it down. skill: the name of
     the one that was chosen for this turn, "" for none. steers: it may be heard by the run that works when it is said,
     in place of a turn of its own. steered: what was said while this turn's run worked and heard by it, oldest first.
+    people: names of others who spoke to the agent there lately, untrusted text.
     """
 
     message_id: str
@@ -97,6 +113,7 @@ class RunInput:
     background: tuple[str, ...] = ()
     dictated: bool = False
     skill: str = ""
+    people: tuple[str, ...] = ()
     steers: bool = False
     steered: tuple[RunInput, ...] = ()
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from bot.delivery.buttons import take_answer, waiting_question
-from bot.runs.inputs import as_steering, can_join, can_steer, joined_run, run_of, steered_run
+from bot.runs.inputs import as_steering, can_join, can_steer, joined_run, place_of, run_of, steered_run
 from bot.settings.busy_policies import Moment, Move, decide
 from bot.store import prompts, runs
 from bot.store.rows import StopReason
@@ -128,7 +128,10 @@ class Openings:
 
     async def _run_of(self, turn: Turn) -> RunRow:
         ports, record = self._ports, await self._record(turn.first)
-        agent = ports.agents.agent_of(record)
+        agent, first = ports.agents.agent_of(record), turn.first
+        people: tuple[str, ...] = ()
+        if first.address.kind != "dm":
+            people = await ports.store.read(lambda tx: runs.others_who_spoke(tx, record.key, turn.person))
         return run_of(
             turn,
             record,
@@ -136,6 +139,8 @@ class Openings:
             agent=agent,
             called=ports.skills.called(parse(turn.text), turn.text, record.owner, agent, record.skills_off),
             background=ports.background.take(record.key),
+            people=people,
+            place=place_of(ports.channel(first.account), first),
             now=ports.clock.now(),
             epoch=ports.store.epoch,
             timezone=ports.timezone,

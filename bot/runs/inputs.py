@@ -12,7 +12,8 @@ from bot.store.rows import RunRow
 from bot.texts.command_line import parse, skill_name
 from bot.usage.days import zone_of
 from channels.message import INBOUND_EVENT, Message
-from harness.context import RunContext, RunInput, Speaker, Voice
+from channels.registry import name_of
+from harness.context import COMMANDS, Place, RunContext, RunInput, Speaker, Voice
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
     from bot.runs.turns import Turn
     from bot.store.rows import ConversationRow, InboxRow
+    from channels.base import Channel
 
 
 def run_of(
@@ -29,6 +31,8 @@ def run_of(
     model: str,
     agent: str,
     background: tuple[str, ...],
+    people: tuple[str, ...],
+    place: Place,
     now: datetime,
     epoch: int,
     timezone: str = "UTC",
@@ -39,13 +43,14 @@ def run_of(
     message, run_id = turn.first, uuid.uuid4().hex
     skill, text = called or ("", turn.text)
     zone = zone_of(conversation, timezone)
-    context = _context_of(turn, conversation, run_id, model=model, agent=agent, timezone=zone)
+    context = replace(_context_of(turn, conversation, run_id, model=model, agent=agent, timezone=zone), place=place)
     run_input = RunInput(
         message_id=message_id(turn.ids[0]),
         text=text,
         files=tuple(turn.files),
         quote=turn.quote,
         background=background,
+        people=people,
         dictated=turn.dictated,
         skill=skill,
     )
@@ -88,6 +93,18 @@ def _context_of(
         schedule=turn.schedule,
         skills_off=conversation.skills_off,
         timezone=timezone,
+    )
+
+
+def place_of(channel: Channel | None, message: Message) -> Place:
+    """Where a message was said, as far as its channel knows. channel: None where it could not be built."""
+    if channel is None:
+        return Place(title=message.chat_title)
+    identity = channel.identity
+    return Place(
+        platform=name_of(identity.platform) if identity is not None else "",
+        title=message.chat_title,
+        commands=tuple((name, channel.command(name, message.address)) for name in COMMANDS),
     )
 
 

@@ -116,7 +116,7 @@ def blank_input(run_input: RunInput) -> RunInput:
     """What is left: the message's id, and how large its files were, for the quota of who sent them."""
     files = tuple(_blank_file(file) for file in run_input.files)
     # What was said during the run has a row of its own.
-    return replace(run_input, text="", quote="", background=(), files=files, steered=())
+    return replace(run_input, text="", quote="", background=(), people=(), files=files, steered=())
 
 
 def without_others(run_input: RunInput, whose: Whose, *, met: bool) -> RunInput:
@@ -124,9 +124,10 @@ def without_others(run_input: RunInput, whose: Whose, *, met: bool) -> RunInput:
     all that others said goes, for it does not tell well who they were."""
     steered = tuple(without_others(each, whose, met=met) for each in run_input.steered)
     if met:
-        return replace(run_input, quote="", background=(), steered=steered)
+        return replace(run_input, quote="", background=(), people=(), steered=steered)
     kept = tuple(line for line in run_input.background if not _called(line.partition(":")[0], whose))
-    return replace(run_input, background=kept, steered=steered)
+    people = tuple(name for name in run_input.people if not _called(name, whose))
+    return replace(run_input, background=kept, people=people, steered=steered)
 
 
 def blank_context(context: RunContext) -> RunContext:

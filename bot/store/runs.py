@@ -61,6 +61,8 @@ JOINED = "joined"
 """The detail of a run that never started because another one heard its messages while it worked."""
 UNDONE = "undone"
 """The detail of a run that the agent was made to forget when it had ended."""
+RUNS_LOOKED_AT, MOST_PEOPLE = 30, 10
+"""For who speaks in a conversation: its newest runs, and how many others are named."""
 FORGOTTEN = (UNDONE, "rollback", "admin_rollback")
 """The details of all runs that the agent was made to forget; the others are StopReasons that rewind."""
 
@@ -239,6 +241,15 @@ def queued(tx: Connection, conversation: str) -> list[RunRow]:
 def recent(tx: Connection, conversation: str, limit: int) -> list[RunRow]:
     """The newest runs there, newest first."""
     return _rows(tx, RUNS.where(runs.c.conversation == conversation).order_by(runs.c.seq.desc()).limit(limit))
+
+
+def others_who_spoke(tx: Connection, conversation: str, person: str) -> tuple[str, ...]:
+    """What the others are called to whom the newest runs there belong, who spoke last first."""
+    query = select(runs.c.context).where(runs.c.conversation == conversation, runs.c.speaker != person)
+    speakers = [context.speaker for context in tx.scalars(query.order_by(runs.c.seq.desc()).limit(RUNS_LOOKED_AT))]
+    names = {speaker.id: speaker.display_name for speaker in reversed(speakers) if speaker.display_name}
+    order = dict.fromkeys(speaker.id for speaker in speakers if speaker.id in names)
+    return tuple(names[who] for who in order)[:MOST_PEOPLE]
 
 
 def with_files(tx: Connection, since: datetime) -> list[RunRow]:

@@ -16,7 +16,7 @@ from harness.graph.signals import RunScope
 from harness.graph.state import ThreadState
 from harness.mcp.offering import offering
 from harness.middleware import ChainParts, middleware_chain, subagent_chain
-from harness.prompt import system_prompt
+from harness.prompt import Abilities, sections
 from harness.skills.prompt import SLOT
 from harness.subagents.config import INHERIT
 from harness.subagents.kinds import SANDBOX_TOOLS, delegation_section, subagent_kinds, subagent_prompt
@@ -25,7 +25,7 @@ from harness.subagents.tool import task_tool
 from harness.tools.asking import ask_tool
 from harness.tools.files import READ
 from harness.tools.planning import planning_tool
-from harness.tools.shell import BASH
+from harness.tools.presenting import PRESENT
 
 if TYPE_CHECKING:
     import contextvars
@@ -40,9 +40,11 @@ if TYPE_CHECKING:
     from harness.files.slots import FairSlots
     from harness.graph.state import Graph
     from harness.mcp.offering import Offering
+    from harness.middleware.skills import PromptSlots
     from harness.middleware.summarization import Summarization
     from harness.models.build import BuiltModel
     from harness.models.pool import ModelPool
+    from harness.prompt import Section
     from harness.skills.tool import SkillManaging
     from harness.subagents.config import SubagentsSettings
     from harness.subagents.kinds import Kind
@@ -51,13 +53,21 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True)
 class Agent:
     """The graph of one agent with one model, and its summarization for `compact`. revision: of the servers' tools that
-    the graph has."""
+    the graph has. sections: of its system prompt, whose slots `slots` fills. tools: all that it has."""
 
     settings: ModelSettings
     model: BuiltModel
     graph: Graph
     summarization: Summarization
     revision: int
+    sections: Sequence[Section]
+    slots: PromptSlots
+    tools: Sequence[BaseTool]
+
+    def prompt(self, scope: RunScope) -> list[Section]:
+        """The parts of the system prompt as a run reads them."""
+        filled = (section._replace(text=self.slots.filled(section.text, scope)) for section in self.sections)
+        return [section for section in filled if section.text]
 
 
 class AgentMaker:
@@ -88,8 +98,10 @@ class AgentMaker:
         if parts.subagents is not None:
             tools.append(task_tool(self._subagent_pool(parts.subagents, settings.name, [tool.name for tool in tools])))
         chain = self._chain(settings, model, tools, remote.deferred)
-        graph = make_lead_agent(chain, prompt=self._prompt(remote.section), tools=tools, saver=self._saver)
-        return Agent(settings, model, graph, chain.summarization(), revision)
+        parts_of_prompt = self._sections(settings, remote, chain.tools)
+        prompt = "\n".join(section.text for section in parts_of_prompt)
+        graph = make_lead_agent(chain, prompt=prompt, tools=tools, saver=self._saver)
+        return Agent(settings, model, graph, chain.summarization(), revision, parts_of_prompt, chain.slots, tools)
 
     def _chain(
         self, settings: ModelSettings, model: BuiltModel, tools: Sequence[BaseTool], deferred: Sequence[str] | None
@@ -146,8 +158,11 @@ class AgentMaker:
         chain = replace(chain, model_call_limit=kind.max_turns, delegates=None, only_skills=kind.skills)
         prompt = subagent_prompt(
             kind,
-            bash=BASH in names if names & SANDBOX_TOOLS else None,
-            outside=parts.outside or bool(remote.section),
+            Abilities(
+                tools=frozenset(names - {PRESENT}),
+                report=parts.sandbox.report if parts.sandbox is not None and names & SANDBOX_TOOLS else None,
+                outside=parts.outside or bool(remote.section),
+            ),
             servers="" if named else remote.section,
             skills=SLOT if parts.skills is not None and reads else "",
         )
@@ -162,17 +177,22 @@ class AgentMaker:
         managing = [self._manager.tool] if self._manager is not None else []
         return [ask_tool(), *planning, *own, *managing, *parts.tools]
 
-    def _prompt(self, servers: str) -> str:
-        parts, sandbox = self._parts, self._parts.sandbox
-        return system_prompt(
-            sandbox.report if sandbox else None,
-            sends_files=parts.spool is not None,
-            outside=parts.outside or bool(servers),
-            servers=servers,
-            soul=self._definition.soul,
-            delegation=delegation_section(parts.subagents.per_run) if parts.subagents is not None else "",
-            skills=SLOT if parts.skills is not None else "",
+    def _sections(self, settings: ModelSettings, remote: Offering, tools: Sequence[str]) -> list[Section]:
+        """The system prompt of the lead agent. tools: the names of all its tools."""
+        parts = self._parts
+        abilities = Abilities(
+            tools=frozenset(tools),
+            report=parts.sandbox.report if parts.sandbox is not None else None,
+            sees=settings.supports_vision,
+            outside=parts.outside or bool(remote.section),
             remembers=parts.remembering is not None,
+        )
+        return sections(
+            abilities,
+            servers=remote.section,
+            delegation=delegation_section(parts.subagents.per_run) if parts.subagents is not None else "",
+            soul=self._definition.soul,
+            skills=SLOT if parts.skills is not None else "",
         )
 
 

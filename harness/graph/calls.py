@@ -23,6 +23,16 @@ TASK = "task"
 
 ASK = "ask_clarification"
 
+OWN_TOOLS = frozenset(
+    [
+        *("bash", "ls", "glob", "grep", "read_file", "write_file", "str_replace", "present_files", "view_image"),
+        *(ASK, TASK, "tool_search", "skill_manage", "write_todos", "schedule", "remember", "recall"),
+        *("web_search", "web_fetch"),
+    ]
+)
+"""Names of Antler's tools, kept even where they are switched off: what says `bash` to the model, to people and to the
+audit log is ours."""
+
 FOREIGN = "foreign"
 """Metadata key of a tool whose results are framed: the operator's own, and any other that was not written here."""
 

@@ -12,6 +12,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
+from harness.graph.calls import OWN_TOOLS
 from harness.mcp.tool_search import search_tool
 
 if TYPE_CHECKING:
@@ -26,14 +27,6 @@ if TYPE_CHECKING:
 
 LONGEST = 64
 """What OpenAI takes, and others with it: ^[a-zA-Z0-9_-]{1,64}$."""
-RESERVED = frozenset(
-    [
-        *("bash", "ls", "glob", "grep", "read_file", "write_file", "str_replace", "present_files", "view_image"),
-        *("ask_clarification", "task", "tool_search", "skill_manage", "write_todos", "schedule"),
-        *("web_search", "web_fetch"),
-    ]
-)
-"""Kept even where they are switched off: what says `bash` to the model, to people and to the audit log is ours."""
 _OTHERS = re.compile(r"[^a-zA-Z0-9_-]+")
 
 SECTION = """\
@@ -69,7 +62,7 @@ def shown_names(tools: Sequence[RemoteTool], own: Collection[str]) -> dict[str, 
     first.
     """
     counts = Counter(_fit(tool.name) for tool in tools)
-    taken = RESERVED | set(own)
+    taken = OWN_TOOLS | set(own)
     shown: dict[str, RemoteTool] = {}
     for tool in sorted(tools, key=lambda tool: (tool.server, tool.name)):
         name = _fit(tool.name)

@@ -18,7 +18,7 @@ from harness.middleware.llm_errors import LLMErrorHandling
 from harness.middleware.pictures import Sightless, ViewImage
 from harness.middleware.requests import Clarification, DanglingToolCall, DeferredToolFilter, TodoList
 from harness.middleware.sandbox_audit import SandboxAudit
-from harness.middleware.skills import SkillList, SkillTools
+from harness.middleware.skills import PromptSlots, SkillTools
 from harness.middleware.steering import Meanwhile
 from harness.middleware.summarization import Summarization
 from harness.middleware.tool_results import ForeignResults, ToolErrorHandling, ToolOutputBudget
@@ -63,6 +63,14 @@ class ChainParts:
         return _summarization(self.parts, self.model, self.settings, meanwhile)
 
     @property
+    def slots(self) -> PromptSlots:
+        """What fills the system prompt's slots for a run."""
+        skills = self.parts.skills
+        return PromptSlots(
+            skills.prompt_tokens if skills is not None else None, frozenset(self.tools), self.only_skills
+        )
+
+    @property
     def limit(self) -> int:
         """Model calls of one run."""
         return self.parts.model_call_limit if self.model_call_limit is None else self.model_call_limit
@@ -86,8 +94,8 @@ def middleware_chain(chain: ChainParts) -> list[AgentMiddleware[Any, Any, Any]]:
     return [
         # Outermost, so that every request, retries and summarised ones too, has its calls and results paired.
         DanglingToolCall(),
-        # Outside the retries and the fallbacks: whichever model answers reads the same list.
-        *_skill_list(chain),
+        # Outside the retries and the fallbacks: whichever model answers reads the same prompt.
+        chain.slots,
         # Around everything that calls the model: each attempt passes the limit and the report below.
         _handling(chain, summarization),
         # Outside the guardrail: nobody is asked about a call that is not going to be made anyway.
@@ -153,11 +161,6 @@ def _handling(chain: ChainParts, summarization: Summarization) -> LLMErrorHandli
     return Fallback([Candidate(chain.settings, chain.model, first, summarization), *others])
 
 
-def _skill_list(chain: ChainParts) -> list[SkillList]:
-    skills = chain.parts.skills
-    return [SkillList(skills.prompt_tokens, chain.only_skills)] if skills is not None else []
-
-
 def _sightless(chain: ChainParts) -> list[Sightless]:
     settings = [chain.settings, *(other.settings for other in chain.fallbacks)]
     blind = frozenset(each.name for each in settings if not each.supports_vision)
@@ -183,7 +186,7 @@ def subagent_chain(chain: ChainParts) -> list[AgentMiddleware[Any, Any, Any]]:
         # Outermost, as above.
         DanglingToolCall(),
         # As above.
-        *_skill_list(chain),
+        chain.slots,
         # As above; its failure ends the subagent alone, and the breaker is the same for all.
         _handling(chain, summarization),
         # As above; it begins with what the thread has found.

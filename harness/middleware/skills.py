@@ -1,4 +1,5 @@
-"""Skills in the agent's loop: their list in the system prompt, and the tools that a followed skill leaves."""
+"""What the loop adds of the run: its skills and its place in the system prompt, and the tools that a followed skill
+leaves."""
 
 from __future__ import annotations
 
@@ -10,14 +11,17 @@ from langchain_core.messages import SystemMessage, ToolMessage
 from harness.graph.calls import error_result
 from harness.graph.results import canonical
 from harness.graph.signals import scope_of
+from harness.prompt import PLACE_SLOT, place_section
 from harness.skills.followed import READ_FILE, forbidden, limits_of
 from harness.skills.prompt import SLOT, skills_section
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Awaitable, Callable, Collection, Mapping
 
     from langchain.agents.middleware import ModelRequest, ModelResponse, ToolCallRequest
     from langgraph.types import Command
+
+    from harness.graph.signals import RunScope
 
 REFUSED = (
     "{tool} is outside of the allowed-tools of {skills}, so nothing happened. Until this turn ends only these may be "
@@ -31,28 +35,41 @@ OFF = (
 MOST_NAMED = 40
 
 
-class SkillList(AgentMiddleware[Any, Any, Any]):
-    """Puts the list of skills into the system prompt, which is otherwise the same for everybody.
+class PromptSlots(AgentMiddleware[Any, Any, Any]):
+    """Fills the slots of the system prompt, which is otherwise the same for everybody: the list of skills, the place.
 
-    budget: current tokens of the list.
+    budget: current tokens of the list; None where there are no skills.
+    tools: names of the agent's tools.
     only: names of the skills that this agent has, None: all.
     """
 
-    def __init__(self, budget: Callable[[], int], only: tuple[str, ...] | None = None) -> None:
+    def __init__(
+        self, budget: Callable[[], int] | None, tools: Collection[str], only: tuple[str, ...] | None = None
+    ) -> None:
         super().__init__()
         self._budget = budget
+        self._tools = tools
         self._only = only
 
     async def awrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
     ) -> ModelResponse[Any]:
         prompt = request.system_message
-        if prompt is None or not isinstance(prompt.content, str) or SLOT not in prompt.content:
+        if prompt is None or not isinstance(prompt.content, str):
             return await handler(request)
-        skills = scope_of(request.runtime).skills.only(self._only).skills
-        section = skills_section(skills, self._budget())
-        listed = prompt.content.replace(SLOT, f"{section}\n" if section else "", 1)
-        return await handler(request.override(system_message=SystemMessage(listed)))
+        filled = self.filled(prompt.content, scope_of(request.runtime))
+        return await handler(request.override(system_message=SystemMessage(filled)))
+
+    def filled(self, prompt: str, scope: RunScope) -> str:
+        """The prompt, or a section of it, as a run reads it."""
+        skills, ctx = scope.skills.only(self._only).skills, scope.ctx
+        if SLOT in prompt:
+            section = skills_section(skills, self._budget(), self._tools) if self._budget is not None else ""
+            prompt = prompt.replace(SLOT, f"{section}\n" if section else "", 1)
+        if PLACE_SLOT in prompt:
+            place = place_section(ctx.place, is_group=ctx.is_group, tools=self._tools, skills=bool(skills))
+            prompt = prompt.replace(PLACE_SLOT, place, 1)
+        return prompt
 
 
 class SkillTools(AgentMiddleware[Any, Any, Any]):

@@ -6,10 +6,13 @@ bot/ imports it in a warm-up thread and calls `make_harness`; runs wait for it.
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 from contextlib import AsyncExitStack, aclosing, contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
+
+from langchain_core.utils.function_calling import convert_to_openai_tool
 
 from harness.agents.pool import Agents
 from harness.agents.tools import load_extras
@@ -43,6 +46,7 @@ if TYPE_CHECKING:
     from harness.graph.state import Graph
     from harness.memory.model import Exchange, Memory, Updated
     from harness.ports import AnyRunEvent
+    from harness.prompt import Section
     from harness.threads.checkpoints import Checkpoints
 
 log = logging.getLogger(__name__)
@@ -207,6 +211,15 @@ class HarnessRunner:
         if user.unseen:
             told.append(turn.event(Notice, kind="images_not_seen", model=agent.settings.name))
         return Start(told, begun)
+
+    async def prompt(self, ctx: RunContext) -> tuple[list[Section], list[str]]:
+        """What a run would send in front of the conversation: the parts of the system prompt, and each tool as JSON.
+        Raises ModelFailure."""
+        if self._parts.servers is not None:
+            await self._parts.servers.settled()
+        agent = self._agents.get(ctx.model, ctx.agent)
+        tools = [json.dumps(convert_to_openai_tool(tool), ensure_ascii=False) for tool in agent.tools]
+        return agent.prompt(await self._scope(ctx)), tools
 
     async def settle(self, thread_id: str) -> None:
         """Make a thread that was stopped in mid-turn ready for new input."""

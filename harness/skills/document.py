@@ -36,7 +36,7 @@ MOST_TOOLS = 100
 DEEPEST = 8
 KEYS = frozenset({"name", "description", "license", "allowed-tools", "version", "author", "compatibility", "metadata"})
 FENCE = "---"
-_LISTED = re.compile(r"[^\s,(]+(?:\([^()]*\))?")
+LISTED = re.compile(r"[^\s,(]+(?:\([^()]*\))?")
 """A name in a list that is written as text, as other agents' skills do: `Read, Bash(git add:*)`."""
 
 
@@ -227,7 +227,7 @@ class _Reader:
         if key not in self._values:
             return None
         value = self._values[key]
-        names = _LISTED.findall(value) if isinstance(value, str) else value
+        names = LISTED.findall(value) if isinstance(value, str) else value
         if isinstance(value, str) and not names:
             self._wrong(key, "is empty; leave it out, or write [] for none")
         elif not isinstance(names, list) or not all(isinstance(name, str) and name.strip() for name in names):

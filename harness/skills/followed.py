@@ -15,7 +15,7 @@ from harness.graph.calls import ASK
 from harness.graph.messages import CHOSEN_SKILL, is_users
 from harness.graph.results import VERSIONS
 from harness.graph.state import STEERED
-from harness.skills.document import SKILL_FILE
+from harness.skills.document import LISTED, SKILL_FILE
 from sandbox.base import SKILLS
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from langchain_core.messages import AnyMessage, BaseMessage, ToolCall
 
+    from harness.skills.document import SkillDocument
     from harness.skills.library import Skill, SkillView
 
 READ_FILE = "read_file"
@@ -116,6 +117,18 @@ def known_as(tool: str) -> str:
     """Our name of a tool in an allowed-tools list; `Bash(git:*)` is bash as a whole."""
     plain = (tool.partition("(")[0] if tool.endswith(")") else tool).strip()
     return ELSEWHERE.get(plain, plain)
+
+
+def needed(document: SkillDocument) -> frozenset[str]:
+    """Tools without which a skill is of no use, as `needs-tools` in its metadata names them."""
+    named = document.metadata.get("needs-tools") or ()
+    listed = LISTED.findall(named) if isinstance(named, str) else [each for each in named if isinstance(each, str)]
+    return frozenset(map(known_as, listed))
+
+
+def can_follow(document: SkillDocument, tools: Collection[str]) -> bool:
+    """Whether an agent with these tools can follow a skill."""
+    return needed(document) <= set(tools)
 
 
 def limits_of(state: Mapping[str, Any], view: SkillView) -> dict[str, frozenset[str]]:

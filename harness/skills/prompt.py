@@ -10,47 +10,55 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from harness.skills.document import SkillError
+from harness.skills.followed import can_follow
 from harness.text.frames import SKILL, framed, neutral
 from harness.text.plain import clean_text
 from sandbox.base import SKILLS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable, Sequence
 
     from harness.skills.document import SkillDocument
     from harness.skills.library import Skill, SkillView
 
 SLOT = "<skills/>\n"
 """Placeholder of the list in a system prompt."""
-MOST_TOKENS_EACH = 60
 CHARACTERS_PER_TOKEN = 4
-PATH_CHARACTERS_PER_TOKEN = 3
-"""Estimates for English; paths are made of rarer pieces. Each character of other scripts counts as a token."""
+"""Estimate for English. Each character of other scripts counts as a token."""
 ORDER = ("mine", "custom", "public")
 """Order in the list when there is no room for all: a person's own first, then this installation's."""
+HEADINGS = {"mine": "The person's own", "custom": "This installation's", "public": "Antler's"}
+MOST_NAMED = 50
+"""Skills without a description at the list's end."""
 LONGEST_WORKFLOW = 50_000
 """Characters of a workflow that a message carries; the agent reads the rest."""
 
 SECTION = f"""\
 <skills>
-Skills are workflows that experts wrote for certain kinds of work. They are folders below {SKILLS}, read-only.
-- When a request is what one of these is for, read the whole of its SKILL.md with read_file before you begin, and follow
-  it. Otherwise leave them alone. Read once is enough while you can still see it.
+Skills are workflows that experts wrote for certain kinds of work. Each is a folder, read-only, with a file SKILL.md.
+- When a request is what a skill is for, read the whole of its SKILL.md with read_file before you begin, and follow it.
+  Otherwise leave it alone. Read once is enough while you can still see it.
 - Paths in a workflow are relative to its folder. Read its references and run its scripts when the workflow says so, not
   before. What you make goes into your working directory, never into a skill.
 - A block <{SKILL}> behind a person's text is a skill that they chose for that request: follow it, it is read already.
 - A skill tells how to do the work. It changes none of your other rules.
+- When somebody asks what you can do, name what fits of these too. Read no file for that.
 {{listing}}</skills>
 """
-MORE = f"- {{count}} more are not listed. Search them by a word: grep with path {SKILLS}, glob SKILL.md, ignore_case.\n"
-
+HEADING = "{whose}, each in {folder}/NAME/SKILL.md:\n"
+MORE = f"""\
+Further skills, by name only: {{names}}. Search their descriptions by a word: grep with path {SKILLS}, glob SKILL.md,
+ignore_case.
+"""
 GONE = "It was chosen for this request, but it is not there any more: tell the person."
 
 
-def skills_section(skills: Iterable[Skill], budget: int) -> str:
-    """Section of the system prompt; "" without skills. budget: approximate tokens of the list."""
-    ranked = sorted(skills, key=lambda skill: (ORDER.index(skill.origin), skill.name))
-    return _section(tuple((skill.name, skill.document.description, skill.path) for skill in ranked), budget)
+def skills_section(skills: Iterable[Skill], budget: int, tools: Collection[str]) -> str:
+    """Section of the system prompt; "" without skills. budget: approximate tokens of the list. tools: names of those
+    that the agent has; a skill that needs others is left out."""
+    usable = [skill for skill in skills if can_follow(skill.document, tools)]
+    ranked = sorted(usable, key=lambda skill: (ORDER.index(skill.origin), skill.name))
+    return _section(tuple((skill.origin, skill.name, skill.document.description) for skill in ranked), budget)
 
 
 @lru_cache(maxsize=256)
@@ -58,44 +66,35 @@ def _section(ranked: tuple[tuple[str, str, str], ...], budget: int) -> str:
     if not ranked:
         return ""
     lines: list[str] = []
-    used = 0.0
-    for name, description, path in ranked:
-        line = _line(name, description, path)
+    used, under = 0.0, ""
+    for place, (origin, name, description) in enumerate(ranked):
+        heading = HEADING.format(whose=HEADINGS[origin], folder=f"{SKILLS}/{origin}") if origin != under else ""
+        line = f"{heading}- {name}: {_shown(description)}\n"
         used += tokens(line)
         if used > budget and lines:
+            lines.append(_more(ranked[place:]))
             break
         lines.append(line)
-    left = len(ranked) - len(lines)
-    return SECTION.format(listing="".join(lines) + (MORE.format(count=left) if left else ""))
+        under = origin
+    return SECTION.format(listing="".join(lines))
 
 
-def _line(name: str, description: str, path: str) -> str:
-    frame = f"- {name}:  ({path})\n"
-    room = MOST_TOKENS_EACH - len(frame) / PATH_CHARACTERS_PER_TOKEN
-    # The model gets nothing that a person cannot see, and no tags.
-    seen = "".join(character for character in clean_text(description) if character.isprintable())
-    told = seen.replace("<", "‹").replace(">", "›")
-    return f"- {name}: {_fitting(told, room)} ({path})\n"
+def _more(rest: Sequence[tuple[str, str, str]]) -> str:
+    names = [f"{origin}/{name}" for origin, name, _ in rest]
+    further = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    return MORE.format(names=", ".join(names[:MOST_NAMED]) + further)
+
+
+def _shown(description: str) -> str:
+    """The whole description in one line: the model gets nothing that a person cannot see, and no tags."""
+    seen = "".join(character if character.isprintable() else " " for character in clean_text(description))
+    return " ".join(seen.split()).replace("<", "‹").replace(">", "›")
 
 
 def tokens(text: str) -> float:
     """Estimated number of tokens, rather too high than too low."""
     plain = sum(character.isascii() for character in text)
     return len(text) - plain + plain / CHARACTERS_PER_TOKEN
-
-
-def _fitting(text: str, room: float) -> str:
-    """The text, cut at a word if it is too long."""
-    if tokens(text) <= room:
-        return text
-    used, end = 1.0, 0
-    for end, character in enumerate(text):  # noqa: B007
-        used += 1 / CHARACTERS_PER_TOKEN if character.isascii() else 1
-        if used > room:
-            break
-    cut = text[:end]
-    word = cut.rfind(" ")
-    return (cut[:word] if word > end // 2 else cut).rstrip(" ,;:.") + "…"
 
 
 def chosen_block(document: SkillDocument, path: str) -> str:

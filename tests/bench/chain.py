@@ -41,7 +41,7 @@ from harness.graph.signals import RunScope
 from harness.graph.state import ThreadState
 from harness.guardrails.rules import load_guardrails
 from harness.ports import MemoryAuditLog, MemoryEffectLog, MemoryRunLedger
-from harness.prompt import system_prompt
+from harness.prompt import Abilities, system_prompt
 from harness.skills.library import NO_SKILLS
 from harness.subagents.config import SubagentsSettings
 from harness.subagents.kinds import delegation_section
@@ -108,10 +108,13 @@ class Setting:
 
         node: Any = agent.graph.nodes["tools"].bound
         delegation = delegation_section(SubagentsSettings().per_run)
+        report = await self.provider.start()
         return create_agent(
             agent.model.chat,
             tools=list(node.tools_by_name.values()),
-            system_prompt=system_prompt(await self.provider.start(), sends_files=True, delegation=delegation),
+            system_prompt=system_prompt(
+                Abilities(tools=frozenset(node.tools_by_name), report=report), delegation=delegation
+            ),
             state_schema=ThreadState,
             context_schema=RunScope,
             checkpointer=self.saver,

@@ -86,7 +86,7 @@ async def test_proposed_agreed_to_used_and_taken_back(gateway: World, person: Pe
     assert "create weekly-note (own)\nwhy: Every Friday.\ncheck: allow" in asked.text
     assert "It would change what I do in later conversations" in asked.text
     prompt, text = await read(gateway, person, name)
-    assert f"- {name}: Writes the weekly note. (/mnt/skills/mine/{name}/SKILL.md)" in prompt
+    assert f"/mnt/skills/mine/NAME/SKILL.md:\n- {name}: Writes the weekly note.\n" in prompt
     assert "1. Begin with the date." in text
     patch = proposes("patch", name, old="Begin", new="End")
     await agreed(

@@ -58,7 +58,7 @@ async def test_it_is_listed_read_and_its_script_run(gateway: World, person: Pers
     await gateway.telegram.wait_for_text(person, "Tool result")
     await gateway.telegram.wait_idle(person)
     system, *said = await newest_prompt(gateway)
-    assert f"- {NAME}: Counts words. (/mnt/skills/custom/{NAME}/SKILL.md)" in system["content"]
+    assert f"/mnt/skills/custom/NAME/SKILL.md:\n- {NAME}: Counts words.\n" in system["content"]
     read, ran, refused = [message["content"] for message in said if message["role"] == "tool"]
     assert "Run `scripts/count.sh FILE`" in read
     assert "there are 3 words" in ran

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from harness.graph.calls import OWN_TOOLS
 from harness.skills.config import SkillsSettings
 from harness.skills.document import parse_bytes
 from harness.skills.library import SkillLibrary
@@ -44,8 +45,8 @@ def test_all_of_them_fit_into_the_prompt() -> None:
     view = SkillLibrary(LIBRARY, None).of(None)
     assert {skill.name for skill in view.skills} == {skill.name for skill in SKILLS} >= FIRST
     assert not view.problems
-    section = skills_section(view.skills, SkillsSettings().prompt_tokens)
-    listed = [line for line in section.splitlines() if "/mnt/skills/public/" in line]
+    section = skills_section(view.skills, SkillsSettings().prompt_tokens, OWN_TOOLS)
+    listed = [line for line in section.partition("/NAME/SKILL.md:\n")[2].splitlines() if line.startswith("- ")]
     assert [line.partition(":")[0] for line in listed] == [f"- {skill.name}" for skill in SKILLS]
     assert min(map(len, listed)) > 100
 

@@ -14,11 +14,12 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 from mcp import types
 from pydantic import SecretStr, ValidationError
 
+from harness.graph.calls import OWN_TOOLS
 from harness.graph.state import MOST_PROMOTED, reduce_promoted
 from harness.mcp.config import McpServerSettings, OAuthSettings, ToolSearchSettings
 from harness.mcp.definitions import Offer, RemoteTool, checked, fitted, given_back
 from harness.mcp.errors import CallFailed
-from harness.mcp.offering import RESERVED, servers_section, shown_names
+from harness.mcp.offering import servers_section, shown_names
 from harness.mcp.tools import mcp_tools, result_of
 from harness.text.frames import described, harmless
 from tests.tables import table
@@ -47,7 +48,7 @@ def test_every_tool_has_a_valid_name_of_its_own(named: list[tuple[str, str]]) ->
     shown = shown_names(tools, ["mine"])
     assert sorted(shown.values(), key=str) == sorted(tools, key=str)
     assert all(VALID.fullmatch(name) for name in shown)
-    assert not set(shown) & (RESERVED | {"mine"})
+    assert not set(shown) & (OWN_TOOLS | {"mine"})
     assert shown_names(list(reversed(tools)), ["mine"]) == shown
 
 

@@ -61,7 +61,7 @@ async def test_it_is_listed_before_everything_that_changes(bench: Bench, script:
     put_skill(public, "tidy", "Tidies notes.")
     await answers(bench, script, calls(BASH))
     await answers(bench, script, calls(BASH), run="r2")
-    assert "- tidy: Tidies notes. (/mnt/skills/public/tidy/SKILL.md)" in prompt(script)
+    assert "/mnt/skills/public/NAME/SKILL.md:\n- tidy: Tidies notes.\n" in prompt(script)
     assert len({prompt(script, number) for number in range(len(script.requests))}) == 1
     put_skill(public, "other")
     await answers(bench, script, calls(BASH), run="r3")
