@@ -46,7 +46,7 @@ PLATFORMS = {
     ),
     "wecom": Platform("channels.wecom.config:WecomConfig", "channels.wecom.channel:WecomChannel", name="WeCom"),
     "console": Platform(
-        "channels.console.config:ConsoleConfig", "channels.console.channel:ConsoleChannel", name="a plain terminal"
+        "channels.console.config:ConsoleConfig", "channels.console.channel:ConsoleChannel", name="the terminal"
     ),
 }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -120,3 +121,34 @@ def test_a_skill_is_checked(tmp_path: Path) -> None:
     put_skill(tmp_path / "sources", "tidy", "Tidies.", model="big")
     done = antler("skills", "validate", "sources", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (1, "tidy:\n  SKILL.md: model: unknown key\n")
+
+
+def test_prompt_prints_its_groups_with_their_tokens_and_a_total(tmp_path: Path) -> None:
+    write(tmp_path, CHANNELS + "sandbox: {use: 'off'}\nmemory: {enabled: false}\nschedules: {enabled: false}\n")
+    done = antler("prompt", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    groups = re.findall(r"^=== (.+) \((\d+) tokens\)$", done.stdout, re.MULTILINE)
+    names = [name for name, _ in groups]
+    assert names == ["role", "soul", "thinking", "abilities", "subagents", "style", "input", "place"]
+    total = re.search(r"^total +(\d+)  estimated", done.stdout, re.MULTILINE)
+    assert total is not None
+    assert int(total[1]) == sum(int(size) for _, size in groups)
+    assert "private chat with one person on Telegram" in done.stdout
+    for missing in ("there is no sandbox", "there is no schedule", "there is no memory", "use the web. What"):
+        assert missing in done.stdout
+    assert not (tmp_path / "data").exists()
+
+
+def test_prompt_follows_the_agent_and_names_what_to_change(tmp_path: Path) -> None:
+    write(tmp_path, CHANNELS + "sandbox: {use: 'off'}\n")
+    folder = tmp_path / "agents" / "desk"
+    folder.mkdir(parents=True)
+    (folder / "SOUL.md").write_text("You are the support desk.")
+    assert "You are the support desk." in antler("prompt", "--agent", "desk", cwd=tmp_path).stdout
+    unknown = antler("prompt", "--agent", "desc", cwd=tmp_path)
+    assert unknown.returncode == 1
+    assert "--agent: no agent desc in agents_dir" in unknown.stderr
+    assert "there are: default, desk" in unknown.stderr
+    unread = antler("prompt", "--chat", "telegram:1", cwd=tmp_path)
+    assert unread.returncode == 1
+    assert "--chat: there is no database in data_dir" in unread.stderr
