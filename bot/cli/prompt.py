@@ -86,6 +86,8 @@ async def _shown(settings: Settings, chat: str | None, agent: str | None) -> str
         harness = await make_harness(parts, str(folder / "checkpoints.db"))
         stack.push_async_callback(harness.close)
         remarks = [f"sandbox: {sandboxes.facts}", *(f"mcp: {facts}" for facts in servers.facts)]
+        if chat is not None and not ctx.place.commands:
+            remarks.append("chat: no message of it is kept any more, so the place is told as of a private chat")
         return _page(ctx, *await harness.prompt(ctx), remarks)
 
 
@@ -182,7 +184,7 @@ class _NoMemories:
 
 
 def _parts(settings: Settings, choices: AgentChoices, folder: Path) -> Parts:
-    """As the gateway makes them, with what an answer would change kept in memory."""
+    """The parts of a gateway with these settings; what an answer would change is kept in memory."""
     clock = SystemClock()
     skills = SkillService.of(settings, choices, lambda thread_id: None).source()
     return Parts(

@@ -134,7 +134,7 @@ async def test_what_others_hold_of_a_person_goes_too(store: Store) -> None:
     await store.add(ADD_EVENTS, [quoting, message("own", text=CANARY)])
     others = {"speaker": "telegram:8", "address": GROUP, "conversation": "telegram:-5"}
     run = await turn(store, thread, "mine", **others)
-    given = RunInput(message_id="m", text="mine", background=(f"Ann: {CANARY}", "Eve: hello"))
+    given = RunInput(message_id="m", text="mine", background=(f"Ann: {CANARY}", "Eve: hello"), people=("Ann", "Eve"))
     given_json = given
     await store.write(
         lambda tx: tx.execute(update(runs_table).where(runs_table.c.run_id == run.run_id).values(input=given_json))
@@ -149,7 +149,7 @@ async def test_what_others_hold_of_a_person_goes_too(store: Store) -> None:
     assert await store.read(holding) == []
     left = await store.read(lambda tx: runs.load(tx, run.run_id))
     assert left is not None
-    assert left.input.background == ("Eve: hello",)
+    assert (left.input.background, left.input.people) == (("Eve: hello",), ("Eve",))
     assert "Eve: hello" not in str(await store.write(lambda tx: _met(tx, run.run_id)))
 
 

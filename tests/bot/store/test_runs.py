@@ -213,3 +213,21 @@ async def test_events_are_appended_once_and_pruned_with_their_run(store: Store) 
     assert await store.write(lambda tx: runs.prune(tx, after)) == 1
     assert await store.read(lambda tx: runs.load(tx, run.run_id)) is None
     assert await store.read(lambda tx: run_events.read(tx, run.run_id)) == []
+
+
+async def test_the_others_who_spoke_are_named_by_what_they_are_called_now(store: Store) -> None:
+    spoken = (("1", "Ann"), ("2", "Bob"), ("3", "Cid"), ("2", "Bobby"), ("4", ""))
+    for number, (who, name) in enumerate(spoken):
+        (row,) = await store.add(ADD_EVENTS, [message(f"u:{number}")])
+        assert row is not None
+        made = run_row(row.id, conversation="telegram:-5")
+        speaker = replace(made.context.speaker, id=f"telegram:{who}", display_name=name)
+        made = replace(made, speaker=speaker.id, context=replace(made.context, speaker=speaker))
+        await store.write(lambda tx, made=made: runs.open(tx, made))  # type: ignore[misc]
+
+    async def others(person: str, conversation: str = "telegram:-5") -> tuple[str, ...]:
+        return await store.read(lambda tx: runs.others_who_spoke(tx, conversation, person))
+
+    assert await others("telegram:1") == ("Bobby", "Cid")
+    assert await others("telegram:2") == ("Cid", "Ann")
+    assert await others("telegram:2", "telegram:-6") == ()
