@@ -48,6 +48,7 @@ _HINTS = (
     ("docker-init", "the daemon has no init process: install tini (Debian: apt-get install tini)"),
     ("/bin/sh", IMAGE),
     ("/bin/sleep", IMAGE),
+    ("cannot exec in a stopped state", IMAGE),  # without /bin/sleep it ends before a program starts in it
 )
 
 
