@@ -15,10 +15,10 @@ from bot.store.store import Store
 from channels.base import ChannelPorts, Route
 from channels.capabilities import Rate
 from channels.errors import MessageGone, OutcomeUnknown, RateLimited, Temporary
-from channels.memory import FULL, MemoryChannel, MemoryMode
 from channels.message import Address, OutboundMessage
 from channels.telegram.sightings import Sightings
 from tests.clock import VirtualClock
+from tests.memory_channel import FULL, MemoryChannel, MemoryMode
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence

@@ -26,8 +26,6 @@ import pytest
 from bot.redaction import Redactor
 from channels.console import channel as console
 from channels.feishu import outbound as feishu
-from channels.memory import MemoryMode
-from channels.memory import layout as memory_layout
 from channels.message import OutboundMessage
 from channels.slack import outbound as slack
 from channels.telegram import outbound as telegram
@@ -39,6 +37,8 @@ from harness.memory.redaction import without_secrets
 from harness.text.frames import VisibleStream, as_data, harmless, neutral, visible
 from harness.text.plain import one_line, plain_text
 from sandbox.shell.audit import assess
+from tests.memory_channel import MemoryMode
+from tests.memory_channel import layout as memory_layout
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -24,13 +24,13 @@ from bot.store.identity import thread_folder
 from bot.voice.service import Transcript
 from bot.voice.speech_to_text import Listener, Recoder
 from channels.base import ChannelPorts, Route
-from channels.memory import MemoryChannel
 from channels.message import Attachment
 from harness.context import InputFile, Voice
 from harness.files.helpers import Helpers
 from sandbox.config import SandboxSettings
 from sandbox.policy import STAMP
 from tests.bench.figures import Figure, Outcome, Target, percentile
+from tests.memory_channel import MemoryChannel
 from tests.simulators.transcription import speech
 
 if TYPE_CHECKING:

@@ -29,7 +29,6 @@ from bot.store.rows import InboxState
 from bot.store.tables import inbox
 from bot.voice.speech_to_text import NoSpeechToText
 from channels.capabilities import Rate
-from channels.memory import FULL, MemoryChannel, MemoryMode
 from channels.message import Address, Attachment, ButtonPressed, Message, MessageEdited, Quote, Sender
 from harness.memory.config import MemorySettings
 from sandbox.base import SandboxError
@@ -38,6 +37,7 @@ from tests.bot.scripted_harness import ScriptedHarness
 from tests.clock import VirtualClock
 from tests.delivery_world import Tripwire, WatchedStore
 from tests.harness.memory.in_memory import InMemoryStore
+from tests.memory_channel import FULL, MemoryChannel, MemoryMode
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping, Sequence

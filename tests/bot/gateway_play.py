@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 
     from bot.access.admission import AccountPolicy
     from channels.base import LiveReply, Part, Sink
-    from channels.memory import Bubble, MemoryMode
     from channels.message import InboundEvent, Message, OutboundMessage
+    from tests.memory_channel import Bubble, MemoryMode
 
 T = TypeVar("T")
 Step = tuple[Any, ...]

@@ -17,12 +17,12 @@ from bot.store.rows import InboxState, RunState
 from bot.store.runs import JOINED
 from bot.texts import texts_for
 from bot.texts.commands import written
-from channels.memory import FULL
 from channels.message import OUTBOUND_MESSAGE, Address
 from tests.bot.gateway_books import Books, admitted, read_books
 from tests.bot.gateway_outcomes import one_outcome_each
 from tests.bot.played_agent import ending_of, mark_of, said_in
 from tests.delivery_world import RATE
+from tests.memory_channel import FULL
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from channels.base import ChannelPorts, Probe, Route
 from channels.errors import MessageGone, OutcomeUnknown, Rejected, Temporary
-from channels.memory import APPEND_ONLY, FULL, NO_EDIT, MemoryChannel, MemoryMode, MemoryPart
 from channels.message import Address, OutboundMessage
 from tests.clock import VirtualClock
+from tests.memory_channel import APPEND_ONLY, FULL, NO_EDIT, MemoryChannel, MemoryMode, MemoryPart
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -16,9 +16,9 @@ from channels.errors import (
     Rejected,
     TopicClosed,
 )
-from channels.memory import MemoryChannel, MemoryMode
 from channels.message import Address, Message, Sender
 from tests.contracts.bench import Bench, Listener, Refusal, Seen, Stage
+from tests.memory_channel import MemoryChannel, MemoryMode
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

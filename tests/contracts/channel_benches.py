@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from channels.memory import APPEND_ONLY, FULL, NO_BUTTONS, NO_EDIT, NO_IDEMPOTENCY, MemoryMode
 from tests.contracts import bench_feishu, bench_memory, bench_slack, bench_telegram, bench_wecom
 from tests.contracts.bench_console import console
 from tests.contracts.bench_feishu import feishu
@@ -12,6 +11,7 @@ from tests.contracts.bench_memory import memory
 from tests.contracts.bench_slack import slack
 from tests.contracts.bench_telegram import telegram
 from tests.contracts.bench_wecom import wecom
+from tests.memory_channel import APPEND_ONLY, FULL, NO_BUTTONS, NO_EDIT, NO_IDEMPOTENCY, MemoryMode
 
 if TYPE_CHECKING:
     from tests.contracts.bench import MakeBench, Refusal

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -316,18 +317,18 @@ def test_packages_are_named_where_they_are_known() -> None:
 
 
 def test_where_a_chat_is_and_how_its_commands_are_typed() -> None:
-    everything = {"tools": OWN_TOOLS, "skills": True}
-    private = place_section(TYPED, is_group=False, **everything)
+    told = partial(place_section, tools=OWN_TOOLS, skills=True)
+    private = told(TYPED, is_group=False)
     assert "This is a private chat with one person on Telegram." in private
     assert all(f"`/{name}`" in private for name in COMMANDS)
     assert len([line for line in private.splitlines() if line.startswith("- ")]) == 3
     bare = place_section(TYPED, is_group=True, tools=(), skills=False)
     assert "This is a group chat on Telegram: several people read" in bare
     assert {name for name in COMMANDS if f"`/{name}`" not in bare} == {"skills", "memory", "reminders"}
-    unknown = place_section(Place(), is_group=False, **everything)
+    unknown = told(Place(), is_group=False)
     assert unknown == "<place>\nThis is a private chat with one person.\n</place>\n"
     slack = replace(TYPED, commands=tuple((name, f"@antler /{name}") for name in COMMANDS))
-    assert "`@antler /new`: a new thread" in place_section(slack, is_group=True, **everything)
+    assert "`@antler /new`: a new thread" in told(slack, is_group=True)
 
 
 def test_a_platforms_words_cannot_leave_their_line() -> None:

@@ -12,12 +12,12 @@ from bot.store.rows import InboxState
 from bot.texts.en import EN
 from channels.capabilities import TextUnit
 from channels.errors import Rejected
-from channels.memory import FULL, NO_BUTTONS, MemoryMode
 from channels.message import Attachment, Button, OutboundMessage
 from channels.text.parse import parse
 from harness.events import FailureKind
 from tests.bot.commands.test_waiting import failing
 from tests.bot.core import ANN, BOB, RULES, Core, core
+from tests.memory_channel import FULL, NO_BUTTONS, MemoryMode
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,8 +9,8 @@ import pytest
 
 from bot.store import conversations, runs
 from bot.texts.en import EN
-from channels.memory import NO_BUTTONS
 from tests.bot.core import ANN, BOB, Core, core
+from tests.memory_channel import NO_BUTTONS
 
 if TYPE_CHECKING:
     from pathlib import Path

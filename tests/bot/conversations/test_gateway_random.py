@@ -18,11 +18,11 @@ from hypothesis import strategies as st
 
 from bot.access.admission import AccountPolicy
 from bot.settings.busy_policies import Busy, TurnRules
-from channels.memory import APPEND_ONLY, FULL, NO_EDIT, NO_IDEMPOTENCY, RESUMED, MemoryMode
 from tests.bot import gateway_promises as promises
 from tests.bot.core import ANN, BOB, EVE
 from tests.bot.gateway_play import FAULTS, RULES, Step, new_play
 from tests.bot.played_agent import ENDINGS
+from tests.memory_channel import APPEND_ONLY, FULL, NO_EDIT, NO_IDEMPOTENCY, RESUMED, MemoryMode
 from tests.properties import examples
 
 if TYPE_CHECKING:

@@ -14,16 +14,16 @@ from bot.store import inbox, runs
 from bot.store.rows import InboxState, RunState
 from bot.texts.en import EN
 from bot.texts.zh import ZH
-from channels.memory import APPEND_ONLY, NO_EDIT
 from channels.message import Attachment, Quote
 from tests.bot.core import ANN, BOB, Core, core
 from tests.delivery_world import Tripwire
+from tests.memory_channel import APPEND_ONLY, NO_EDIT
 from tests.tables import table
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from channels.memory import Bubble
+    from tests.memory_channel import Bubble
 
 PARTIAL = f"\n\n{EN.partial}"
 HALF = "The first half"

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from channels.errors import MessageGone
-from channels.memory import FULL, REPLIES, MemoryMode
 from channels.message import Button, OutboundMessage
 from tests.delivery_world import dm, world
+from tests.memory_channel import FULL, REPLIES, MemoryMode
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from bot.delivery.budget import BURST, DRAFT_SHARE, LONGEST_FLIGHT, Bucket, ChatBudget, Flights, Priority, Window
 from channels.capabilities import Rate
 from channels.errors import RateLimited
-from channels.memory import NO_IDEMPOTENCY
 from channels.message import OutboundMessage
 from tests.delivery_world import RATE, dm, group, world
+from tests.memory_channel import NO_IDEMPOTENCY
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

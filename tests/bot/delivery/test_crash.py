@@ -12,9 +12,9 @@ from bot.store import outbox
 from bot.texts.markdown import plain
 from channels.capabilities import Rate
 from channels.errors import OutcomeUnknown, Rejected, Temporary
-from channels.memory import APPEND_ONLY, FULL, NO_EDIT, NO_IDEMPOTENCY, RESUMED, SEARCHED, MemoryMode
 from channels.message import OutboundMessage
 from tests.delivery_world import ProbedChannel, WatchedChannel, World, dm, world
+from tests.memory_channel import APPEND_ONLY, FULL, NO_EDIT, NO_IDEMPOTENCY, RESUMED, SEARCHED, MemoryMode
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,9 +11,9 @@ from bot.delivery import Outcome, idem_key
 from bot.delivery.reply import FIRST_WORDS
 from bot.store import outbox
 from channels.capabilities import Rate
-from channels.memory import FULL, NO_EDIT, NO_IDEMPOTENCY, MemoryMode
 from channels.message import Button, OutboundFile, OutboundMessage
 from tests.delivery_world import RATE, SECRET, dm, group, world
+from tests.memory_channel import FULL, NO_EDIT, NO_IDEMPOTENCY, MemoryMode
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -17,9 +17,9 @@ from channels.errors import (
     Rejected,
     Temporary,
 )
-from channels.memory import APPEND_ONLY, FULL, NO_EDIT, NO_IDEMPOTENCY, MemoryMode
 from channels.message import OutboundFile, OutboundMessage
 from tests.delivery_world import dm, world
+from tests.memory_channel import APPEND_ONLY, FULL, NO_EDIT, NO_IDEMPOTENCY, MemoryMode
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from channels.errors import OutcomeUnknown, RateLimited, Temporary
-from channels.memory import SEARCHED
 from channels.message import Button, OutboundMessage
 from tests.delivery_world import dm, world
+from tests.memory_channel import SEARCHED
 
 if TYPE_CHECKING:
     from pathlib import Path

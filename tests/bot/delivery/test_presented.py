@@ -12,9 +12,9 @@ from bot.delivery.presented import Presented
 from bot.tasks import Tasks
 from bot.texts.en import EN
 from channels.errors import Fatal
-from channels.memory import FULL
 from harness.events import Finished, Outcome, ReadyFile
 from tests.bot.core import Core, core
+from tests.memory_channel import FULL
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from bot.delivery.budget import BURST
 from bot.store import outbox
 from channels.errors import ChannelError, MessageGone, OutcomeUnknown, RateLimited, Temporary
-from channels.memory import APPEND_ONLY, FULL, NO_EDIT, NO_IDEMPOTENCY, SEARCHED, MemoryMode
 from channels.message import OutboundMessage
 from tests.delivery_world import RATE, World, dm, world
+from tests.memory_channel import APPEND_ONLY, FULL, NO_EDIT, NO_IDEMPOTENCY, SEARCHED, MemoryMode
 from tests.properties import examples
 
 if TYPE_CHECKING:

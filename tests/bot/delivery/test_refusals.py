@@ -25,9 +25,9 @@ from channels.errors import (
     Temporary,
     TopicClosed,
 )
-from channels.memory import APPEND_ONLY, FULL, NO_IDEMPOTENCY, SEARCHED, MemoryMode
 from channels.message import Button, OutboundFile, OutboundMessage
 from tests.delivery_world import dm, group, world
+from tests.memory_channel import APPEND_ONLY, FULL, NO_IDEMPOTENCY, SEARCHED, MemoryMode
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from bot.store import outbox
 from channels.errors import MessageGone, Rejected, Temporary
-from channels.memory import FULL, RESUMED
 from channels.message import Button, OutboundMessage
 from tests.delivery_world import World, dm, world
+from tests.memory_channel import FULL, RESUMED
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from bot.store import outbox
 from channels.errors import ChannelError, OutcomeUnknown, RateLimited, Temporary
-from channels.memory import MemoryMode
 from channels.message import OutboundMessage
 from tests.delivery_world import ProbedChannel, World, dm, world
+from tests.memory_channel import MemoryMode
 from tests.properties import examples
 
 if TYPE_CHECKING:

@@ -13,9 +13,9 @@ from bot.delivery.redaction import GrowingText
 from bot.redaction import Redactor
 from channels.capabilities import Rate
 from channels.errors import MessageGone, OutcomeUnknown, Rejected
-from channels.memory import APPEND_ONLY, MemoryMode
 from channels.message import Button, OutboundMessage
 from tests.delivery_world import SECRET, dm, world
+from tests.memory_channel import APPEND_ONLY, MemoryMode
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -22,12 +22,12 @@ from bot.store.identity import NAME_BYTES
 from bot.store.inbox import ADD_EVENTS
 from channels.base import ChannelPorts, Route
 from channels.errors import AttachmentFailed, ChannelError, Temporary
-from channels.memory import MemoryChannel
 from channels.message import Attachment
 from harness.context import InputFile, RunInput
 from sandbox.files.beneath import Owner
 from tests.bot.store.samples import message, run_row
 from tests.clock import VirtualClock
+from tests.memory_channel import MemoryChannel
 from tests.tables import table
 
 if TYPE_CHECKING:

@@ -17,16 +17,16 @@ from bot.store import forgetting, schedules
 from bot.store.identity import folder_name, thread_folder
 from bot.store.retrying import RetryingStore
 from bot.texts.en import EN
-from channels.memory import FULL, NO_BUTTONS, NO_EDIT
 from channels.message import Quote
 from harness.scheduling.when import When
 from tests.bot.core import ANN, BOB, Core, core
 from tests.delivery_world import Tripwire
+from tests.memory_channel import FULL, NO_BUTTONS, NO_EDIT
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from channels.memory import MemoryMode
+    from tests.memory_channel import MemoryMode
 
 SAY = EN.forgetting
 CANARY = "zebra-4711"

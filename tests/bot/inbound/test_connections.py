@@ -22,12 +22,12 @@ from bot.store.retrying import RetryingStore
 from bot.tasks import Tasks
 from channels.base import ConnectionState
 from channels.errors import Fatal, TakenOver
-from channels.memory import MemoryChannel
 from channels.message import Address, Message, Sender
 from harness.models.health import ModelHealth
 from tests.bot.settings_files import TOKEN, settings_of
 from tests.clock import VirtualClock
 from tests.delivery_world import WatchedStore, open_store
+from tests.memory_channel import MemoryChannel
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable

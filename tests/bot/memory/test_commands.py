@@ -9,12 +9,12 @@ import pytest
 
 from bot.texts.en import EN
 from bot.texts.zh import ZH
-from channels.memory import NO_BUTTONS
 from harness.memory.config import MemorySettings
 from harness.memory.model import Memory, Summary, from_json, with_summaries
 from harness.memory.store import MemoryUnavailable
 from tests.bot.core import ANN, BOB, EVE, core
 from tests.bot.memory.learner import Learner
+from tests.memory_channel import NO_BUTTONS
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

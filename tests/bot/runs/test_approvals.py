@@ -16,21 +16,21 @@ from bot.store.rows import RunState
 from bot.texts import LANGUAGES
 from bot.texts.en import EN
 from channels.errors import Rejected
-from channels.memory import NO_BUTTONS, NO_EDIT
 from channels.message import ChatMigrated, Quote
 from harness.events import ApprovalRequested, Question
 from harness.guardrails.approvals import ADMINS, ONCE
 from tests.bot.conversations.test_policies import bubble, press
 from tests.bot.core import ANN, BOB, RULES, Core, core
+from tests.memory_channel import NO_BUTTONS, NO_EDIT
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
     from pathlib import Path
 
     from bot.texts.catalogue import Texts
-    from channels.memory import Bubble
     from harness.ports import AnyRunEvent
     from tests.bot.scripted_harness import Teller
+    from tests.memory_channel import Bubble
 
 
 def asks(

@@ -10,12 +10,12 @@ import pytest
 from bot.settings.sections import ScheduleSettings
 from bot.store.schedules import ScheduleState
 from bot.texts.en import EN
-from channels.memory import NO_BUTTONS
 from channels.message import MembershipChanged
 from harness.scheduling.schedules import Schedule, TooMany
 from tests.bot.conversations.test_policies import bubble, press
 from tests.bot.core import ANN, BOB, RULES, Core, core
 from tests.bot.putting_off import ANSWERED, HOUR, REMINDED, daily, last_context, later, once, schedule, state_of
+from tests.memory_channel import NO_BUTTONS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
