@@ -154,9 +154,13 @@ class World:
         secrets = {"MODEL_KEY": self.model.api_key, "BOT_TOKEN": self.telegram.token}
         return child_environment() | secrets | self.environment
 
+    async def end(self) -> int:
+        """A planned stop; returns the exit code."""
+        return await self._end(signal.SIGTERM)
+
     async def stop(self) -> int:
         """A planned stop, which leaves nothing behind; returns the exit code."""
-        code = await self._end(signal.SIGTERM)
+        code = await self.end()
         if code == 0:
             await tidiness.check(self)
         return code
