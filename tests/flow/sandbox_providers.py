@@ -75,7 +75,9 @@ async def landlock_of_an_ordinary_user(world: World) -> AsyncIterator[Provided]:
         missing("the kernel's Landlock is too old")
     _as_ordinary_user(world)
     _use(world, "landlock")
-    yield Provided(("Sandbox: landlock, commands are held, restricted", "commands share the host's process table"))
+    yield Provided(
+        ("Sandbox: landlock, commands run restricted, with weaker isolation", "commands share the host's process table")
+    )
 
 
 @asynccontextmanager

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tests.simulators.telegram.seen import Person, Room, SeenMessage
 
 ONCE, CHAT, DENY, WHY, STOP = EN.approval_buttons.values()
-ASKS = "I need a decision before I go on."
+ASKS = "I need a decision before I continue."
 ALLOWED, DENIED, EXPIRED, STOPPED = (
     text.partition("**")[2].partition(":**")[0]
     for text in (EN.approval_decided[key] for key in ("once", "deny", "expired", "stopped"))
@@ -103,7 +103,7 @@ async def test_for_this_chat_is_not_asked_again_until_it_is_taken_back(world: Wo
         listed = await world.telegram.wait_for_text(ALICE, "Allowed in this chat without asking")
         assert "send_letter" in listed.text
         assert await press(world, listed, f"1 · {EN.button_take_back}") == EN.approval_answers["taken_back"]
-        await shown(world, listed, "Nothing is allowed in this chat")
+        await shown(world, listed, "Nothing extra is allowed in this chat")
         await world.telegram.user_says(letter("Cid"))
         await press(world, await request(world, "to: Cid"), DENY)
         await world.telegram.wait_for_text(ALICE, NOT_DONE)

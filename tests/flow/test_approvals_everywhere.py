@@ -102,7 +102,7 @@ async def test_allowed_denied_and_stopped(here: Here) -> None:
     await here.platform.say(letter("Cid"), here.ada)
     await here.request(here.ada, "to: Cid")
     await here.platform.say("/stop", here.ada)
-    await here.shows(here.ada, "stopped before a decision")
+    await here.shows(here.ada, "because the answer was stopped first")
     await here.platform.say("hello again", here.ada)
     await here.shows(here.ada, "You said: hello again")
     assert here.letters.sent == ["Ann"]

@@ -75,7 +75,7 @@ async def test_in_a_group_only_admins_switch_and_only_the_asker_stops(world: Wor
         await world.telegram.group_says("/new", user=BOB)
         await world.telegram.wait_for_text(TEAM, "Only administrators")
         await world.telegram.group_says("/stop", user=ALICE)
-        await world.telegram.wait_for_text(TEAM, "not finished")
+        await world.telegram.wait_for_text(TEAM, "unfinished")
 
 
 @pytest.mark.parametrize(

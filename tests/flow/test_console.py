@@ -108,7 +108,7 @@ async def test_ctrl_c_stops_the_run_and_a_second_one_leaves(world: World) -> Non
         terminal.type(b"!pause half\r")
         await terminal.see(FIRST_HALF)
         terminal.type(CTRL_C)
-        await terminal.see("The text above is not finished.")
+        await terminal.see("The text above is unfinished.")
         terminal.type(b"still there?\r")
         await terminal.see("You said: still there?")
         terminal.type(CTRL_C)

@@ -141,7 +141,7 @@ async def test_a_file_that_says_it_is_too_large_is_not_asked_for(gateway: World,
     said = await gateway.telegram.user_says(
         "my film", user=person, file=FileSpec(name="film.mkv", stream_size=3 * GIGABYTE)
     )
-    await gateway.telegram.wait_for_text(person, "film.mkv was not taken: it is larger than 20 MB")
+    await gateway.telegram.wait_for_text(person, "film.mkv was not accepted: it is larger than 20 MB")
     assert (await gateway.telegram.file(said.message["document"]["file_id"]))["downloads"] == 0
     assert uploads(gateway, of(person)) == []
 

@@ -85,7 +85,7 @@ async def test_what_is_too_large_for_the_platform_is_named_in_the_answer(here: H
     make = f"cd /mnt/user-data/outputs; truncate -s {most * 1024 * 1024 + 1} film.dat; echo small > note.txt"
     paths = [f"/mnt/user-data/outputs/{name}" for name in ("film.dat", "note.txt")]
     await here.platform.say("\n".join([bash(make), call("present_files", paths=paths), "!say two files"]), here.person)
-    answer = await shows(here.platform, here.person, "was not sent: this platform takes files of at most")
+    answer = await shows(here.platform, here.person, "was not sent: this platform accepts files of at most")
     assert answer.text.startswith("two files")
     assert "film.dat" in answer.text
     assert [name for name, _ in await received(here)] == ["note.txt"]

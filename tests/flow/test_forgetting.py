@@ -48,7 +48,7 @@ async def talk(world: World) -> None:
     await telegram.user_says(f"and this {CANARY}", file=NOTE)
     await telegram.wait_for_text(ALICE, f"You said: and this {CANARY}")
     await telegram.user_says(f"/new About the {CANARY}")
-    await telegram.wait_for_text(ALICE, "A new thread")
+    await telegram.wait_for_text(ALICE, "New thread")
     await telegram.user_says(f"more of the {CANARY}")
     await telegram.wait_for_text(ALICE, f"You said: more of the {CANARY}")
     await telegram.wait_idle(ALICE)
@@ -56,7 +56,7 @@ async def talk(world: World) -> None:
 
 async def forget(world: World) -> str:
     await world.telegram.user_says("/forget me")
-    asked = await world.telegram.wait_for_text(ALICE, "Shall I delete everything")
+    asked = await world.telegram.wait_for_text(ALICE, "Delete everything")
     await world.telegram.press(asked.message_id, EN.forgetting["button_delete"])
     return (await world.telegram.wait_for_text(ALICE, DONE)).text
 

@@ -92,7 +92,7 @@ async def test_a_database_that_cannot_be_written_is_told_all_the_same(world: Wor
         assert (await world.command("status", "--check"))[0] == 1
         other_program.close()
         await world.telegram.wait_for_text(BOB, "You said: hello", timeout=KNOWN)
-        await world.telegram.wait_for_text(ALICE, "✅ The database can be written again", timeout=KNOWN)
+        await world.telegram.wait_for_text(ALICE, "✅ The database can be written to again", timeout=KNOWN)
         assert (await world.command("status", "--check"))[0] == 0
 
 
@@ -117,7 +117,7 @@ async def test_a_full_disk_is_told_and_that_there_is_room_again(world: World) ->
                 filler.unlink()
                 await world.telegram.wait_for_text(BOB, "You said: hello", timeout=KNOWN)
                 for over in (
-                    "✅ The database can be written again",
+                    "✅ The database can be written to again",
                     "✅ The disk that holds data_dir has room again",
                 ):
                     await world.telegram.wait_for_text(ALICE, over, timeout=KNOWN)

@@ -107,7 +107,7 @@ async def test_a_server_that_is_away_stops_nothing_and_is_named(world: World) ->
     async with world:
         await says(world, call("echo", text="hello"), read="local says hello")
         await world.telegram.user_says("/status")
-        status = await world.telegram.wait_for_text(ALICE, "Servers with tools")
+        status = await world.telegram.wait_for_text(ALICE, "Tool servers")
         assert "away not reachable, local connected" in status.text
         assert "cannot be reached" in status.text
         code, output = await world.command("status")

@@ -105,14 +105,14 @@ async def test_an_acquaintance(world: World) -> None:
         assert "hunter2xyz" not in str(us.remembered())
 
         # Another thread, and another process: it knows her.
-        await us.commands("/new", "A new thread")
+        await us.commands("/new", "New thread")
         known = await us.tells("Do you remember me?")
         assert "she lives in Berlin" in known
         assert "Mia" in known
         await us.tells("Nice.")
         await world.kill()
         await world.start()
-        await us.commands("/new", "A new thread")
+        await us.commands("/new", "New thread")
         assert "allergic to nuts" in await us.tells("And now?")
 
         # She moves: what was wrong is put right, and what is said again is not kept twice.
@@ -131,7 +131,7 @@ async def test_an_acquaintance(world: World) -> None:
         assert "Mia" in listed.split("2. ")[1].splitlines()[0]
         await us.commands("/memory forget 2", "Forgotten: 2.")
         assert "Mia" not in await us.tells("Who is my daughter?")
-        await us.commands("/memory edit 1 she lives in Rostock", "Number 1 says now: she lives in Rostock")
+        await us.commands("/memory edit 1 she lives in Rostock", "Number 1 now says: she lives in Rostock")
         assert "she lives in Rostock" in await us.tells("Where do I live?")
         await us.commands("/memory add she plays the cello", "I remember: she plays the cello")
         for number in range(7):
@@ -149,11 +149,11 @@ async def test_an_acquaintance(world: World) -> None:
         await us.tells("Remember that the team meets on Monday.", BOB, TEAM)
         for number in range(3):
             await us.tells(f"A word to the group, number {number}.", ANN, TEAM)
-        await us.commands("/new", "A new thread", ANN, TEAM)
+        await us.commands("/new", "New thread", ANN, TEAM)
         assert "the team meets on Monday" in await us.tells("When do we meet?", ANN, TEAM)
         assert "Rostock" not in await us.commands("/memory", SAY["head_group"].strip("*"), BOB, TEAM)
         await us.commands("/memory forget all", EN.not_allowed, BOB, TEAM)
-        await us.commands("/new", "A new thread", ANN)
+        await us.commands("/new", "New thread", ANN)
         assert "Monday" not in await us.tells("When does the team meet?")
 
         # Off: nothing is used and nothing learnt.
@@ -174,7 +174,7 @@ async def test_an_acquaintance(world: World) -> None:
         (asked,) = [each for each in await world.telegram.bot_messages(ANN) if each.buttons]
         await world.telegram.press(asked.message_id, SAY["button_forget"])
         await world.telegram.wait_for_text(ANN, "Everything is forgotten")
-        await us.commands("/new", "A new thread")
+        await us.commands("/new", "New thread")
         assert "cello" not in await us.tells("Do you remember me?")
         await us.tells("Remember that she came back.")
         await us.tells("Bye!")

@@ -49,11 +49,11 @@ async def test_a_stranger_asks_an_admin_types_the_code_and_the_stranger_is_answe
         code = await code_for(world, BOB)
         await world.telegram.user_says("are you there?", user=BOB)
         await world.telegram.user_says(f"/pair {code}")
-        told = await world.telegram.wait_for_text(ALICE, "may talk to me now")
+        told = await world.telegram.wait_for_text(ALICE, "can talk to me now")
         assert "Bob" in told.text
         assert f"telegram:{BOB.id}" in told.text
         await world.telegram.wait_for_text(BOB, "An administrator let you in")
-        await world.telegram.wait_for_text(BOB, "This code was used")
+        await world.telegram.wait_for_text(BOB, "This code has been used")
         assert len(await world.telegram.bot_messages(BOB)) == 2
         assert await world.model.completions() == []
         await world.kill()
@@ -75,7 +75,7 @@ async def test_from_an_empty_config_to_the_first_answer_with_nothing_but_the_cla
         done, printed = await world.command("pair", "--claim")
         assert (done, "Good for one person" in printed) == (0, True)
         await world.telegram.user_says(f"/claim {found_in(printed).lower()}")
-        await world.telegram.wait_for_text(ALICE, "You are my administrator now")
+        await world.telegram.wait_for_text(ALICE, "You are now my administrator")
         await world.telegram.user_says("what is new?")
         await world.telegram.wait_for_text(ALICE, "You said: what is new?")
         assert await world.stop() == 0
@@ -101,19 +101,19 @@ async def test_a_group_is_opened_by_an_admin_in_it_and_closed_again(world: World
         await world.telegram.user_says("hello")
         await world.telegram.wait_for_text(ALICE, "You said: hello")
         await world.telegram.membership("member", chat=CLUB, user=BOB)
-        await world.telegram.wait_for_text(CLUB, "An administrator can let me: /allow")
+        await world.telegram.wait_for_text(CLUB, "An administrator can allow it: /allow")
         told = await world.telegram.wait_for_text(ALICE, "Chess club")
         assert f"antler access allow telegram:{CLUB.id}" in told.text
         await world.telegram.group_says("@antler_bot hello", chat=CLUB, user=BOB)
         await world.telegram.group_says("/allow", chat=CLUB, user=BOB)
         await world.telegram.group_says("/allow", chat=CLUB, user=ALICE)
-        asked = await world.telegram.wait_for_text(CLUB, "Shall I talk in this group")
+        asked = await world.telegram.wait_for_text(CLUB, "May I talk in this group")
         assert "everybody" in asked.text
         other = await world.telegram.press(asked.message_id, "Allow", chat=CLUB, user=BOB)
         await world.telegram.wait_answered(other.callback_id)
         press = await world.telegram.press(asked.message_id, "Allow", chat=CLUB, user=ALICE)
         await world.telegram.wait_answered(press.callback_id)
-        await world.telegram.wait_for_text(CLUB, "I talk here now")
+        await world.telegram.wait_for_text(CLUB, "I can talk here now")
         await world.telegram.group_says("@antler_bot who is there?", chat=CLUB, user=BOB)
         await world.telegram.wait_for_text(CLUB, "You said: who is there?")
         await world.kill()
@@ -121,7 +121,7 @@ async def test_a_group_is_opened_by_an_admin_in_it_and_closed_again(world: World
         await world.telegram.group_says("@antler_bot and now?", chat=CLUB, user=BOB)
         await world.telegram.wait_for_text(CLUB, "You said: and now?")
         await world.telegram.group_says("/disallow", chat=CLUB, user=ALICE)
-        await world.telegram.wait_for_text(CLUB, "do not answer here any more")
+        await world.telegram.wait_for_text(CLUB, "no longer answer here")
         shown = len(await world.telegram.bot_messages(CLUB))
         await world.telegram.group_says("@antler_bot hello?", chat=CLUB, user=BOB)
         await world.telegram.wait_idle()
@@ -139,10 +139,10 @@ async def test_on_the_machine_while_it_runs(world: World) -> None:
         await world.telegram.user_says("and this", user=BOB)
         done, said = await world.command("access", "revoke", f"telegram:{BOB.id}")
         assert (done, "no access any more" in said) == (0, True)
-        await world.telegram.wait_for_text(BOB, "Stopped: an administrator has taken back the access")
+        await world.telegram.wait_for_text(BOB, "Stopped: an administrator has revoked access")
         await world.telegram.wait_for_text(BOB, "Not answered: an administrator")
         await world.telegram.user_says("and now?", user=BOB)
-        await world.telegram.wait_for_text(BOB, "has taken back your access")
+        await world.telegram.wait_for_text(BOB, "has revoked your access")
         assert (await world.command("access", "allow", f"telegram:{CLUB.id}"))[0] == 0
         await world.telegram.group_says("@antler_bot hi", chat=CLUB, user=MEI)
         await world.telegram.wait_for_text(CLUB, "You said: hi")
@@ -168,7 +168,7 @@ async def test_on_the_machine_while_it_is_stopped(world: World) -> None:
         assert (await world.command("pair", code))[0] == 1
         assert (await world.command("access", "allow", f"telegram:{BOB.id}", "--admin"))[0] == 0
         await world.start()
-        await world.telegram.wait_for_text(MEI, "管理员已让你加入")
+        await world.telegram.wait_for_text(MEI, "管理员已允许你使用")
         await world.telegram.user_says("谢谢", user=MEI)
         await world.telegram.wait_for_text(MEI, "You said: 谢谢")
         await world.telegram.user_says("/access", user=BOB)

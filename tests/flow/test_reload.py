@@ -60,7 +60,7 @@ async def test_who_is_taken_out_of_the_config_gets_nothing_of_what_waits(world: 
         edited(world, access={"allow": [f"telegram:{ALICE.id}"]})
         code, told = await world.command("reload")
         assert (code, "access" in told) == (0, True), told
-        await world.telegram.wait_for_text(BOB, "Stopped: an administrator has taken back the access")
+        await world.telegram.wait_for_text(BOB, "Stopped: an administrator has revoked access")
         await world.telegram.wait_for_text(BOB, "Not answered: an administrator")
         await world.model.release("half")
         await world.telegram.user_says("still there?", user=ALICE)

@@ -161,7 +161,7 @@ async def test_stop_ends_the_answer_in_its_message(here: Here) -> None:
     await here.platform.say("/stop", here.ada)
     stopped = await here.shows(here.ada, "Stopped")
     assert stopped.id == draft.id
-    assert "not finished" in stopped.text
+    assert "unfinished" in stopped.text
     await here.platform.say("still there?", here.ada)
     await here.shows(here.ada, "You said: still there?")
 
@@ -217,7 +217,7 @@ async def test_who_waits_is_told_and_drops_it_or_has_it_run_now(here: Here) -> N
     run_now, drop = await waiting_buttons(here)
     await here.platform.press(*run_now, here.ada)
     await here.shows(here.ada, "You said: rather this one")
-    stopped = await here.shows(here.ada, "another message was put first")
+    stopped = await here.shows(here.ada, "another message was moved ahead")
     assert stopped.id == begun.id
     assert waiting.id != begun.id
     assert not any("You said: never mind" in text for text in await here.texts(here.ada))
@@ -233,7 +233,7 @@ async def test_a_stranger_gets_a_code_and_is_answered_once_an_admin_has_typed_it
     assert await here.asked() == []
     await here.platform.say(f"/pair {code}", ADMIN)
     told = await here.shows(ADMIN, here.platform.id(eve))
-    assert "may talk to me now" in told.text
+    assert "can talk to me now" in told.text
     await here.shows(eve, "An administrator let you in")
     await here.platform.say("thank you", eve)
     await here.shows(eve, "You said: thank you")
@@ -253,17 +253,17 @@ async def test_an_unknown_group_gets_one_line_until_an_admin_opens_it(here: Here
     club = Group(next(_strangers))
     await here.platform.say("nothing for the bot", here.ada, club, mention=False)
     await here.platform.say("hello", here.ada, club)
-    line = await here.shows(club, "An administrator can let me: ")
+    line = await here.shows(club, "An administrator can allow it: ")
     assert line.text.endswith("/allow")
     told = await here.shows(ADMIN, here.platform.id(club))
     assert "antler access allow" in told.text
     await here.platform.say("/status", here.ada, club)
     assert await here.texts(club) == [line.text]
     await here.platform.say("/allow", ADMIN, club)
-    await here.shows(club, "Shall I talk in this group")
+    await here.shows(club, "May I talk in this group")
     asked = await here.platform.until(club, lambda message: "Allow" in message.labels)
     await here.platform.press(asked, "Allow", ADMIN, club)
-    await here.shows(club, "I talk here now")
+    await here.shows(club, "I can talk here now")
     await here.platform.say("and now?", here.ada, club)
     await here.shows(club, "You said: and now?")
     assert len(await here.asked()) == 1

@@ -85,7 +85,9 @@ async def test_what_somebody_sent_within_a_day_counts_after_a_restart(world: Wor
     await world.kill()
     async with world:
         await world.telegram.user_says("and this", file=second)
-        await world.telegram.wait_for_text(ALICE, "second.bin was not taken: you have sent 0.001 MB within a day")
+        await world.telegram.wait_for_text(
+            ALICE, "second.bin was not accepted: you have already sent 0.001 MB within a day"
+        )
         await world.telegram.wait_for_text(ALICE, "You said: and this")
 
 
@@ -98,7 +100,7 @@ async def test_without_bubblewrap_files_stay_and_commands_are_refused(world: Wor
         await world.telegram.user_says(call("glob", pattern="*.csv", path="/mnt/user-data/uploads"))
         await world.telegram.wait_for_text(ALICE, "sales.csv")
         await world.telegram.user_says("/status")
-        await world.telegram.wait_for_text(ALICE, "I have files, but run no commands")
+        await world.telegram.wait_for_text(ALICE, "I have files, but cannot run commands")
         assert "commands are refused: it is not installed (install it)" in world.log
         tools = {tool["function"]["name"] for tool in (await world.model.completions())[0].body["tools"]}
         assert "bash" not in tools

@@ -151,7 +151,7 @@ async def test_who_was_let_out_is_not_served_and_the_admin_hears_of_it(gateway: 
     make_due(gateway)
     gateway.settings["access"]["allow"] = [f"telegram:{ALICE.id}"]
     async with gateway as world:
-        await world.telegram.wait_for_text(ALICE, "scheduled was due, but they may not use me there")
+        await world.telegram.wait_for_text(ALICE, "scheduled was due, but they no longer have access to me there")
         assert await texts(world, BOB) == []
 
 

@@ -67,7 +67,7 @@ async def test_what_goes_wrong_while_it_runs_is_said_as_the_page_says(world: Wor
     telegram = world.telegram
     async with world:
         await telegram.group_says("@antler_bot hello", chat=ELSEWHERE)
-        says((await telegram.wait_for_text(ELSEWHERE, "/allow")).text, "I may not talk here yet")
+        says((await telegram.wait_for_text(ELSEWHERE, "/allow")).text, "I am not allowed to talk here yet")
         await telegram.user_says("my film", file=FileSpec(name="film.mkv", stream_size=3 * 1024**3))
         says((await telegram.wait_for_text(ALICE, "film.mkv")).text, "larger than 20 MB")
         await telegram.membership("kicked", user=BOB)
@@ -93,5 +93,11 @@ def test_every_quotation_is_proven() -> None:
     before = ("TELEGRAM_BOT_TOKEN is not set", "has no scheme", "not a bot token")
     starting = ("(401);", "(404);", "belongs to the bot", "ClientConnectorError", "no answer to the long poll", "(409)")
     held = ("still holds open",)
-    running = ("I may not talk here yet", "bot was blocked", "Not enough rights", "put the new id", "larger than 20 MB")
+    running = (
+        "I am not allowed to talk here yet",
+        "bot was blocked",
+        "Not enough rights",
+        "put the new id",
+        "larger than 20 MB",
+    )
     assert {quoted(words) for words in (*before, *starting, *held, *running)} == {quoted(text) for text in quotations()}

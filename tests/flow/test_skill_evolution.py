@@ -23,7 +23,7 @@ require_bubblewrap()
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 ONCE, CHAT, DENY, WHY, STOP = EN.approval_buttons.values()
-ASKS = "I need a decision before I go on."
+ASKS = "I need a decision before I continue."
 ALLOW = '{"verdict": "allow", "reason": "It says how to write a note."}'
 DOUBT = '{"verdict": "warn", "reason": "It asks for a password."}'
 

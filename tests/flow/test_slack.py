@@ -93,7 +93,7 @@ async def test_a_slash_command_is_answered_where_it_was_typed(slack_world: Slack
         await slack.wait_acked(sent.envelope_id)
         await slack.wait_for_text(ALICE, slack_world.person(ALICE))
         await slack.command("/new", chat=TEAM)
-        told = await slack.wait_for_text(TEAM, "Write it in that thread: `@antler /new`")
+        told = await slack.wait_for_text(TEAM, "Send it in that thread: `@antler /new`")
         assert told.thread is None
         await slack.channel_says("@antler /frobnicate")
         await slack.wait_for_text(TEAM, "`@antler /help` lists them all.".replace("`", ""))

@@ -85,7 +85,7 @@ async def test_who_sends_the_claim_code_of_an_account_is_its_administrator(world
             await shows(platform, ADMIN, "This code is not valid")
         for account in PLATFORMS:
             await world.platforms[account].say(codes[account], ADMIN)
-            await shows(world.platforms[account], ADMIN, "You are my administrator now")
+            await shows(world.platforms[account], ADMIN, "You are now my administrator")
         await everybody_is_answered(world, PLATFORMS, "what is new?")
         _, listed = await world.command("access", "list")
         for account in PLATFORMS:

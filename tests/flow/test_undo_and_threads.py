@@ -43,7 +43,7 @@ async def test_the_model_never_hears_of_an_undone_exchange(world: World) -> None
 async def test_an_older_thread_goes_on_where_it_was(world: World) -> None:
     async with world:
         await said(world, "remember the zebra", "You said: remember the zebra")
-        await said(world, "/new Walruses", "A new thread")
+        await said(world, "/new Walruses", "New thread")
         await said(world, "remember the walrus", "You said: remember the walrus")
         assert "zebra" not in await seen_by_model(world)
         await world.telegram.wait_idle(ALICE)

@@ -147,7 +147,7 @@ def test_a_message_that_was_never_stored_is_lost_unless_nobody_could(message: As
     [
         "Queued, 2nd in line",
         "Queued. First I need your decision: sign marker: m00002",
-        "↪ For the answer at work, which takes it in at its next step",
+        "↪ Will be added to the current answer at its next step",
     ],
 )
 def test_an_acknowledgement_that_stays_is_a_stale_bubble(acknowledged: str) -> None:

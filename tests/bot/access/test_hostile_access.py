@@ -188,7 +188,7 @@ async def test_a_stranger_cannot_approve_anybody(tmp_path: Path) -> None:
             assert await reply(c, typed, EVE) == ""
         assert await reply(c, f"/pair {code}", BOB) == EN.not_allowed
         assert not c.editor.book.policy("memory").access.is_listed("memory:666")
-        assert "may talk to me now" in await reply(c, f"/pair {code}")
+        assert "can talk to me now" in await reply(c, f"/pair {code}")
 
 
 async def test_a_code_is_good_once_in_time_and_for_its_account(tmp_path: Path) -> None:
@@ -198,7 +198,7 @@ async def test_a_code_is_good_once_in_time_and_for_its_account(tmp_path: Path) -
         foreign = await get_code(c)
         assert await reply(c, f"/pair {foreign}", ANN, account="other") == ""
         assert c.channels["other"].texts(ANN) == [EN.code_refused]
-        assert "may talk" in await reply(c, f"/pair {foreign}")
+        assert "can talk" in await reply(c, f"/pair {foreign}")
         late = await get_code(c, "667")
         assert await reply(c, f"/pair {foreign}") == EN.code_refused
         await c.clock.advance(600)

@@ -89,7 +89,7 @@ async def test_a_code_waits_over_a_restart(tmp_path: Path) -> None:
         code = await get_code(c)
         await c.restart()
         assert await reply(c, "hello again", EVE) == ""
-        assert "may talk to me now" in await reply(c, f"/pair {code.lower().replace('-', ' ')}")
+        assert "can talk to me now" in await reply(c, f"/pair {code.lower().replace('-', ' ')}")
 
 
 async def test_after_too_many_wrong_codes_not_even_the_right_one_counts(tmp_path: Path) -> None:
@@ -129,7 +129,7 @@ async def test_who_sends_the_claim_code_is_the_administrator(tmp_path: Path, for
         await c.restart()
         eves = CODE.search(c.texts(EVE)[0])
         assert eves is not None
-        assert "may talk to me now" in await reply(c, f"/pair {eves[1]}")
+        assert "can talk to me now" in await reply(c, f"/pair {eves[1]}")
 
 
 async def test_a_wrong_claim_is_refused_and_soon_not_even_answered(tmp_path: Path) -> None:
@@ -243,7 +243,7 @@ async def test_an_admin_opens_a_group_by_a_button_and_closes_it_again(tmp_path: 
         assert await reply(c, "hello", EVE, "new") == "echo: hello"
         assert await reply(c, "/disallow", ANN, "new") == EN.group_closed
         assert await reply(c, "hello", EVE, "new") == ""
-        assert "Shall I talk" in await reply(c, "/allow", ANN, "new")
+        assert "May I talk" in await reply(c, "/allow", ANN, "new")
         await button(c, "new", "Cancel")
         assert c.texts("new")[-1] == EN.group_cancelled
         assert await reply(c, "hello", EVE, "new") == ""
@@ -274,9 +274,9 @@ async def test_access_lists_allows_and_revokes_by_id(tmp_path: Path) -> None:
         listed = await reply(c, "/access")
         assert "- `memory:1` — administrator · `access.admins`" in listed
         assert "- `memory:2` — allowed · `access.allow`" in listed
-        assert "- `memory:666 'Eve'` — waits with a code (10 min)" in listed
+        assert "- `memory:666 'Eve'` — waiting with a code (10 min)" in listed
         assert await reply(c, "/access allow memory:666") == EN.access_allowed.format(subject="memory:666")
-        assert await reply(c, "/access allow memory:666") == "`memory:666` has access already."
+        assert await reply(c, "/access allow memory:666") == "`memory:666` already has access."
         assert await reply(c, "hi", EVE) == "echo: hi"
         assert await reply(c, "/access revoke memory:666") == EN.access_taken.format(subject="memory:666")
         assert await reply(c, "hi", EVE) == EN.access_revoked

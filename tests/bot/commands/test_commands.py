@@ -79,7 +79,7 @@ async def test_in_a_dm_everything_is_ones_own(tmp_path: Path) -> None:
             "/models other": "now uses `other`",
             "/memory": "nothing is remembered beyond a thread",
             "/stop": "Nothing is running here.",
-            "/new": "A new thread. I no",
+            "/new": "New thread. I no",
         }
         for line, expected in told.items():
             assert expected in await reply(c, line, BOB), line
@@ -95,7 +95,7 @@ async def test_in_a_group_some_are_for_admins(tmp_path: Path, control: Any) -> N
             assert "Only" not in answer
         assert "This chat is `memory:g`" in await reply(c, "/whoami", **BOBS)
         for line in ("/new", "/models other"):
-            refused = await reply(c, line, **BOBS) == "Only administrators may do that here."
+            refused = await reply(c, line, **BOBS) == "Only administrators can do that here."
             assert refused is (control == "admins")
             assert "Only" not in await reply(c, line, **ANNS)
 
@@ -197,7 +197,7 @@ async def test_a_button_is_used_once_by_who_may_where_it_was_shown(tmp_path: Pat
         expired = "This button is no longer valid."
         refused = [
             (listed.message_id, data, "666", "g", expired),  # no member that counts
-            (listed.message_id, data, BOB, "g", "Only administrators may do that here."),
+            (listed.message_id, data, BOB, "g", "Only administrators can do that here."),
             ("m999", data, ANN, "g", expired),  # another message
             (listed.message_id, data, ANN, None, expired),  # another chat
             (listed.message_id, f"{prompt}:x", ANN, "g", expired),

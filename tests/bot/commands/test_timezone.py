@@ -38,12 +38,12 @@ async def test_it_is_shown_changed_and_taken_back(tmp_path: Path) -> None:
         for text in ("/timezone", "/timezone berlin", "hello", "/timezone Berlim", "/timezone default", "hello again"):
             await c.say(text)
             await c.answered()
-        told = [text for text in c.texts() if "/timezone" in text or "From now on" in text]
+        told = [text for text in c.texts() if "/timezone" in text or "now uses" in text]
         zones = [start.ctx.timezone for start in c.harness.starts]
-    assert "those of Asia/Shanghai" in told[0]
-    assert "From now on times in this chat are those of Europe/Berlin" in told[1]
-    assert told[2] == "I know no time zone Berlim. It is written like `/timezone Europe/Berlin`."
-    assert "From now on times in this chat are those of Asia/Shanghai" in told[3]
+    assert "uses the time zone Asia/Shanghai" in told[0]
+    assert "This chat now uses the time zone Europe/Berlin" in told[1]
+    assert told[2] == "I do not know the time zone Berlim. Write it like this: `/timezone Europe/Berlin`."
+    assert "This chat now uses the time zone Asia/Shanghai" in told[3]
     assert zones == ["Europe/Berlin", "Asia/Shanghai"]
 
 
@@ -67,7 +67,7 @@ async def test_one_that_this_machine_does_not_know_any_more_is_not_used(tmp_path
         await c.say("/timezone")
         await c.answered()
         assert [start.ctx.timezone for start in c.harness.starts] == ["UTC", "UTC"]
-        assert "those of UTC" in c.texts()[-1]
+        assert "uses the time zone UTC" in c.texts()[-1]
 
 
 async def test_an_answer_that_is_asked_for_again_is_told_the_time_of_now(tmp_path: Path) -> None:

@@ -118,9 +118,9 @@ async def test_a_full_queue_is_told_in_one_message_whose_count_grows(tmp_path: P
         for text in ("first", "second", "third", "fourth", "fifth", "sixth"):
             await c.say(text)
         await c.clock.advance(5)
-        notices = [text for text in c.texts() if "not taken" in text]
+        notices = [text for text in c.texts() if "not accepted" in text]
         assert len(notices) == 1
-        assert notices[0].startswith("⚠️ 3 message(s) not taken: 2 are")
+        assert notices[0].startswith("⚠️ 3 message(s) not accepted: 2 are")
         gate.set()
         await c.answered()
         assert c.harness.asked == ["first", "second", "third"]
@@ -191,11 +191,11 @@ async def test_new_stops_what_runs_and_drops_what_waits_or_arrives(tmp_path: Pat
         await c.answered()
         first, second, third, told, fresh = c.texts()
         assert first.startswith("The first half\n\n⏹ Stopped, because a new thread was started.")
-        assert "not finished" in first
+        assert "unfinished" in first
         assert "**Holiday plans**" in told
         assert "was stopped" in told
         assert "2 waiting" in told
-        assert second == third == "⏹ Not answered: a new thread was started before its turn."
+        assert second == third == "⏹ Not answered: a new thread was started first."
         assert fresh == "echo: fresh"
         assert c.harness.starts[0].ctx.thread_id != c.harness.starts[1].ctx.thread_id
         assert await inbox_states(c) == [InboxState.DONE] * 5
@@ -210,8 +210,8 @@ async def test_a_refused_file_is_told_and_the_rest_is_answered(tmp_path: Path) -
         await c.say("compare", attachments=(file("ok.txt"), file("big.bin"), file("lost.txt")))
         await c.answered()
         notice, answer = c.texts()
-        assert "big.bin was not taken: it is larger than 1.5 MB" in notice
-        assert "lost.txt could not be fetched: it is no longer there" in notice
+        assert "big.bin was not accepted: it is larger than 1.5 MB" in notice
+        assert "lost.txt could not be downloaded: it is no longer there" in notice
         assert answer == "echo: compare"
         assert [taken.name for taken in c.files(0)] == ["ok.txt"]
 
@@ -221,7 +221,7 @@ async def test_a_message_that_was_only_a_refused_file_needs_no_run(tmp_path: Pat
         await c.say("", attachments=(file("huge.iso", size=5_000_000_000),))
         await c.answered()
         (notice,) = c.texts()
-        assert "huge.iso was not taken" in notice
+        assert "huge.iso was not accepted" in notice
         assert c.harness.asked == []
         assert await inbox_states(c) == [InboxState.DONE]
         assert await c.reasons() == ["files refused"]
@@ -238,7 +238,10 @@ async def test_a_notice_about_a_file_outlives_a_crash(tmp_path: Path) -> None:
         gate.set()
         await c.start()
         await c.answered()
-        assert sorted(c.texts()) == ["The whole answer", "⚠️ gone.txt could not be fetched: it is no longer there."]
+        assert sorted(c.texts()) == [
+            "The whole answer",
+            "⚠️ gone.txt could not be downloaded: it is no longer there. Please send it again.",
+        ]
 
 
 async def test_a_crash_while_files_arrive_loses_neither_message_nor_file(tmp_path: Path) -> None:

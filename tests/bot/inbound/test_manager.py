@@ -23,7 +23,7 @@ async def test_a_stranger_is_told_their_id_once_a_day_and_nothing_is_fetched(tmp
             await c.say(text, EVE, attachments=(Attachment(ref="x", kind="file"),) if text == "hello" else ())
         await c.answered()
         assert c.texts(EVE) == [
-            f"I answer only people I was told to. Your id is `memory:{EVE}`; "
+            f"I only answer people on my list. Your id is `memory:{EVE}`; "
             f"an administrator can let you in with `antler access allow memory:{EVE}`."
         ]
         await c.clock.advance(86_401)

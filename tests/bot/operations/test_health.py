@@ -123,7 +123,7 @@ async def test_a_provider_that_refuses_is_told_at_once_and_once(
         assert w.check()
         await w.later(MINUTE)
         for account in ("memory", "other"):
-            assert w.told(account)[1:] == ["✅ The model `main` answers again, after 3 min."]
+            assert w.told(account)[1:] == ["✅ The model `main` is answering again, after 3 min."]
         assert w.told("memory", BOB) == []
 
 
@@ -138,7 +138,7 @@ async def test_other_failures_count_when_there_are_many_in_a_row(tmp_path: Path)
             w.core.models.failed("main", FailureKind.TIMEOUT)
         assert [each.problem for each in w.ill()] == [Problem.MODEL_FAILING]
         await w.later()
-        assert w.told("memory") == ["⚠️ The model `main` does not answer (timeout, 5 failed calls in a row)."]
+        assert w.told("memory") == ["⚠️ The model `main` is not answering (timeout, 5 failed calls in a row)."]
 
 
 async def test_what_began_often_today_has_to_last_before_it_is_told_again(tmp_path: Path) -> None:
@@ -186,7 +186,7 @@ async def test_an_account_that_cannot_send_is_told_through_another(tmp_path: Pat
         await w.later()
         assert w.check()
         assert w.told("other")[1:] == []
-        assert w.told("memory") == ["✅ The account `memory` sends again, after 10 s."]
+        assert w.told("memory") == ["✅ The account `memory` can send again, after 10 s."]
 
 
 async def test_an_answer_that_waits_to_be_sent_is_told(tmp_path: Path) -> None:
@@ -205,7 +205,7 @@ async def test_an_answer_that_waits_to_be_sent_is_told(tmp_path: Path) -> None:
             gate.set()
         await w.later()
         assert w.check()
-        assert w.told("memory")[0].startswith("✅ The account `memory` sends again")
+        assert w.told("memory")[0].startswith("✅ The account `memory` can send again")
 
 
 async def test_a_pause_that_the_platform_asked_for_is_no_lateness(tmp_path: Path) -> None:
@@ -288,7 +288,7 @@ async def test_a_store_that_takes_nothing_is_told_past_the_store(tmp_path: Path)
         await c.store.write(lambda tx: None)
         await w.later()
         assert w.check()
-        assert w.told("memory")[1:] == ["✅ The database can be written again, after 20 s."]
+        assert w.told("memory")[1:] == ["✅ The database can be written to again, after 20 s."]
 
 
 async def test_the_age_of_the_write_in_hand_is_known(tmp_path: Path) -> None:
@@ -332,7 +332,7 @@ async def test_a_disk_without_room_is_told(tmp_path: Path) -> None:
         w.core.health._folder = tmp_path
         assert w.check()
         await w.later()
-        assert w.told("memory")[1:] == ["✅ The disk that holds `data_dir` has room again, after 20 s."]
+        assert w.told("memory")[1:] == ["✅ The disk that holds `data_dir` has free space again, after 20 s."]
 
 
 # What an earlier process told.
@@ -380,7 +380,7 @@ async def test_that_an_outage_is_over_is_told_by_the_next_process_too(tmp_path: 
             pass
         c.models.succeeded("main")
         await w.later()
-        assert w.told("memory")[1:] == w.told("other")[1:] == ["✅ The model `main` answers again, after 6 min."]
+        assert w.told("memory")[1:] == w.told("other")[1:] == ["✅ The model `main` is answering again, after 6 min."]
         async with restarted(w):
             pass
         c.models.succeeded("main")
@@ -404,7 +404,7 @@ async def test_an_account_that_could_not_send_is_believed_when_it_has_sent(tmp_p
         assert len(w.told("other")) == 1
         await w.later(2 * MINUTE)
         (over,) = w.told("other")[1:] + w.told("memory")
-        assert over.startswith("✅ The account `memory` sends again, after ")
+        assert over.startswith("✅ The account `memory` can send again, after ")
 
 
 async def test_what_lasts_is_told_again_on_another_day(tmp_path: Path) -> None:
@@ -448,7 +448,7 @@ async def test_status_tells_members_only_what_concerns_them(tmp_path: Path) -> N
         c.models.failed("main", FailureKind.AUTH)
         await c.say("/status", BOB)
         await c.answered()
-        assert "Model: `main`, which cannot answer at the moment" in c.texts(BOB)[-1]
+        assert "Model: `main`, which cannot answer right now" in c.texts(BOB)[-1]
 
 
 def test_the_docs_name_every_problem_with_its_threshold() -> None:

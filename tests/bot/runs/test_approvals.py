@@ -186,7 +186,7 @@ async def test_what_waits_is_told_for_what_and_stop_ends_it(tmp_path: Path) -> N
         assert c.texts()[-1].startswith("Queued. First I need your decision: send")
         await say(c, "/stop")
         await c.answered()
-        assert any("stopped before a decision" in text for text in c.texts())
+        assert any("because the answer was stopped first" in text for text in c.texts())
         assert c.texts()[-1] == "echo: and then?"
         assert await states(c) == []
 
@@ -291,7 +291,7 @@ async def test_what_is_asked_for_anew_each_time_is_not_allowed_for_the_chat(tmp_
             "Deny",
             "Deny, and say why",
         ]
-        assert any("It counts for exactly this." in text for text in c.texts())
+        assert any("Allowing covers exactly this." in text for text in c.texts())
         prompt = shown.part.buttons[0][0].data.partition(":")[0]
         await c.press(shown.message_id, f"{prompt}:{OPTIONS.index('chat')}", ANN)
         await c.answered()

@@ -198,7 +198,7 @@ def test_a_failure_tells_when_to_try_again_and_never_the_log() -> None:
         run_id="r", seq=1, kind=FailureKind.RATE_LIMITED, model="m", detail_for_log="secret", retry_after=300
     )
     text = fold().failure(failed, EN).text
-    assert text == "⚠️ The model m takes no more requests at the moment. Try again in 5 min."
+    assert text == "⚠️ The model m is not accepting more requests right now. Try again in 5 min."
 
 
 pieces = st.lists(

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from harness.ports import AnyRunEvent, Head
     from tests.bot.scripted_harness import Teller
 
-PARTIAL = "The text above is not finished."
+PARTIAL = "The text above is unfinished."
 
 
 def half(tell: Teller) -> TextDelta:

@@ -108,13 +108,13 @@ async def test_what_is_off_stays_off_while_it_is_broken(folder: Path) -> None:
 
 async def test_in_a_group_an_administrator_switches(folder: Path) -> None:
     async with core(folder / "data", RULES, skills=service(folder)) as c:
-        assert await reply(c, "/skills off audit", **GROUP) == "Only administrators may do that here."
+        assert await reply(c, "/skills off audit", **GROUP) == "Only administrators can do that here."
         assert "Off in this conversation" in await reply(c, "/skills off audit", ANN, "g")
 
 
 async def test_what_the_config_turned_off(folder: Path) -> None:
     async with core(folder / "data", skills=service(folder, disabled=("audit",))) as c:
-        assert "- `audit` — off for everybody, by the config" in await reply(c, "/skills")
+        assert "- `audit` — off for everybody in the config" in await reply(c, "/skills")
         assert "turned off for everybody" in await reply(c, "/skills on audit")
         assert "I do not know the command" in await reply(c, "/audit x")
 
@@ -171,7 +171,7 @@ async def test_where_there_are_none(folder: Path) -> None:
     library = SkillLibrary(folder / "public", None)
     async with core(folder / "data", skills=SkillService(library=library, works=lambda: False)) as c:
         assert "I do not know the command" in await reply(c, "/tidy-notes x")
-        assert "I read them in my sandbox, and there is none" in await reply(c, "/skills")
+        assert "I read them in my sandbox, and that is not available" in await reply(c, "/skills")
     async with core(folder / "off", skills=SkillService(SkillsSettings(enabled=False))) as c:
         assert await reply(c, "/skills") == "Skills are turned off in the config."
     async with core(folder / "empty", skills=SkillService()) as c:
@@ -224,7 +224,7 @@ def waiting_service(folder: Path) -> ToldService:
 async def test_what_waits_is_turned_on_as_it_was_shown(folder: Path) -> None:
     service = waiting_service(folder)
     async with core(folder / "data", skills=service) as c:
-        assert "- `sly` — waits for an administrator" in await reply(c, "/skills", BOB)
+        assert "- `sly` — waiting for an administrator" in await reply(c, "/skills", BOB)
         assert "I do not know" in await reply(c, "/sly go", ANN)
         assert await reply(c, "/skills on sly", BOB) == "An administrator has to turn `sly` on."
         assert await reply(c, "/skills sly", BOB) == "An administrator has to turn `sly` on."

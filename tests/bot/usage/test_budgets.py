@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from tests.bot.scripted_harness import Teller
 
 PRICES = {"sim": PriceSettings(input=1000, output=0)}  # a thousandth for a token read
-MIDNIGHT = " It starts again in {}, at midnight (UTC)."
+MIDNIGHT = " It resets in {}, at midnight (UTC)."
 
 
 def used(tokens: int) -> Any:

@@ -235,7 +235,7 @@ async def test_usage_tells_of_the_answer_the_thread_and_the_chat(tmp_path: Path)
             "| last answer | 40.5k | 25 % | 0.0690 |",
             "| this thread | 81.0k | 25 % | 0.1380 |",
             "| chat today | 122k | 25 % | 0.2070 |",
-            "| chat in all | 122k | 25 % | 0.2070 |",
+            "| chat total | 122k | 25 % | 0.2070 |",
         ]
         assert EN.usage["chart"] in text
         (file,) = (bubble.part.file for bubble in c.channel.chats[BOB] if bubble.part.file is not None)
@@ -252,9 +252,9 @@ async def test_an_administrator_is_told_of_all_but_only_in_private(tmp_path: Pat
         await c.say("q", BOB)
         await c.say("q", BOB, "g")
         await c.answered()
-        assert "| all today | 24 |" in await shown(c)
-        assert "all today" not in await shown(c, chat="g")
-        assert "all today" not in await shown(c, person=BOB)
+        assert "| all chats today | 24 |" in await shown(c)
+        assert "all chats today" not in await shown(c, chat="g")
+        assert "all chats today" not in await shown(c, person=BOB)
 
 
 async def test_a_running_answer_is_told_so_far(tmp_path: Path) -> None:
@@ -285,7 +285,7 @@ async def test_today_ends_at_midnight_of_the_config(tmp_path: Path) -> None:
         await c.clock.advance(3600)
         text = await shown(c, person=BOB)
         assert "| chat today | 0 |" in text
-        assert "| chat in all | 12 |" in text
+        assert "| chat total | 12 |" in text
 
 
 async def test_where_no_pictures_are_shown_the_days_are_a_table(tmp_path: Path) -> None:
@@ -303,6 +303,6 @@ async def test_where_no_pictures_are_shown_the_days_are_a_table(tmp_path: Path) 
 async def test_before_the_first_call_there_is_only_the_table(tmp_path: Path) -> None:
     async with core(tmp_path) as c:
         text = await shown(c, person=BOB)
-        assert "| chat in all | 0 | – |" in text
+        assert "| chat total | 0 | – |" in text
         assert EN.usage["chart"] not in text
         assert ZH.usage["title"] in await shown(c, "/usage 用量", BOB)
