@@ -112,8 +112,9 @@ class Setting:
         return create_agent(
             agent.model.chat,
             tools=list(node.tools_by_name.values()),
-            system_prompt=system_prompt(
-                Abilities(tools=frozenset(node.tools_by_name), report=report), delegation=delegation
+            system_prompt=agent.slots.filled(
+                system_prompt(Abilities(tools=frozenset(node.tools_by_name), report=report), delegation=delegation),
+                RunScope(_context(), NO_SKILLS, RunSandbox(self.provider, "")),
             ),
             state_schema=ThreadState,
             context_schema=RunScope,

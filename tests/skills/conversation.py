@@ -9,6 +9,7 @@ import hashlib
 import json
 import re
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tests.simulators.model.scripts import Call, Say, ToolUse
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 SECONDS = 90.0
 """Of a whole conversation; it takes a few."""
 MARKUP = re.compile(r"[*_`\[\n]")
+PRESENT = "present_files"
 SCRIPT = re.compile(r"/mnt/skills/public/[\w./-]+\.(?:py|sh)")
 
 
@@ -58,7 +60,7 @@ def write(path: str, content: object) -> ToolUse:
 
 def present(*names: str) -> ToolUse:
     """Files of the outputs."""
-    return tool("present_files", paths=[f"/mnt/user-data/outputs/{name}" for name in names])
+    return tool(PRESENT, paths=[f"/mnt/user-data/outputs/{name}" for name in names])
 
 
 async def follow(
@@ -83,6 +85,8 @@ async def follow(
         await gateway.telegram.user_says(says, user=person, file=files[0] if files else None)
     record = await gateway.model.wait_for_request(lambda seen: _results_of(seen, says) == len(steps) - 1, SECONDS)
     await gateway.telegram.wait_for_text(person, MARKUP.split(answers)[0], SECONDS)
+    for name in _presented(does):
+        await gateway.telegram.wait_for_message(person, partial(_has_file, name), SECONDS)
     await gateway.telegram.wait_idle(person, timeout=SECONDS)
     results = tuple(str(message["content"]) for message in _this_turn(record, says) if message["role"] == "tool")
     _only_prescribed(skill, does, results[0])
@@ -94,6 +98,16 @@ async def follow(
         results=results,
         transcript=await gateway.telegram.transcript(person),
     )
+
+
+def _presented(does: Sequence[ToolUse]) -> list[str]:
+    """Names of the files that the calls send into the chat."""
+    calls = (json.loads(use.arguments) for use in does if use.name == PRESENT)
+    return [path.rpartition("/")[2] for call in calls for path in call["paths"]]
+
+
+def _has_file(name: str, message: SeenMessage) -> bool:
+    return any(file["name"] == name for file in message.files)
 
 
 def _this_turn(record: Record, says: str) -> list[dict[str, Any]]:

@@ -36,6 +36,7 @@ class Layer:
 
 LAYERS = [
     Layer("every call is answered right after it", "DanglingToolCall", (MODEL,)),
+    Layer("what a run's prompt says of its place and skills", "PromptSlots", (MODEL,)),
     Layer("failures of the model", "LLMErrorHandling", (MODEL,)),
     # Outside the guardrail, so that nobody is asked about a tool that is not to be had yet.
     Layer("tools that have to be found first", "DeferredToolFilter", (MODEL, TOOL)),
@@ -106,7 +107,7 @@ def test_each_job_of_the_chain_is_done_in_its_place() -> None:
 
 
 def test_fallbacks_stand_where_failures_are_handled() -> None:
-    assert type(middleware_chain(everything())[1]).__name__ == "Fallback"
+    assert type(middleware_chain(everything())[2]).__name__ == "Fallback"
 
 
 def test_at_most_two_jobs_cost_a_node_of_the_graph() -> None:

@@ -33,6 +33,7 @@ def chain(**changes: Any) -> list[str]:
 
 WHOLE = [
     "DanglingToolCall",
+    "PromptSlots",
     "LLMErrorHandling",
     "Guardrail",
     "SandboxAudit",

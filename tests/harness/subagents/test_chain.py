@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 ORDER = [
     "DanglingToolCall",
+    "PromptSlots",
     "LLMErrorHandling",
     "DeferredToolFilter",
     "Guardrail",

@@ -211,7 +211,7 @@ async def test_the_prompt_teaches_it_only_where_it_is_on(bench: Bench, script: S
     await played(bench, script, cast)
     assert "task" in cast.offered["lead"]
     on = str(script.requests[-1][0].content)
-    assert "At most 3 tasks run at once" in on
+    assert "Call task at most 3 times in one answer" in on
     assert role(script.requests[-1]) == "lead"
     for settings in (None, SubagentsSettings(enabled=False)):
         bench.subagents = settings

@@ -172,7 +172,7 @@ async def test_without_a_spool_there_is_no_tool(bench: Bench, script: Script, pr
     bench.spool = None
     (told,) = await answers(bench, script, calls(("present_files", {"paths": [REPORT]})))
     assert "not a valid tool" in told
-    assert "Files cannot be sent" in str(script.requests[0][0].content)
+    assert "- send files: put what people need into your answer." in str(script.requests[0][0].content)
 
 
 def picture(kind: str) -> bytes:
