@@ -56,6 +56,11 @@ class ModelSettings(Section):
     )
 
     @property
+    def full_name(self) -> str:
+        """Its name, with the provider's name of it: for the log and for administrators."""
+        return f"{self.name} ({self.model})" if self.model not in ("", self.name) else self.name
+
+    @property
     def thinks(self) -> bool:
         """Whether it thinks before it answers."""
         return self.supports_thinking and self.thinking

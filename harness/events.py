@@ -286,12 +286,14 @@ class Finished(BaseEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failed(BaseEvent):
-    """The last event of a run without an answer. detail_for_log is never shown in a chat."""
+    """The last event of a run without an answer. detail_for_log and full_name, the model's with its provider's name of
+    it, are never shown in a chat."""
 
     kind: FailureKind
     model: str
     detail_for_log: str
     retry_after: float | None = None
+    full_name: str = ""
     type: Literal["failed"] = "failed"
 
 

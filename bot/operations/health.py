@@ -72,9 +72,10 @@ _OF_REFUSAL: Mapping[FailureKind, Problem] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Condition:
-    """One part's state. name: the account or the model, "" where there is only one. problem: None while it is well.
-    detail: for operators, without secrets. since: monotonic seconds at which it became so, as far as is known.
-    proven: what is well has worked since the start, and is not only believed to."""
+    """One part's state. name: the account or the model, "" where there is only one. full_name: what administrators read
+    instead, where that says more. problem: None while it is well. detail: for operators, without secrets. since:
+    monotonic seconds at which it became so, as far as is known. proven: what is well has worked since the start, and is
+    not only believed to."""
 
     part: Part
     name: str = ""
@@ -82,6 +83,12 @@ class Condition:
     detail: str = ""
     since: float = 0.0
     proven: bool = True
+    full_name: str = ""
+
+    @property
+    def told_name(self) -> str:
+        """What administrators read."""
+        return self.full_name or self.name
 
     @property
     def healthy(self) -> bool:
@@ -216,7 +223,12 @@ class HealthService:
             if unasked >= UNASKED:
                 detail.append(f"last asked {unasked / 60:.0f} min ago")
             yield Condition(
-                part=Part.MODEL, name=state.model, problem=problem, detail=", ".join(detail), since=state.since
+                part=Part.MODEL,
+                name=state.model,
+                problem=problem,
+                detail=", ".join(detail),
+                since=state.since,
+                full_name=self._models.full_name(state.model),
             )
 
     def _of_store(self, now: float) -> Condition:

@@ -307,14 +307,14 @@ def outage_text(condition: Condition, age: float, texts: Texts) -> str:
     """What has stopped working, for administrators, in Markdown."""
     detail = plain(condition.detail)
     return texts.outages[condition.problem or ""].format(
-        name=condition.name, detail=detail, why=f" ({detail})" if detail else "", age=texts.duration(age)
+        name=condition.told_name, detail=detail, why=f" ({detail})" if detail else "", age=texts.duration(age)
     )
 
 
 def over_text(condition: Condition, lasted: float, texts: Texts) -> str:
     """What works again."""
-    return texts.outages_over[condition.part].format(name=condition.name, age=texts.duration(lasted))
+    return texts.outages_over[condition.part].format(name=condition.told_name, age=texts.duration(lasted))
 
 
 def _named(condition: Condition) -> str:
-    return f"{condition.part} {condition.name}".rstrip()
+    return f"{condition.part} {condition.told_name}".rstrip()

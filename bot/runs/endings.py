@@ -93,7 +93,8 @@ def told(run_id: str, model: str, last: AnyRunEvent | None, view: RunView, texts
             log.info("run %s was stopped: budgets.%s is used up", run_id, last.detail_for_log)
             return Ending(RunState.LIMITED, view.failure(last, texts), f"budgets.{last.detail_for_log}")
         case Failed():
-            log.error("run %s failed (%s, %s): %s", last.run_id, last.kind, last.model, last.detail_for_log)
+            model = last.full_name or last.model
+            log.error("run %s failed (%s, %s): %s", last.run_id, last.kind, model, last.detail_for_log)
             return Ending(RunState.ERROR, view.failure(last, texts), str(last.kind), retry=True)
         case _:
             log.error("run %s ended without an ending", run_id)

@@ -74,7 +74,7 @@ async def make_title(
         if failure is None:
             raise
         health.failed(name, failure.kind)
-        log.warning("no title: %s", failure)
+        log.warning("no title: %s", health.described(failure))
         return None
     health.succeeded(name)
     usage = answer.usage_metadata

@@ -149,7 +149,7 @@ class Summarization(SummarizationMiddleware[Any, Any]):
                 if failure is None:
                     raise
                 self._health.failed(self._name, failure.kind)
-                log.warning("no summary: %s", failure)
+                log.warning("no summary: %s", self._health.described(failure))
                 if failure.kind is FailureKind.CONTEXT_LENGTH:
                     continue
                 return None

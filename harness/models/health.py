@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from harness.config import ModelSettings
+    from harness.errors import ModelFailure
 
 FAILURES_IN_A_ROW = 5
 """Failed calls, over all runs, after which a model counts as out of order."""
@@ -55,6 +56,15 @@ class ModelHealth:
         self._settings, before = {model.name: model for model in models}, self._settings
         same = {name for name, settings in self._settings.items() if before.get(name, settings) == settings}
         self._states = {name: state for name, state in self._states.items() if name in same}
+
+    def full_name(self, model: str) -> str:
+        """Its name with the provider's, as it is now in the config."""
+        settings = self._settings.get(model)
+        return settings.full_name if settings is not None else model
+
+    def described(self, failure: ModelFailure) -> str:
+        """A failure for the log."""
+        return f"{self.full_name(failure.model)}: {failure.kind}: {failure.detail}"
 
     def succeeded(self, model: str) -> None:
         """A call was answered."""

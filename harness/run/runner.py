@@ -99,6 +99,7 @@ class HarnessRunner:
                     Failed,
                     kind=failure.kind,
                     model=failure.model,
+                    full_name=self._parts.health.full_name(failure.model),
                     detail_for_log=failure.detail,
                     retry_after=failure.retry_after,
                 )

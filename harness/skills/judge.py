@@ -118,7 +118,7 @@ class Judge:
             if failure is None:
                 raise
             self._health.failed(self._name, failure.kind)
-            log.warning("a skill could not be judged: %s", failure)
+            log.warning("a skill could not be judged: %s", self._health.described(failure))
             return None
 
     async def _answered(self, messages: list[BaseMessage], tell: TellUsage) -> Opinion | None:
