@@ -108,7 +108,15 @@ class ToolSettings(Section):
 
 
 class LlmSettings(Section):
-    max_retries: int = Field(default=3, ge=0, le=10)
+    patience: float = Field(
+        default=60.0,
+        ge=0,
+        le=600,
+        description="Seconds for which a provider that is busy or not reached is asked again",
+    )
+    max_retries: int = Field(
+        default=3, ge=0, le=10, description="Of an answer that breaks off, is empty or cannot be read"
+    )
     max_retry_wait: float = Field(
         default=60.0, gt=0, description="A longer Retry-After ends the run with an honest answer"
     )

@@ -40,15 +40,19 @@ class Outcome(StrEnum):
 
 
 class FailureKind(StrEnum):
-    """Why a run has no answer; each has one sentence in bot/texts."""
+    """Why a run has no answer; each has one sentence in bot/texts. CONNECTION: there was none, or it broke before the
+    answer began; CUT: in the middle of it. UNAVAILABLE: an error of the provider's own."""
 
     AUTH = "auth"
     QUOTA = "quota"
     NOT_FOUND = "not_found"
     RATE_LIMITED = "rate_limited"
+    OVERLOADED = "overloaded"
     CONTEXT_LENGTH = "context_length"
     CONTENT_FILTER = "content_filter"
     TIMEOUT = "timeout"
+    CONNECTION = "connection"
+    CUT = "cut"
     UNAVAILABLE = "unavailable"
     EMPTY = "empty"
     BAD_RESPONSE = "bad_response"
@@ -188,11 +192,15 @@ class FileReady(BaseEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelRetrying(BaseEvent):
-    """A model call failed and is tried again in `delay` seconds."""
+    """A model call failed and is tried again in `delay` seconds. waited: seconds since the first failure of the call.
+
+    Told again every few seconds of a long delay, with the same attempt.
+    """
 
     kind: FailureKind
     attempt: int
     delay: float
+    waited: float = 0.0
     type: Literal["model_retrying"] = "model_retrying"
 
 

@@ -48,6 +48,7 @@ FILTER_TEXTS = (
 )
 QUOTA_TEXTS = ("insufficient_quota", "exceeded your current quota", "insufficient balance", "billing", "credit balance")
 RATE_TEXTS = ("rate_limit", "rate limit", "too many requests")
+OVERLOAD_TEXTS = ("overloaded", "over capacity", "at capacity", "server is busy", "engine is busy")
 AUTH_TEXTS = ("invalid_api_key", "incorrect api key", "invalid_authentication", "unauthorized")
 
 STATUS_KINDS: Mapping[int, Kind] = {
@@ -60,7 +61,9 @@ STATUS_KINDS: Mapping[int, Kind] = {
     413: Kind.CONTEXT_LENGTH,
     422: Kind.BAD_REQUEST,
     429: Kind.RATE_LIMITED,
+    503: Kind.OVERLOADED,
     504: Kind.TIMEOUT,
+    529: Kind.OVERLOADED,
 }
 TEXT_KINDS = (
     (CONTEXT_TEXTS, Kind.CONTEXT_LENGTH),
@@ -68,23 +71,34 @@ TEXT_KINDS = (
     (QUOTA_TEXTS, Kind.QUOTA),
     (AUTH_TEXTS, Kind.AUTH),
     (RATE_TEXTS, Kind.RATE_LIMITED),
+    (OVERLOAD_TEXTS, Kind.OVERLOADED),
 )
 CORE_KINDS: tuple[tuple[type[Exception], Kind], ...] = (
     (core.ContextOverflowError, Kind.CONTEXT_LENGTH),
     (core.ModelTimeoutError, Kind.TIMEOUT),
-    (core.ModelConnectionError, Kind.UNAVAILABLE),
-    (core.ModelAPIError, Kind.UNAVAILABLE),
+    (core.ModelConnectionError, Kind.CONNECTION),
 )
 TIMEOUT_NAMES = frozenset({"APITimeoutError", "TimeoutException", "StreamChunkTimeoutError", "TimeoutError"})
+API_NAMES = frozenset({"APIError", "ModelAPIError"})
+# Ours, aiohttp's and http.client's, of a body that ends too early.
+CUT_NAMES = frozenset({"TruncatedStreamError", "ClientPayloadError", "IncompleteRead"})
 # httpx's TransportError and its family, httpcore's and the SDKs' connection errors.
 TRANSPORT_NAMES = frozenset({"APIConnectionError", "TransportError", "ConnectionError", "ClientConnectionError"})
 # What clients raise when the answer is not what the protocol promises: not JSON, a chunk without its keys.
 GARBAGE = (json.JSONDecodeError, UnicodeError, KeyError, IndexError, TypeError, AttributeError, ValueError)
 
 
-HARMLESS = frozenset({Kind.AUTH, Kind.NOT_FOUND, Kind.QUOTA, Kind.RATE_LIMITED, Kind.TIMEOUT, Kind.UNAVAILABLE})
+HARMLESS = frozenset(
+    {
+        *(Kind.AUTH, Kind.NOT_FOUND, Kind.QUOTA, Kind.RATE_LIMITED, Kind.OVERLOADED),
+        *(Kind.TIMEOUT, Kind.CONNECTION, Kind.CUT, Kind.UNAVAILABLE),
+    }
+)
 """Failures that have nothing to do with what was asked. What providers say of others may repeat the request, and the
 log has no words of people."""
+BUSY = frozenset({Kind.RATE_LIMITED, Kind.OVERLOADED})
+PASSING = BUSY | {Kind.TIMEOUT, Kind.CONNECTION, Kind.UNAVAILABLE}
+"""Failures that pass by themselves, and are waited for."""
 NAME = re.compile(r"[A-Za-z0-9_.\[\]-]{1,80}")
 
 
@@ -105,16 +119,20 @@ def _kind(error: Exception) -> Kind | None:
             return kind
     status = status_of(error)
     if status is not None and status >= 500:
-        return STATUS_KINDS.get(status, Kind.UNAVAILABLE)
+        by_text = _kind_of_text(_text(error))
+        busy = by_text if by_text in BUSY else None
+        return STATUS_KINDS.get(status) or busy or Kind.UNAVAILABLE
     by_text = _kind_of_text(_text(error))
     if status is not None:
         return _kind_of_status(status, by_text)
     names = {cls.__name__ for cls in type(error).__mro__}
     if names & TIMEOUT_NAMES:
         return Kind.TIMEOUT
+    if names & CUT_NAMES:
+        return Kind.CUT
     if names & TRANSPORT_NAMES or isinstance(error, OSError):
-        return Kind.UNAVAILABLE
-    if "APIError" in names:  # an error event in the middle of a stream has no status
+        return Kind.CONNECTION
+    if names & API_NAMES:  # an error event in the middle of a stream has no status
         return by_text or Kind.UNAVAILABLE
     return Kind.BAD_RESPONSE if isinstance(error, GARBAGE) else None
 

@@ -33,7 +33,8 @@ log = logging.getLogger(__name__)
 LOOK_SECONDS = 10.0
 """Between two looks at the health of all parts."""
 GRACE = 45.0
-"""Seconds for which a lost connection is nobody's news: most come back within them."""
+"""Seconds for which a lost connection, or a provider that is busy, is nobody's news: most come back within them."""
+OFTEN_PASSING = (Problem.NO_CONNECTION, Problem.MODEL_FAILING)
 MANY = 3
 """Outages of one part within a day after which each further one has to last for GRACE_AFTER_MANY first."""
 GRACE_AFTER_MANY = 300.0
@@ -234,7 +235,7 @@ class Outages:
     def _grace(self, condition: Condition) -> float:
         if self._counted[condition.key] >= MANY:
             return GRACE_AFTER_MANY
-        return GRACE if condition.problem is Problem.NO_CONNECTION else 0.0
+        return GRACE if condition.problem in OFTEN_PASSING else 0.0
 
     def _well(self, condition: Condition, now: float) -> None:
         outage = self._open.get(condition.key)

@@ -13,6 +13,7 @@ from channels.message import OutboundMessage
 from harness.events import (
     ApprovalRequested,
     Failed,
+    FailureKind,
     Finished,
     ModelRetrying,
     Notice,
@@ -42,6 +43,8 @@ if TYPE_CHECKING:
 
 MAX_THOUGHT = 120
 """Characters of a thought that are shown."""
+SOON = 3.0
+"""Seconds of trying again after which it is told how long that has been going on."""
 _MARKDOWN = MarkdownIt("commonmark", {"html": False})
 OPEN = (SubagentState.RUNNING, SubagentState.PENDING)
 
@@ -179,7 +182,7 @@ class RunView:
             case Question():
                 self.question = event
             case ModelRetrying():
-                self.status = texts.retrying.format(seconds=max(1, round(event.delay)))
+                self.status = _retrying(event, texts)
             case Resumed():
                 self.status = texts.resumed
             case Usage():
@@ -247,6 +250,14 @@ class RunView:
     def failure(self, event: Failed, texts: Texts) -> OutboundMessage:
         wait = texts.retry_in.format(duration=texts.duration(event.retry_after)) if event.retry_after else ""
         return self.ended(texts.failures[event.kind].format(model=event.model, wait=wait), texts)
+
+
+def _retrying(event: ModelRetrying, texts: Texts) -> str:
+    """Why there is no answer yet, and for how long that was tried."""
+    trouble = texts.troubles.get(event.kind, texts.troubles[FailureKind.UNAVAILABLE])
+    if event.waited < SOON:
+        return texts.retrying.format(trouble=trouble, seconds=max(1, round(event.delay)))
+    return texts.retrying_for.format(trouble=trouble, age=texts.duration(event.waited))
 
 
 def _step(plan: tuple[tuple[str, TodoStatus], ...], texts: Texts) -> str:

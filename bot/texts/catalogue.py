@@ -21,7 +21,9 @@ class Texts:
     tool_running: str  # {tool} {summary}
     tool_running_for: str  # {tool} {summary} {age}
     tasks: Mapping[str, str]  # {count} {tasks} {task} {age}; keys: one, many, done, failed, running, waiting, age, and
-    retrying: str  # {seconds}
+    retrying: str  # {trouble} {seconds}
+    retrying_for: str  # {trouble} {age}
+    troubles: Mapping[FailureKind, str]  # that pass by themselves
     thinking: str  # {line}
     resumed: str
     paused: str

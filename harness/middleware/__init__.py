@@ -158,7 +158,7 @@ def _handling(chain: ChainParts, summarization: Summarization) -> LLMErrorHandli
         own = _summarization(parts, other.chat, other.settings)
         handling = LLMErrorHandling(other.settings, parts.llm, parts.clock, other.breaker, own, parts.health)
         others.append(Candidate(other.settings, other.chat, handling, own))
-    return Fallback([Candidate(chain.settings, chain.model, first, summarization), *others])
+    return Fallback([Candidate(chain.settings, chain.model, first, summarization), *others], parts.llm, parts.clock)
 
 
 def _sightless(chain: ChainParts) -> list[Sightless]:

@@ -1,6 +1,7 @@
 """Fallback: when a model cannot answer, the next one of its `fallbacks` answers the same request.
 
-Each model has its own retries, name and window, and shares its provider's circuit breaker with all runs.
+Nobody waits for a busy provider while another one may answer. Each model has its own retries, name and window, and
+shares its provider's circuit breaker with all runs.
 """
 
 from __future__ import annotations
@@ -17,17 +18,19 @@ from harness.events import FailureKind as Kind
 from harness.events import Notice
 from harness.graph.messages import has_images, is_users
 from harness.graph.signals import CallDropped, Told, scope_of, tell
+from harness.middleware.llm_errors import Patience, Tenacity
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Awaitable, Callable, Iterable, Sequence
 
     from langchain.agents.middleware import ModelRequest, ModelResponse
     from langchain_core.language_models import BaseChatModel
     from langchain_core.messages import BaseMessage
 
-    from harness.config import ModelSettings
+    from harness.config import LlmSettings, ModelSettings
     from harness.middleware.llm_errors import LLMErrorHandling
-    from harness.middleware.summarization import Summarization
+    from harness.middleware.summarization import Compacted, Summarization
+    from harness.ports import Clock
 
     Handler = Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
 
@@ -35,11 +38,14 @@ log = logging.getLogger(__name__)
 
 FALLS_BACK = frozenset(
     {
-        *(Kind.AUTH, Kind.QUOTA, Kind.NOT_FOUND, Kind.RATE_LIMITED, Kind.TIMEOUT, Kind.UNAVAILABLE),
-        *(Kind.BAD_RESPONSE, Kind.EMPTY),
+        *(Kind.AUTH, Kind.QUOTA, Kind.NOT_FOUND, Kind.RATE_LIMITED, Kind.OVERLOADED, Kind.TIMEOUT),
+        *(Kind.CONNECTION, Kind.CUT, Kind.UNAVAILABLE, Kind.BAD_RESPONSE, Kind.EMPTY),
     }
 )
 """What another provider may do better. Not what a content filter refused, or a request that is ours to mend."""
+
+BRIEF = 3.0
+"""Seconds for which each model is asked again before the next one is asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,49 +58,89 @@ class Candidate:
     summarization: Summarization
 
 
+class _Call:
+    """One model call's history, round by round. waiting: models that may be asked, each from a moment on. fitted: the
+    histories that were cut to a model's window."""
+
+    def __init__(self, clock: Clock, llm: LlmSettings, places: Iterable[int]) -> None:
+        self._clock = clock
+        self._patience = Patience(clock, llm.patience, llm.max_retry_wait)
+        self._waiting = dict.fromkeys(places, clock.monotonic())
+        self._failures: dict[int, ModelFailure] = {}
+        self.tenacity = Tenacity(min(BRIEF, llm.patience), llm.max_retries)
+        self.fitted: dict[int, Compacted | None] = {}
+
+    def due(self) -> list[int]:
+        """The models to be asked now, in their order."""
+        now = self._clock.monotonic()
+        return [place for place, moment in sorted(self._waiting.items()) if moment <= now]
+
+    def failed(self, place: int, failure: ModelFailure) -> None:
+        """The model is not asked again, unless its failure may pass in time."""
+        self._failures[place] = failure
+        del self._waiting[place]
+        if self._patience.allows(failure):
+            self._waiting[place] = self._clock.monotonic() + (failure.retry_after or 0.0)
+
+    async def pause(self, request: ModelRequest[Any]) -> None:
+        """Wait for the next round. Raises the first model's failure when there is none."""
+        self.tenacity = Tenacity(0.0, 0, counts=False)
+        if not self._waiting or self._patience.left <= 0:
+            raise _all_failed(list(self._failures.values()))
+        place = min(self._waiting, key=lambda each: self._waiting[each])
+        asked = max(0.0, self._waiting[place] - self._clock.monotonic())
+        await self._patience.pause(self._failures[place], request.runtime, asked or None)
+
+
 class Fallback(AgentMiddleware[Any, Any, Any]):
     """candidates: the model that was asked for, then its fallbacks. A run stays with the one that answered it.
 
-    Raises the first model's failure when none of them can answer.
+    While none of them can answer, those whose failure may pass are asked again until the patience is used up. Then, or
+    when there are none, raises the first model's failure.
     """
 
-    def __init__(self, candidates: Sequence[Candidate]) -> None:
+    def __init__(self, candidates: Sequence[Candidate], llm: LlmSettings, clock: Clock) -> None:
         super().__init__()
         self._candidates = candidates
+        self._llm = llm
+        self._clock = clock
 
     async def awrap_model_call(self, request: ModelRequest[Any], handler: Handler) -> ModelResponse[Any]:
         answering = scope_of(request.runtime).answering
-        failures: list[ModelFailure] = []
-        for place in range(answering.place, len(self._candidates)):
-            candidate = self._candidates[place]
-            answering.model = candidate.settings.name
-            try:
-                response = await self._asked(place, request, handler)
-            except ModelFailure as failure:
-                if failure.kind not in FALLS_BACK:
-                    raise
-                failures.append(failure)
-                tell(request.runtime, CallDropped())
-                continue
-            if place != answering.place:
-                answering.place = place
-                self._tell(place, request)
-            return response
-        raise _all_failed(failures)
+        call = _Call(self._clock, self._llm, range(answering.place, len(self._candidates)))
+        while True:
+            for place in call.due():
+                candidate = self._candidates[place]
+                answering.model = candidate.settings.name
+                try:
+                    response = await self._asked(place, request, handler, call)
+                except ModelFailure as failure:
+                    if failure.kind not in FALLS_BACK:
+                        raise
+                    call.failed(place, failure)
+                    tell(request.runtime, CallDropped())
+                    continue
+                if place != answering.place:
+                    answering.place = place
+                    self._tell(place, request)
+                return response
+            await call.pause(request)
 
-    async def _asked(self, place: int, request: ModelRequest[Any], handler: Handler) -> ModelResponse[Any]:
+    async def _asked(self, place: int, request: ModelRequest[Any], handler: Handler, call: _Call) -> ModelResponse[Any]:
         candidate = self._candidates[place]
         if place == 0:
-            return await candidate.handling.awrap_model_call(request, handler)
-        # Not left to its provider, some of which cut what is too long without a word.
-        compacted = await candidate.summarization.fitting(request.messages)
-        if compacted is not None:
-            candidate.summarization.report(compacted, request.runtime)
-        return await candidate.handling.ask(request.override(model=candidate.chat), handler, compacted)
+            return await candidate.handling.ask(request, handler, tenacity=call.tenacity)
+        if place not in call.fitted:
+            # Not left to its provider, some of which cut what is too long without a word.
+            call.fitted[place] = compacted = await candidate.summarization.fitting(request.messages)
+            if compacted is not None:
+                candidate.summarization.report(compacted, request.runtime)
+        request = request.override(model=candidate.chat)
+        return await candidate.handling.ask(request, handler, call.fitted[place], call.tenacity)
 
     def _tell(self, place: int, request: ModelRequest[Any]) -> None:
         wanted, answered = self._candidates[0].settings, self._candidates[place].settings
-        log.warning("the model %s answers instead of %s", answered.name, wanted.name)
+        log.warning("the model %s answers instead of %s", answered.full_name, wanted.full_name)
         tell(request.runtime, Told(partial(Notice, kind="fallback", model=answered.name, instead_of=wanted.name)))
         if wanted.supports_vision and not answered.supports_vision and _shows_images(request.messages):
             tell(request.runtime, Told(partial(Notice, kind="images_not_seen", model=answered.name)))

@@ -1,6 +1,7 @@
 """LLMErrorHandling: sorts what goes wrong with a model call, tries again where that helps, else ends the run honestly.
 
-Retries with jitter and Retry-After; a circuit breaker per provider; one summary and retry for a too long context.
+A provider that is busy or not reached is asked again until the patience is used up, with jitter and Retry-After; a
+circuit breaker per provider; one summary and retry for a too long context.
 """
 
 from __future__ import annotations
@@ -19,9 +20,10 @@ from langgraph.graph.message import REMOVE_ALL_MESSAGES
 from harness.errors import ModelFailure
 from harness.events import FailureKind as Kind
 from harness.events import ModelRetrying
-from harness.failures import classify
+from harness.failures import PASSING, classify
 from harness.graph.messages import answer_text, finish_reason
 from harness.graph.signals import CallDropped, Told, tell
+from harness.models.pool import COUNTED_OF_ONE_CALL
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from langchain.agents.middleware import ModelRequest, ModelResponse
 
     from harness.config import LlmSettings, ModelSettings
+    from harness.graph.signals import HasWriter
     from harness.middleware.summarization import Compacted, Summarization
     from harness.models.health import ModelHealth
     from harness.models.pool import Breaker
@@ -39,23 +42,85 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 FIRST_DELAY, LONGEST_DELAY = 0.5, 8.0
-# A time-out has already cost the whole time once; the rest is worth max_retries attempts.
-RETRIED = frozenset({Kind.RATE_LIMITED, Kind.TIMEOUT, Kind.UNAVAILABLE, Kind.BAD_RESPONSE, Kind.EMPTY})
-RETRIED_ONCE = frozenset({Kind.TIMEOUT})
+TOLD_EVERY = 5.0
+"""Seconds after which it is told again that a call waits."""
+# What the model did wrong: waiting does not help, but another answer may be better.
+RETRIED = frozenset({Kind.BAD_RESPONSE, Kind.EMPTY, Kind.CUT})
 # The provider is in trouble, not just this request.
-DOWN = frozenset({Kind.TIMEOUT, Kind.UNAVAILABLE})
+DOWN = (PASSING | {Kind.CUT}) - {Kind.RATE_LIMITED}
 FILTERED = frozenset({"content_filter", "safety", "refusal", "sensitive"})
+
+
+@dataclass(frozen=True, slots=True)
+class Tenacity:
+    """How long one model is asked for an answer. patience: seconds for failures that pass by themselves. retries: of
+    answers that are none. counts: its failures do for the circuit breaker."""
+
+    patience: float
+    retries: int
+    counts: bool = True
+
+
+class Patience:
+    """The pauses of one model call, growing and told, until its time is up. seconds: from its first failure on.
+    longest: that a provider may ask to wait."""
+
+    def __init__(self, clock: Clock, seconds: float, longest: float) -> None:
+        self._clock = clock
+        self._seconds = seconds
+        self._longest = longest
+        self._began: float | None = None
+        self._pauses = 0
+
+    def allows(self, failure: ModelFailure) -> bool:
+        """Whether the failure may pass, and what it asks to wait fits into the time that is left."""
+        fits = (failure.retry_after or 0.0) <= min(self.left, self._longest)
+        return failure.kind in PASSING and self.left > 0 and fits
+
+    @property
+    def left(self) -> float:
+        """Seconds; 0 or less when the time is up."""
+        return self._seconds - self._waited()
+
+    async def pause(self, failure: ModelFailure, runtime: HasWriter, asked: float | None) -> None:
+        """Wait before the next attempt. asked: seconds that the provider wants, which fit into the time."""
+        delay = _backoff(self._pauses)
+        if asked is not None:  # a little later than asked, and not all chats at once
+            delay = max(delay, asked + random.uniform(0, FIRST_DELAY))
+        if failure.kind in PASSING:
+            delay = min(delay, self.left)
+        self._pauses += 1
+        tell(runtime, CallDropped())
+        while delay > 0:
+            again = partial(ModelRetrying, kind=failure.kind, attempt=self._pauses)
+            tell(runtime, Told(partial(again, delay=delay, waited=self._waited())))
+            step = min(delay, TOLD_EVERY)
+            await self._clock.sleep(step)
+            delay -= step
+
+    def _waited(self) -> float:
+        """Seconds since the first failure, which is now where there was none."""
+        now = self._clock.monotonic()
+        if self._began is None:
+            self._began = now
+        return now - self._began
 
 
 @dataclass(slots=True)
 class _Attempts:
-    """One model call's history. compacted: the shortened messages that it was tried with; shortened: because the
-    provider refused longer ones."""
+    """One model call's history. failed: how often. compacted: the shortened messages that it was tried with; shortened:
+    because the provider refused longer ones."""
 
+    patience: Patience
+    tenacity: Tenacity
+    failed: int = 0
     retries: int = 0
-    timeouts: int = 0
     compacted: Compacted | None = None
     shortened: bool = False
+
+    @property
+    def counts(self) -> bool:
+        return self.tenacity.counts and self.failed < COUNTED_OF_ONE_CALL
 
 
 class LLMErrorHandling(AgentMiddleware[Any, Any, Any]):
@@ -82,31 +147,38 @@ class LLMErrorHandling(AgentMiddleware[Any, Any, Any]):
         return await self.ask(request, handler)
 
     async def ask(
-        self, request: ModelRequest[Any], handler: Handler, compacted: Compacted | None = None
+        self,
+        request: ModelRequest[Any],
+        handler: Handler,
+        compacted: Compacted | None = None,
+        tenacity: Tenacity | None = None,
     ) -> ModelResponse[Any]:
-        """compacted: the history that is sent, and kept, instead of the request's."""
-        attempts = _Attempts(compacted=compacted)
+        """compacted: the history that is sent, and kept, instead of the request's. tenacity: other than configured."""
+        tenacity = tenacity or Tenacity(self._llm.patience, self._llm.max_retries)
+        patience = Patience(self._clock, tenacity.patience, self._llm.max_retry_wait)
+        attempts = _Attempts(patience, tenacity, compacted=compacted)
         request = request if compacted is None else request.override(messages=compacted.messages)
         while True:
             try:
-                response = await self._guarded(request, handler)
+                response = await self._guarded(request, handler, counts=attempts.counts)
             except ModelFailure as failure:
-                log.warning("model call failed (retry %d): %s", attempts.retries, failure)
+                log.warning("model call failed (attempt %d): %s", attempts.failed + 1, self._health.described(failure))
                 self._health.failed(self._model, failure.kind)
+                attempts.failed += 1
                 if failure.kind is Kind.CONTEXT_LENGTH:
                     request = await self._shortened(request, attempts, failure)
                 else:
-                    await self._pause(request, attempts, failure)
+                    await _before_the_next(request, attempts, failure)
             else:
                 self._health.succeeded(self._model)
                 return _with_compacted(response, attempts.compacted)
 
-    async def _guarded(self, request: ModelRequest[Any], handler: Handler) -> ModelResponse[Any]:
+    async def _guarded(self, request: ModelRequest[Any], handler: Handler, *, counts: bool) -> ModelResponse[Any]:
         """One attempt behind the circuit breaker; raises ModelFailure for model trouble of any kind."""
         wait = self._breaker.wait()
         if wait is not None:
             detail = "the provider failed many times in a row; not asked again yet"
-            raise ModelFailure(Kind.UNAVAILABLE, model=self._model, detail=detail, retry_after=wait)
+            raise ModelFailure(self._breaker.kind, model=self._model, detail=detail, retry_after=wait)
         try:
             response = await handler(request)
         except GraphBubbleUp:
@@ -117,7 +189,7 @@ class LLMErrorHandling(AgentMiddleware[Any, Any, Any]):
             if failure is None:
                 self._breaker.abandoned()
                 raise
-            self._note(failure.kind)
+            self._note(failure.kind, counts=counts)
             log.debug("the model client raised", exc_info=error)
             raise failure from error
         except BaseException:  # cancelled: a probe that nobody reports would keep the breaker open
@@ -127,9 +199,9 @@ class LLMErrorHandling(AgentMiddleware[Any, Any, Any]):
         self._check_answer(response)
         return response
 
-    def _note(self, kind: Kind) -> None:
+    def _note(self, kind: Kind, *, counts: bool) -> None:
         if kind in DOWN:
-            self._breaker.failed()
+            self._breaker.failed(kind if kind in PASSING else Kind.UNAVAILABLE, counts=counts)
         else:
             self._breaker.succeeded()
 
@@ -151,24 +223,6 @@ class LLMErrorHandling(AgentMiddleware[Any, Any, Any]):
                     Kind.EMPTY, model=self._model, detail=f"no text, finish_reason {reason or 'unknown'}"
                 )
 
-    async def _pause(self, request: ModelRequest[Any], attempts: _Attempts, failure: ModelFailure) -> None:
-        """Wait before the next attempt, or raise the failure when there is none."""
-        kind, asked = failure.kind, failure.retry_after
-        attempts.timeouts += kind in RETRIED_ONCE
-        if kind not in RETRIED or attempts.retries >= self._llm.max_retries or attempts.timeouts > 1:
-            raise failure
-        delay = _backoff(attempts.retries)
-        if asked is not None:
-            if asked > self._llm.max_retry_wait:
-                raise failure
-            # A little later than asked, and not all chats at once.
-            delay = asked + random.uniform(0, FIRST_DELAY)
-        attempts.retries += 1
-        tell(request.runtime, CallDropped())
-        retrying = partial(ModelRetrying, kind=kind, attempt=attempts.retries, delay=delay)
-        tell(request.runtime, Told(retrying))
-        await self._clock.sleep(delay)
-
     async def _shortened(
         self, request: ModelRequest[Any], attempts: _Attempts, failure: ModelFailure
     ) -> ModelRequest[Any]:
@@ -182,6 +236,15 @@ class LLMErrorHandling(AgentMiddleware[Any, Any, Any]):
         tell(request.runtime, CallDropped())
         self._summarization.report(compacted, request.runtime)
         return request.override(messages=compacted.messages)
+
+
+async def _before_the_next(request: ModelRequest[Any], attempts: _Attempts, failure: ModelFailure) -> None:
+    """Wait before the next attempt, or raise the failure when there is none."""
+    if failure.kind in RETRIED and attempts.retries < attempts.tenacity.retries:
+        attempts.retries += 1
+    elif not attempts.patience.allows(failure):
+        raise failure
+    await attempts.patience.pause(failure, request.runtime, failure.retry_after)
 
 
 def _backoff(retries: int) -> float:

@@ -122,10 +122,17 @@ class CompatibleChatOpenAI(ChatOpenAI):
         return form
 
     async def _astream(self, *args: Any, **kwargs: Any) -> AsyncIterator[ChatGenerationChunk]:
-        finished = False
-        async for chunk in super()._astream(*args, **kwargs):
-            finished = finished or bool((chunk.generation_info or {}).get("finish_reason"))
-            yield chunk
+        begun = finished = False
+        try:
+            async for chunk in super()._astream(*args, **kwargs):
+                begun, finished = True, finished or bool((chunk.generation_info or {}).get("finish_reason"))
+                yield chunk
+        except APITimeoutError:
+            raise
+        except APIConnectionError as error:
+            if not begun:
+                raise
+            raise TruncatedStreamError("the connection broke in the middle of the answer") from error
         if not finished:
             raise TruncatedStreamError("the stream ended without a finish reason")
 

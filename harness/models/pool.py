@@ -23,7 +23,10 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 FAILURES_TO_OPEN = 8
-"""Failures in a row, over all runs. One run alone (1 + max_retries calls) does not open it."""
+"""Failures in a row, over all runs."""
+
+COUNTED_OF_ONE_CALL = 4
+"""Failed attempts of one model call that count: one run alone, however patient it is, does not open the breaker."""
 
 OPEN_SECONDS = 20.0
 
@@ -88,6 +91,8 @@ class Breaker:
 
     clock: Clock
     failures: int = 0
+    kind: FailureKind = FailureKind.UNAVAILABLE
+    """Of the newest failure."""
     open_until: float = 0.0
     probing: bool = False
 
@@ -108,10 +113,10 @@ class Breaker:
         self.failures = 0
         self.probing = False
 
-    def failed(self) -> None:
-        """The provider did not answer, or with a server error."""
-        self.failures += 1
-        self.probing = False
+    def failed(self, kind: FailureKind = FailureKind.UNAVAILABLE, *, counts: bool = True) -> None:
+        """The provider did not answer, or with a server error. counts: of a probe it does in any case."""
+        self.failures += counts
+        self.kind, self.probing = kind, False
         if self.failures >= FAILURES_TO_OPEN:
             self.open_until = self.clock.monotonic() + OPEN_SECONDS
 

@@ -3,11 +3,13 @@ provider that refuses, an account that cannot send, a database that cannot be wr
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import sqlite3
 from typing import TYPE_CHECKING
 
 from bot.delivery.plan import FIRST_TRIAL
+from bot.texts.en import EN
 from tests.parts import missing
 from tests.simulators.telegram import faults
 from tests.simulators.telegram.seen import ALICE, BOB
@@ -44,17 +46,53 @@ async def test_a_provider_that_refuses_the_key_is_not_fine(world: World) -> None
         await met(world)
         assert await world.command("status", "--check") == (0, "")
         await world.telegram.user_says("!status 401", user=BOB)
-        await world.telegram.wait_for_text(BOB, "⚠️")
+        refused = await world.telegram.wait_for_text(BOB, "⚠️")
+        assert "choose another one with /models" in refused.text
+        assert "key" not in refused.text, "a member can do nothing about it"
         assert await world.command("status", "--check") == (1, "")
         code, shown = await world.command("status")
         assert code == 1
         assert "NOT WELL model main: model auth for" in shown
         told = await world.telegram.wait_for_text(ALICE, "The provider refuses the API key", timeout=KNOWN)
+        assert "the model main (sim)" in told.text
         assert world.model.api_key not in str(told)
+        assert "failed (auth, main (sim))" in world.log
+        await world.telegram.user_says("!status 401 and again", user=BOB)
+        await world.telegram.wait_for_message(
+            BOB, lambda seen: seen.message_id > refused.message_id and "⚠️" in seen.text
+        )
         await answered(world, "is it better now?")
         assert await world.command("status", "--check") == (0, "")
-        await world.telegram.wait_for_text(ALICE, "✅ The model main answers again", timeout=KNOWN)
+        await world.telegram.wait_for_text(ALICE, "✅ The model main (sim) answers again", timeout=KNOWN)
         assert "✅" not in await world.telegram.transcript(BOB)
+        assert (await world.telegram.transcript(ALICE)).count("refuses the API key") == 1, "once for an outage"
+
+
+async def test_a_busy_provider_is_waited_for_and_the_chat_shows_since_when(world: World) -> None:
+    """With the patience that is the default; the provider asks for eight seconds."""
+    async with world:
+        await world.telegram.user_says("!status 429 retry-after=8 times=1\n!say There.")
+        await world.telegram.wait_for_text(ALICE, "The model is busy, trying again in 8 s…")
+        shown = await world.telegram.wait_for_text(ALICE, "The model is busy, still trying after 5 s…")
+        answer = await world.telegram.wait_for_text(ALICE, "There.")
+        assert answer.message_id == shown.message_id
+        first, second = await world.model.completions()
+        assert second.started - first.started >= 8
+
+
+async def test_stop_and_the_end_of_the_process_do_not_wait_for_a_busy_provider(world: World) -> None:
+    async with world:
+        await world.telegram.user_says("!status 529 retry-after=50")
+        await world.telegram.wait_for_text(ALICE, "The model is busy")
+        await world.telegram.user_says("/stop")
+        await world.telegram.wait_for_text(ALICE, EN.stopped_by["stopped"], timeout=5)
+        await world.telegram.user_says("!status 529 retry-after=50 times=1\n!say After all.")
+        await world.telegram.wait_for_text(ALICE, "trying again in 5")
+        began = asyncio.get_running_loop().time()
+        assert await world.stop() == 0
+        assert asyncio.get_running_loop().time() - began < 6
+        await world.start()
+        await world.telegram.wait_for_text(ALICE, "After all.")
 
 
 async def test_an_account_that_cannot_send_is_not_healthy_although_it_receives(world: World) -> None:
@@ -151,4 +189,4 @@ async def test_that_an_outage_is_over_is_told_after_a_restart(world: World) -> N
         await world.stop()
         await world.start()
         await answered(world, "is it better now?")
-        await world.telegram.wait_for_text(ALICE, "✅ The model main answers again", timeout=KNOWN)
+        await world.telegram.wait_for_text(ALICE, "✅ The model main (sim) answers again", timeout=KNOWN)

@@ -38,7 +38,7 @@ async def gateway(public_world: World) -> AsyncIterator[World]:
             {"name": "badkey", "model": "sim", **server, "api_key": "bad-key-of-nobody"},
             {"name": "refused", "model": "sim", **server, "base_url": refused},
         ]
-        llm = {"max_retry_wait": 30}
+        llm = {"patience": 3, "max_retry_wait": 30}
         public_world.settings = merged(public_world.settings, {"models": models, "llm": llm})
         async with public_world:
             yield public_world
@@ -58,7 +58,7 @@ async def failure(gateway: World, person: Person, text: str, kind: Kind, model: 
     assert len(shown) == 1, await gateway.telegram.transcript(person)
     assert shown[0].text.count(SIGN) == 1
     log = gateway.log[began:]
-    assert f"failed ({kind}, {model}): " in log
+    assert f"failed ({kind}, {model} (" in log, "with the provider's name of it"
     assert gateway.model.api_key not in log
     assert "Traceback" not in log
     return shown[0].text
@@ -77,9 +77,10 @@ async def goes_on(gateway: World, person: Person) -> None:
     [
         ("hello", "badkey", Kind.AUTH, ""),
         ("hello", "unknown", Kind.NOT_FOUND, ""),
-        ("hello", "refused", Kind.UNAVAILABLE, ""),
+        ("hello", "refused", Kind.CONNECTION, ""),
         ("!hang", "hasty", Kind.TIMEOUT, ""),
         ("!status 500", "main", Kind.UNAVAILABLE, ""),
+        ("!status 529", "main", Kind.OVERLOADED, ""),
         ("!status 429 retry-after=90", "main", Kind.RATE_LIMITED, " Try again in 2 min."),
         ("!status 429 code=insufficient_quota", "main", Kind.QUOTA, ""),
         ("!context 0", "main", Kind.CONTEXT_LENGTH, ""),
@@ -87,8 +88,9 @@ async def goes_on(gateway: World, person: Person) -> None:
         ("!filter", "main", Kind.CONTENT_FILTER, ""),
         ("!empty", "main", Kind.EMPTY, ""),
         ("!garbage after=0", "main", Kind.BAD_RESPONSE, ""),
-        ("!cut after=0", "main", Kind.UNAVAILABLE, ""),
-        ("!reset", "main", Kind.UNAVAILABLE, ""),
+        ("!cut after=0", "main", Kind.CUT, ""),
+        ("!reset", "main", Kind.CUT, ""),
+        ("!reset after=0", "main", Kind.CONNECTION, ""),
         ("!error", "main", Kind.UNAVAILABLE, ""),
     ],
 )
@@ -139,7 +141,8 @@ async def test_an_answer_that_the_provider_cut_is_not_passed_off_as_whole(gatewa
 
 async def test_a_wait_that_the_provider_asks_for_is_kept(gateway: World, person: Person) -> None:
     await gateway.telegram.user_says("!status 429 retry-after=2 times=1", user=person)
-    await gateway.telegram.wait_for_text(person, EN.retrying.format(seconds=2))
+    busy = EN.troubles[Kind.RATE_LIMITED]
+    await gateway.telegram.wait_for_text(person, EN.retrying.format(trouble=busy, seconds=2))
     await gateway.telegram.wait_for_text(person, "You said")
     first, second = [
         record

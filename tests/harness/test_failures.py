@@ -12,6 +12,7 @@ from langchain_core.exceptions import ContextOverflowError, ModelTimeoutError
 from harness.errors import ModelFailure
 from harness.events import FailureKind as Kind
 from harness.failures import classify, retry_after
+from harness.models.chat_openai import TruncatedStreamError
 from tests.tables import table
 
 NOW = datetime(2025, 3, 1, 12, 0, tzinfo=UTC)
@@ -52,12 +53,17 @@ class ConnectError(type("TransportError", (Exception,), {})):  # type: ignore[mi
         (VendorError("You exceeded your current quota", 429), Kind.QUOTA),
         (VendorError("model `context length test` not found", 404), Kind.NOT_FOUND),
         (VendorError("Invalid API key", 401), Kind.AUTH),
-        (VendorError("overloaded_error", 529), Kind.UNAVAILABLE),
+        (VendorError("overloaded_error", 529), Kind.OVERLOADED),
+        (VendorError("Service Unavailable", 503), Kind.OVERLOADED),
+        (VendorError("the model is overloaded", 500), Kind.OVERLOADED),
+        (VendorError("Internal Server Error", 500), Kind.UNAVAILABLE),
+        (VendorError("Bad Gateway", 502), Kind.UNAVAILABLE),
         (VendorError("gateway timeout", 504), Kind.TIMEOUT),
         (ReadTimeout("read"), Kind.TIMEOUT),
         (TimeoutError(), Kind.TIMEOUT),
-        (ConnectError("no route"), Kind.UNAVAILABLE),
-        (ConnectionResetError(), Kind.UNAVAILABLE),
+        (ConnectError("no route"), Kind.CONNECTION),
+        (ConnectionResetError(), Kind.CONNECTION),
+        (TruncatedStreamError("no finish reason"), Kind.CUT),
         (ContextOverflowError("too long"), Kind.CONTEXT_LENGTH),
         (ModelTimeoutError("slow"), Kind.TIMEOUT),
         (json.JSONDecodeError("bad", "{", 0), Kind.BAD_RESPONSE),

@@ -22,6 +22,7 @@ from bot.store import Store
 from bot.store.errors import StoreUnavailable
 from channels.base import ConnectionState
 from channels.errors import Fatal, RateLimited
+from harness.config import ModelSettings
 from harness.events import FailureKind
 from harness.models.health import FAILURES_IN_A_ROW, ModelHealth
 from tests.bot.core import ANN, BOB, RULES, core
@@ -129,6 +130,7 @@ async def test_a_provider_that_refuses_is_told_at_once_and_once(
 
 async def test_other_failures_count_when_there_are_many_in_a_row(tmp_path: Path) -> None:
     async with watched(tmp_path) as w:
+        w.core.models.configure([ModelSettings(name="main", model="sim-1")])
         for _ in range(3):
             for _ in range(FAILURES_IN_A_ROW - 1):
                 w.core.models.failed("main", FailureKind.UNAVAILABLE)
@@ -137,8 +139,31 @@ async def test_other_failures_count_when_there_are_many_in_a_row(tmp_path: Path)
         for _ in range(FAILURES_IN_A_ROW):
             w.core.models.failed("main", FailureKind.TIMEOUT)
         assert [each.problem for each in w.ill()] == [Problem.MODEL_FAILING]
+        await w.later(GRACE - LOOK_SECONDS)
+        assert w.told("memory") == [], "most pass before"
+        w.core.models.failed("main", FailureKind.OVERLOADED)
+        await w.later(2 * LOOK_SECONDS)
+        (told,) = w.told("memory")
+        assert told == "⚠️ The model `main (sim-1)` is not answering (overloaded, 6 failed calls in a row)."
+
+
+async def test_administrators_read_the_providers_name_of_a_model_too(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with watched(tmp_path) as w:
+        w.core.models.configure([ModelSettings(name="main", model="sim-1"), ModelSettings(name="other")])
+        for name in ("main", "other"):
+            w.core.models.failed(name, FailureKind.AUTH)
         await w.later()
-        assert w.told("memory") == ["⚠️ The model `main` is not answering (timeout, 5 failed calls in a row)."]
+        for name in ("main", "other"):
+            w.core.models.succeeded(name)
+        await w.later()
+        first, second, third, fourth = w.told("memory")
+        assert "the model `main (sim-1)`" in first
+        assert "the model `other`" in second
+        assert third.startswith("✅ The model `main (sim-1)` answers again")
+        assert fourth.startswith("✅ The model `other` answers again")
+        assert "out of order: model main (sim-1) (auth" in caplog.text
 
 
 async def test_what_began_often_today_has_to_last_before_it_is_told_again(tmp_path: Path) -> None:

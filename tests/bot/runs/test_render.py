@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
@@ -34,7 +35,12 @@ from harness.events import (
     ToolStarted,
     Usage,
 )
+from harness.failures import PASSING
+from harness.middleware.llm_errors import RETRIED
 from tests.tables import table
+
+if TYPE_CHECKING:
+    from bot.texts.catalogue import Texts
 
 SENTENCE = "It failed."
 
@@ -109,8 +115,9 @@ def test_how_long_a_tool_takes_is_not_kept() -> None:
 
 
 def test_waiting_and_resuming_are_told() -> None:
-    retrying = ModelRetrying(run_id="r", seq=1, kind=FailureKind.TIMEOUT, attempt=1, delay=0.2)
+    retrying = ModelRetrying(run_id="r", seq=1, kind=FailureKind.RATE_LIMITED, attempt=1, delay=0.2)
     assert shown(retrying)[1] == "The model is busy, trying again in 1 s…"
+    assert shown(replace(retrying, attempt=5, waited=24.3))[1] == "The model is busy, still trying after 24 s…"
     assert shown(retrying, delta("x")) == ("x", "")
     assert shown(Resumed(run_id="r", seq=1, attempt=2))[1] == EN.resumed
 
@@ -198,7 +205,20 @@ def test_a_failure_tells_when_to_try_again_and_never_the_log() -> None:
         run_id="r", seq=1, kind=FailureKind.RATE_LIMITED, model="m", detail_for_log="secret", retry_after=300
     )
     text = fold().failure(failed, EN).text
-    assert text == "⚠️ The model m is not accepting more requests right now. Try again in 5 min."
+    begin, end = "⚠️ The model m is too busy at the moment.", " With /models you can choose another one."
+    assert text == f"{begin} Try again in 5 min.{end}"
+    assert fold().failure(replace(failed, retry_after=None), EN).text == begin + end
+
+
+@pytest.mark.parametrize("texts", [EN, ZH])
+def test_only_a_provider_that_says_so_is_called_busy(texts: Texts) -> None:
+    """What is waited for has words of its own, and what members read names no key of the config and no log."""
+    busy = {kind for kind, words in texts.troubles.items() if words == texts.troubles[FailureKind.OVERLOADED]}
+    assert busy == {FailureKind.RATE_LIMITED, FailureKind.OVERLOADED}
+    assert set(texts.troubles) == PASSING | RETRIED
+    assert len(set(texts.troubles.values())) == len(texts.troubles) - 1
+    said = " ".join(texts.failures.values())
+    assert not any(word in said for word in ("`", "config", "API", " log ", "配置", "日志", "密钥"))
 
 
 pieces = st.lists(

@@ -13,6 +13,7 @@ from bot.store import run_events, runs, usage
 from bot.store.rows import RunRow, RunState, StopReason
 from bot.texts.en import EN
 from harness.events import FailureKind, Notice, Outcome, TextDelta, TextReset, ToolEnded, ToolStarted, Usage
+from harness.failures import BUSY
 from tests.bot.core import ANN, Core, core
 from tests.bot.scripted_harness import ScriptedHarness
 
@@ -82,7 +83,7 @@ async def test_each_failure_is_one_sentence_and_half_an_answer_never_passes_for_
         await c.say("half")
         await c.answered()
         sentence, partial = c.texts()
-        wait = " Try again in 2 min." if kind is FailureKind.RATE_LIMITED else ""
+        wait = " Try again in 2 min." if kind in BUSY else ""
         assert sentence == EN.failures[kind].format(model="sim", wait=wait)
         assert partial == f"```py\nhalf\n```\n\n{EN.failures[kind].format(model='sim', wait='')}\n\n{PARTIAL}"
         assert "detail-for-the-log" not in sentence + partial
@@ -125,7 +126,7 @@ async def test_an_agent_that_breaks_or_just_stops_still_gets_an_ending(tmp_path:
         await c.say("silent")
         await c.say("and on it goes")
         await c.answered()
-        assert "Something went wrong inside Antler" in c.texts()[0]
+        assert "Something went wrong on my side" in c.texts()[0]
         assert c.texts()[0].endswith(PARTIAL)
         assert c.texts()[1] == EN.failures[FailureKind.INTERNAL]
         assert c.texts()[2] == "echo: and on it goes"

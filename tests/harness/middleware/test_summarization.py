@@ -159,7 +159,7 @@ async def test_its_calls_count_for_the_models_health(bench: Bench, script: Scrip
     async with bench.open() as harness:
         for number in range(5):
             await collect(harness, context(f"r{number}"), said(f"question {number}"))
-        for step, kind in ((ConnectionResetError("down"), FailureKind.UNAVAILABLE), ("in short", None)):
+        for step, kind in ((ConnectionResetError("down"), FailureKind.CONNECTION), ("in short", None)):
             script.steps = [step]
             await harness.compact("thread-1", "main")
             assert [(state.kind, state.failures) for state in bench.health.states] == [(kind, int(kind is not None))]

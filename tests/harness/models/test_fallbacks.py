@@ -11,6 +11,7 @@ from harness.config import LlmSettings, ModelSettings
 from harness.context import InputFile, RunInput
 from harness.errors import ModelFailure
 from harness.events import FailureKind as Kind
+from harness.middleware.fallback import BRIEF
 from harness.models.pool import FAILURES_TO_OPEN
 from tests.harness.support import (
     SCRIPTS,
@@ -75,12 +76,12 @@ def write_png(path: Path) -> Path:
 @pytest.mark.parametrize(
     "kind",
     [
-        *(Kind.AUTH, Kind.QUOTA, Kind.NOT_FOUND, Kind.RATE_LIMITED, Kind.TIMEOUT, Kind.UNAVAILABLE),
-        *(Kind.BAD_RESPONSE, Kind.EMPTY),
+        *(Kind.AUTH, Kind.QUOTA, Kind.NOT_FOUND, Kind.RATE_LIMITED, Kind.OVERLOADED, Kind.TIMEOUT),
+        *(Kind.CONNECTION, Kind.CUT, Kind.UNAVAILABLE, Kind.BAD_RESPONSE, Kind.EMPTY),
     ],
 )
 async def test_the_next_model_answers_the_same_request(bench: Bench, script: Script, other: Script, kind: Kind) -> None:
-    bench.llm = LlmSettings(max_retries=0)
+    bench.llm = LlmSettings(patience=0, max_retries=0)
     script.steps, other.steps = [fault(kind)], ["I can."]
     async with bench.open(*pair()) as harness:
         events = await collect(harness, context("r1"), said("hello"))
@@ -99,6 +100,49 @@ async def test_what_another_model_would_not_do_better_ends_the_run(
         end = failed(await collect(harness, context("r1"), said("hello")))
     assert (end.kind, end.model) == (kind, "main")
     assert other.requests == []
+
+
+@pytest.mark.parametrize("kind", [Kind.RATE_LIMITED, Kind.OVERLOADED, Kind.CONNECTION])
+async def test_nobody_waits_for_a_busy_model_while_another_can_answer(
+    bench: Bench, script: Script, other: Script, kind: Kind
+) -> None:
+    script.steps, other.steps = [fault(kind)] * 50, ["I can."]
+    async with bench.open(*pair()) as harness:
+        events = await collect(harness, context("r1"), said("hello"))
+    assert finished(events).text == "I can."
+    assert notices(events) == [INSTEAD]
+    assert sum(bench.clock.slept) <= BRIEF
+
+
+async def test_when_all_are_busy_all_are_asked_again_until_one_answers(
+    bench: Bench, script: Script, other: Script
+) -> None:
+    script.steps = [fault(Kind.OVERLOADED)] * 50
+    other.steps = [fault(Kind.RATE_LIMITED, "other") for _ in range(10)]
+    async with bench.open(*pair()) as harness:
+        events = await collect(harness, context("r1"), said("hello"))
+        assert finished(events).text == "answer 11"
+        assert notices(events) == [INSTEAD]
+        assert BRIEF < sum(bench.clock.slept) < bench.llm.patience
+        told = [e for e in events if e.type == "model_retrying"]
+        assert told[-1].waited > BRIEF
+        script.steps = other.steps = [fault(Kind.RATE_LIMITED)] * 200
+        began = bench.clock.monotonic()
+        end = failed(await collect(harness, context("r2"), said("hello?")))
+    assert (end.kind, end.model) == (Kind.RATE_LIMITED, "main")
+    assert bench.clock.monotonic() - began == pytest.approx(bench.llm.patience + BRIEF, abs=0.1)
+
+
+async def test_of_several_models_only_those_are_asked_again_that_may_recover(
+    bench: Bench, script: Script, other: Script
+) -> None:
+    busy = ModelFailure(Kind.RATE_LIMITED, model="other", detail="busy", retry_after=20)
+    script.steps, other.steps = [fault(Kind.AUTH)], [busy, "I can."]
+    async with bench.open(*pair()) as harness:
+        events = await collect(harness, context("r1"), said("hello"))
+    assert finished(events).text == "I can."
+    assert (len(script.requests), len(other.requests)) == (1, 2)
+    assert 20 <= sum(bench.clock.slept) <= 21
 
 
 async def test_when_none_answers_the_first_failure_is_told_and_the_log_has_all(
@@ -217,12 +261,12 @@ async def test_text_of_the_model_that_broke_off_is_taken_back(bench: Bench, simu
 
 
 async def test_models_of_one_provider_share_its_circuit_breaker(bench: Bench, simulator: ModelSimulator) -> None:
-    bench.llm = LlmSettings(max_retries=0)
+    bench.llm = LlmSettings(patience=0, max_retries=0)
     models = [settings(simulator, "main", fallbacks=("other",)), settings(simulator, "other")]
     async with bench.open(*models) as harness:
         for number in range(FAILURES_TO_OPEN):
             end = failed(await collect(harness, context(f"r{number}", thread=f"t{number}"), said("!status 503")))
-    assert end.kind is Kind.UNAVAILABLE
+    assert end.kind is Kind.OVERLOADED
     assert len(await simulator.completions()) == FAILURES_TO_OPEN
 
 

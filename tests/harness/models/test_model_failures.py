@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import time
 from contextlib import aclosing
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,14 +14,19 @@ import pytest
 from harness.config import LlmSettings, ModelSettings, SummarizationSettings
 from harness.events import FailureKind as Kind
 from harness.events import Outcome
-from harness.models.pool import FAILURES_TO_OPEN, OPEN_SECONDS
-from tests.harness.support import Bench, collect, context, failed, finished, said, visible
+from harness.failures import PASSING
+from harness.middleware.llm_errors import TOLD_EVERY
+from harness.models.pool import COUNTED_OF_ONE_CALL, FAILURES_TO_OPEN, OPEN_SECONDS
+from tests.harness.support import Bench, HeldClock, TurnedClock, collect, context, failed, finished, said, visible
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from harness.run.runner import HarnessRunner
     from tests.simulators.model.client import ModelSimulator
+
+
+PATIENCE, MANY = 60.0, 0
 
 
 def settings(simulator: ModelSimulator, **changes: object) -> ModelSettings:
@@ -29,7 +36,7 @@ def settings(simulator: ModelSimulator, **changes: object) -> ModelSettings:
 
 @pytest.fixture
 async def harness(bench: Bench, simulator: ModelSimulator) -> AsyncIterator[HarnessRunner]:
-    bench.llm = LlmSettings(max_retries=2, max_retry_wait=60)
+    bench.llm = LlmSettings(patience=PATIENCE, max_retries=2, max_retry_wait=60)
     async with bench.open(settings(simulator)) as opened:
         yield opened
 
@@ -41,36 +48,46 @@ async def harness(bench: Bench, simulator: ModelSimulator) -> AsyncIterator[Harn
         ("!status 403", Kind.AUTH, 1),
         ("!status 402", Kind.QUOTA, 1),
         ("!status 404", Kind.NOT_FOUND, 1),
-        ("!status 429", Kind.RATE_LIMITED, 3),
+        ("!status 429", Kind.RATE_LIMITED, MANY),
         ("!status 429 retry-after=3600", Kind.RATE_LIMITED, 1),
         ("!status 429 code=insufficient_quota", Kind.QUOTA, 1),
         ("!status 400", Kind.BAD_REQUEST, 1),
         ("!status 400 code=context_length_exceeded", Kind.CONTEXT_LENGTH, 1),
         ("!status 413", Kind.CONTEXT_LENGTH, 1),
-        ("!status 500", Kind.UNAVAILABLE, 3),
-        ("!status 503", Kind.UNAVAILABLE, 3),
-        ("!status 529", Kind.UNAVAILABLE, 3),
+        ("!status 500", Kind.UNAVAILABLE, MANY),
+        ("!status 502", Kind.UNAVAILABLE, MANY),
+        ("!status 503", Kind.OVERLOADED, MANY),
+        ("!status 529", Kind.OVERLOADED, MANY),
         ("!filter request", Kind.CONTENT_FILTER, 1),
         ("!filter", Kind.CONTENT_FILTER, 1),
         ("!empty", Kind.EMPTY, 3),
-        ("!reset", Kind.UNAVAILABLE, 3),
-        ("!reset after=0", Kind.UNAVAILABLE, 3),
-        ("!cut", Kind.UNAVAILABLE, 3),
+        ("!reset", Kind.CUT, 3),
+        ("!reset after=0", Kind.CONNECTION, MANY),
+        ("!cut", Kind.CUT, 3),
         ("!garbage", Kind.BAD_RESPONSE, 3),
         ("!garbage after=0", Kind.BAD_RESPONSE, 3),
-        ("!error", Kind.UNAVAILABLE, 3),
+        ("!error", Kind.UNAVAILABLE, MANY),
     ],
 )
 async def test_a_failure_is_named_and_retried_where_that_helps(
-    harness: HarnessRunner, simulator: ModelSimulator, text: str, kind: Kind, asked: int
+    bench: Bench, harness: HarnessRunner, simulator: ModelSimulator, text: str, kind: Kind, asked: int
 ) -> None:
+    """asked: how often; MANY: until the patience is used up."""
     events = await collect(harness, context("r1"), said(text))
     end = failed(events)
     assert (end.kind, end.model) == (kind, "main")
     assert end.detail_for_log
     assert "\n" not in end.detail_for_log
-    assert len(await simulator.completions()) == asked
-    assert [e.attempt for e in events if e.type == "model_retrying"] == list(range(1, asked))
+    calls = len(await simulator.completions())
+    assert asked in (calls, MANY)
+    told = [e for e in events if e.type == "model_retrying"]
+    assert list(dict.fromkeys(e.attempt for e in told)) == list(range(1, calls))
+    if asked == MANY:
+        assert 8 <= calls <= 20
+        assert sum(bench.clock.slept) == pytest.approx(PATIENCE)
+        bench.clock.advance(OPEN_SECONDS)
+    else:
+        assert sum(bench.clock.slept) < 2
     # The thread lives on.
     assert (await collect(harness, context("r2"), said("!say well again")))[-1].type == "finished"
 
@@ -87,20 +104,61 @@ async def test_a_retry_that_succeeds_shows_its_text_once(harness: HarnessRunner,
 
 async def test_retry_after_is_honoured_and_a_longer_one_is_told(bench: Bench, harness: HarnessRunner) -> None:
     await collect(harness, context("r1"), said("!status 429 retry-after=7 times=1\n!say ok"))
-    (slept,) = bench.clock.slept
+    slept = sum(bench.clock.slept)
     assert 7 <= slept <= 8
     end = failed(await collect(harness, context("r2", thread="t2"), said("!status 429 retry-after=61")))
     assert end.retry_after == 61
-    assert bench.clock.slept == [slept]
+    assert sum(bench.clock.slept) == slept
 
 
 async def test_backoff_grows_and_is_jittered(bench: Bench, harness: HarnessRunner) -> None:
     await collect(harness, context("r1"), said("!status 500"))
-    first, second = bench.clock.slept
-    assert 0.25 <= first <= 0.5 <= second <= 1.0
+    first, second, third, fourth = bench.clock.slept[:4]
+    assert 0.25 <= first <= 0.5 <= second <= 1.0 <= third <= 2.0 <= fourth <= 4.0
+    assert max(bench.clock.slept) <= TOLD_EVERY
 
 
-async def test_silence_is_a_timeout_and_is_retried_once(bench: Bench, simulator: ModelSimulator) -> None:
+async def test_a_wait_is_told_with_the_time_that_it_has_lasted(bench: Bench, harness: HarnessRunner) -> None:
+    events = await collect(harness, context("r1"), said("!status 529 times=9\n!say There."))
+    assert finished(events).text == "There."
+    waited = [e.waited for e in events if e.type == "model_retrying"]
+    assert waited[0] == 0
+    assert waited == sorted(waited)
+    assert all(later - before < TOLD_EVERY + 0.1 for before, later in pairwise(waited))
+    assert {e.kind for e in events if e.type == "model_retrying"} == {Kind.OVERLOADED}
+    assert 15 <= waited[-1] <= PATIENCE
+
+
+async def test_a_stop_ends_the_wait_at_once(bench: Bench, simulator: ModelSimulator) -> None:
+    bench.clock = clock = HeldClock()
+    async with bench.open(settings(simulator)) as harness:
+        task = asyncio.create_task(collect(harness, context("r1"), said("!status 503")))
+        await clock.asleep.wait()
+        task.cancel()
+        await asyncio.wait({task}, timeout=2)
+        assert task.cancelled()
+        assert len(await simulator.completions()) == 1
+
+
+async def test_a_patience_of_nothing_asks_once(bench: Bench, simulator: ModelSimulator) -> None:
+    bench.llm = LlmSettings(patience=0)
+    async with bench.open(settings(simulator)) as harness:
+        for number, fault in enumerate(("status 429 retry-after=1", "status 503", "reset after=0")):
+            assert failed(await collect(harness, context(f"r{number}"), said(f"!{fault}"))).kind in PASSING
+        assert len(await simulator.completions()) == 3
+        events = await collect(harness, context("r9"), said("!cut after=0 times=1\n!say There."))
+        assert finished(events).text == "There."
+
+
+class PassingClock(TurnedClock):
+    """Time passes by itself too."""
+
+    def monotonic(self) -> float:
+        return super().monotonic() + time.monotonic()
+
+
+async def test_silence_is_a_timeout_that_counts_for_the_patience(bench: Bench, simulator: ModelSimulator) -> None:
+    bench.clock, bench.llm = PassingClock(), LlmSettings(patience=0.2)
     async with bench.open(settings(simulator, timeout=0.3)) as harness:
         events = await collect(harness, context("r1"), said("!hang after=2"))
     assert failed(events).kind is Kind.TIMEOUT
@@ -113,7 +171,7 @@ async def test_a_refused_connection_is_unavailable(bench: Bench, simulator: Mode
         closed = f"http://127.0.0.1:{free.getsockname()[1]}/v1"
         async with bench.open(settings(simulator, base_url=closed)) as harness:
             events = await collect(harness, context("r1"), said("hello"))
-    assert failed(events).kind is Kind.UNAVAILABLE
+    assert failed(events).kind is Kind.CONNECTION
 
 
 async def test_a_too_long_context_is_summarised_once_and_the_cut_is_kept(
@@ -190,7 +248,7 @@ async def test_a_stop_works_at_every_moment_of_the_stream(harness: HarnessRunner
 
 
 async def test_a_provider_that_is_down_is_not_asked_by_every_chat(bench: Bench, simulator: ModelSimulator) -> None:
-    bench.llm = LlmSettings(max_retries=0)
+    bench.llm = LlmSettings(patience=0)
     async with bench.open(settings(simulator)) as harness:
         for number in range(FAILURES_TO_OPEN + 4):
             end = failed(await collect(harness, context(f"r{number}", thread=f"t{number}"), said("!status 503")))
@@ -201,12 +259,14 @@ async def test_a_provider_that_is_down_is_not_asked_by_every_chat(bench: Bench, 
     assert len(await simulator.completions()) == FAILURES_TO_OPEN + 1
 
 
-async def test_a_run_waits_for_a_provider_that_comes_back(bench: Bench, harness: HarnessRunner) -> None:
-    for number in range(FAILURES_TO_OPEN):
+async def test_a_run_waits_for_a_provider_that_comes_back(harness: HarnessRunner, simulator: ModelSimulator) -> None:
+    for number in range(FAILURES_TO_OPEN // COUNTED_OF_ONE_CALL):
         await collect(harness, context(f"r{number}", thread=f"t{number}"), said("!status 503"))
+    asked = len(await simulator.completions())
     events = await collect(harness, context("r-up", thread="up"), said("!say up again"))
     assert events[-1].type == "finished"
-    assert bench.clock.slept[-1] >= 1
+    assert len(await simulator.completions()) == asked + 1
+    assert [e.kind for e in events if e.type == "model_retrying"][:1] == [Kind.OVERLOADED], "what it was closed for"
 
 
 async def test_usage_is_what_the_provider_counted(harness: HarnessRunner) -> None:

@@ -149,6 +149,6 @@ def test_an_opinion_is_a_line() -> None:
 
 async def test_its_calls_count_for_the_models_health(asked: Asked, script: Script) -> None:
     script.steps = [ConnectionError("down"), TimeoutError("late"), "It looks fine to me!", ALLOW]
-    for kind, failures in ((FailureKind.UNAVAILABLE, 1), (FailureKind.TIMEOUT, 2), (None, 0)):
+    for kind, failures in ((FailureKind.CONNECTION, 1), (FailureKind.TIMEOUT, 2), (None, 0)):
         await asked.check(SCRIPT)
         assert [(state.kind, state.failures) for state in asked.health.states] == [(kind, failures)]

@@ -61,7 +61,7 @@ async def test_one_that_had_said_nothing(bench: Bench, script: Script) -> None:
 
 
 async def test_calls_of_subagents_count_for_the_models_health(bench: Bench, script: Script) -> None:
-    bench.llm = LlmSettings(max_retries=0)
+    bench.llm = LlmSettings(patience=0, max_retries=0)
     seen: list[tuple[object, int]] = []
 
     async def looked_at() -> str:
@@ -69,7 +69,7 @@ async def test_calls_of_subagents_count_for_the_models_health(bench: Bench, scri
         return "done"
 
     await played(bench, script, Cast({"lead": [delegates("bad"), looked_at], "bad": [ConnectionError("down")]}))
-    assert seen == [(FailureKind.UNAVAILABLE, 1)]
+    assert seen == [(FailureKind.CONNECTION, 1)]
     assert [state.works for state in bench.health.states] == [True]
 
 
@@ -116,14 +116,14 @@ async def test_each_type_has_a_time_limit_of_its_own(bench: Bench, script: Scrip
 @pytest.mark.parametrize(
     ("error", "why"),
     [
-        (ConnectionError("secret host 10.1.2.3"), "its model main could not answer (unavailable)"),
+        (ConnectionError("secret host 10.1.2.3"), "its model main could not answer (connection)"),
         (RuntimeError("secret host 10.1.2.3"), "a defect ended it (RuntimeError)"),
     ],
 )
 async def test_a_model_that_fails_fails_the_task_and_not_the_run(
     bench: Bench, script: Script, error: Exception, why: str
 ) -> None:
-    bench.llm = LlmSettings(max_retries=0)
+    bench.llm = LlmSettings(patience=0, max_retries=0)
     cast = Cast({"lead": [delegates("bad", "good"), "half"], "bad": [error], "good": ["good"]})
     events = await played(bench, script, cast)
     assert ends(events) == {"task-bad": State.FAILED, "task-good": State.COMPLETED}
