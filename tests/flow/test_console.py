@@ -67,7 +67,7 @@ async def test_a_failure_of_the_model_is_told_and_the_exit_is_clean(world: World
     write_console_config(world)
     code, output, errors = await piped(world.folder, "!status 404\nstill there?\n", "run", env=world.variables)
     assert code == 0
-    assert "does not know the model main" in output
+    assert "The model main is not available" in output
     assert "You said: still there?" in output
     assert world.model.api_key not in errors
 
