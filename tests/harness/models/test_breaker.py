@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from harness.events import FailureKind
 from harness.models.pool import FAILURES_TO_OPEN, OPEN_SECONDS, Breaker, Breakers
 from tests.harness.support import TurnedClock
 
@@ -37,6 +38,19 @@ def test_one_probe_at_a_time_decides() -> None:
     assert breaker.wait() is None
     breaker.succeeded()
     assert breaker.wait() is None
+
+
+def test_failures_that_do_not_count_close_nothing_but_a_failed_probe_does() -> None:
+    clock = TurnedClock()
+    breaker = Breaker(clock)
+    for _ in range(2 * FAILURES_TO_OPEN):
+        breaker.failed(counts=False)
+    assert breaker.wait() is None
+    breaker = opened(clock)
+    clock.advance(OPEN_SECONDS)
+    assert breaker.wait() is None
+    breaker.failed(FailureKind.OVERLOADED, counts=False)
+    assert (breaker.wait(), breaker.kind) == (OPEN_SECONDS, FailureKind.OVERLOADED)
 
 
 def test_a_cancelled_probe_gives_its_place_back() -> None:
