@@ -161,8 +161,8 @@ async def test_administrators_read_the_providers_name_of_a_model_too(
         first, second, third, fourth = w.told("memory")
         assert "the model `main (sim-1)`" in first
         assert "the model `other`" in second
-        assert third.startswith("✅ The model `main (sim-1)` answers again")
-        assert fourth.startswith("✅ The model `other` answers again")
+        assert third.startswith("✅ The model `main (sim-1)` is answering again, after")
+        assert fourth.startswith("✅ The model `other` is answering again, after")
         assert "out of order: model main (sim-1) (auth" in caplog.text
 
 
@@ -225,7 +225,7 @@ async def test_an_answer_that_waits_to_be_sent_is_told(tmp_path: Path) -> None:
         assert not w.check()
         assert [(each.part, each.name, each.problem) for each in w.ill()] == [(Part.SENDING, "memory", Problem.LATE)]
         (told,) = w.told("other")
-        assert told.startswith("⚠️ On the account `memory` an answer has been waiting to be sent for")
+        assert told.startswith("⚠️ On the account `memory`, an answer has been waiting to be sent for")
         for gate in gates:
             gate.set()
         await w.later()
@@ -247,7 +247,7 @@ async def test_a_pause_that_the_platform_asked_for_is_no_lateness(tmp_path: Path
         assert w.check()
         await w.later(MINUTE - LATE_AFTER)
         assert [(each.part, each.name, each.problem) for each in w.ill()] == [(Part.SENDING, "memory", Problem.LATE)]
-        assert w.told("other")[0].startswith("⚠️ On the account `memory` an answer has been waiting to be sent for")
+        assert w.told("other")[0].startswith("⚠️ On the account `memory`, an answer has been waiting to be sent for")
         for gate in gates:
             gate.set()
         await w.later()
@@ -268,7 +268,7 @@ async def test_a_lost_connection_is_told_when_it_lasts(tmp_path: Path) -> None:
         assert not w.check()
         await w.later(MINUTE)
         (told,) = w.told("memory")
-        assert told.startswith("⚠️ The account `other` has had no connection for")
+        assert told.startswith("⚠️ The account `other` has been disconnected for")
         assert "api.other.example" in told.replace("\\", "")
         health.state = ConnectionState.CONNECTED
         await w.later()
@@ -288,7 +288,7 @@ async def test_where_nobody_can_be_told_it_waits(tmp_path: Path) -> None:
         await w.later()
         told = " ".join(w.told("other"))
         assert "the model `main`" in told
-        assert "The account `memory` has had no connection" in told
+        assert "The account `memory` has been disconnected" in told
         assert "✅ The account `other` is connected again" in told
 
 
@@ -307,7 +307,7 @@ async def test_a_store_that_takes_nothing_is_told_past_the_store(tmp_path: Path)
         await w.later()
         for account in ("memory", "other"):
             (told,) = w.told(account)
-            assert told.startswith("⚠️ The database cannot be written (")
+            assert told.startswith("⚠️ The database cannot be written to (")
             assert "locked by another program" in told
         other_program.close()
         await c.store.write(lambda tx: None)
