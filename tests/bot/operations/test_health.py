@@ -158,7 +158,7 @@ async def test_administrators_read_the_providers_name_of_a_model_too(
         for name in ("main", "other"):
             w.core.models.succeeded(name)
         await w.later()
-        first, second, third, fourth = w.told("memory")
+        first, second, third, fourth = sorted(w.told("memory"))
         assert "the model `main (sim-1)`" in first
         assert "the model `other`" in second
         assert third.startswith("✅ The model `main (sim-1)` is answering again, after")
