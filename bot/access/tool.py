@@ -144,10 +144,10 @@ class AccessTool:
             case "allow":
                 kind, admin = _kind(request), request.get("admin") is True
                 await self._make(self._editor.allow(subject, BY, kind=kind, admin=admin))
-                return f"{subject} {'is an administrator' if admin else 'has access'} now", True
+                return f"{subject} {'is now an administrator' if admin else 'now has access'}", True
             case "revoke":
                 await self._make(self._editor.revoke(subject, BY, kind=_kind(request)))
-                return f"{subject} has no access any more; what was under way for it is stopped", True
+                return f"{subject} no longer has access; what was running for it has been stopped", True
         return "the running antler is of another version: restart it", False
 
     async def _pair(self, typed: str) -> Answer:
@@ -156,7 +156,7 @@ class AccessTool:
         if applicant is None:
             return unmarked(texts_for(DEFAULT).code_refused), False
         await self._make(self._editor.approval(applicant, BY))
-        return f"{applicant.name or 'somebody without a name'} ({applicant.subject}) has access now", True
+        return f"{applicant.name or 'somebody without a name'} ({applicant.subject}) now has access", True
 
     def _claim(self) -> Answer:
         if self._claims is None:

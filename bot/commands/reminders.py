@@ -10,6 +10,7 @@ from bot.commands.group import ButtonKind
 from bot.delivery.buttons import question
 from bot.store import prompts
 from bot.texts.markdown import plain
+from bot.usage.days import zone_of
 from channels.message import Button, OutboundMessage
 from harness.scheduling.when import local
 
@@ -34,7 +35,10 @@ LONGEST_TEXT, LONGEST_LABEL = 100, 40
 
 
 class ReminderCommands:
-    def __init__(self, answers: Answers, schedules: ScheduleService, clock: Clock) -> None:
+    """gateway: the zone of conversations that have chosen none."""
+
+    def __init__(self, answers: Answers, schedules: ScheduleService, clock: Clock, gateway: str) -> None:
+        self._gateway = gateway
         self._answers = answers
         self._schedules = schedules
         self._clock = clock
@@ -44,7 +48,8 @@ class ReminderCommands:
     async def _reminders(self, conversation: Conversation, call: Call) -> None:
         whose = None if call.is_admin else call.person
         rows = await self._schedules.here(call.message.address, whose)
-        message, prompt = self._list(conversation, rows, call.texts)
+        zone = zone_of(await conversation.row(call.message), self._gateway)
+        message, prompt = self._list(conversation, rows, zone, call.texts)
         await self._answers.show(call, message, "/reminders", also=lambda tx: prompts.create(tx, prompt))
 
     async def _is_open(self, conversation: Conversation, prompt: PromptRow, press: Press) -> bool:
@@ -59,7 +64,8 @@ class ReminderCommands:
             return texts.reminder_answers["not_yours"]
         listed = await self._schedules.active(json.loads(prompt.options))
         left = [other for other in listed if row is None or other.id != row.id]
-        message, fresh = self._list(conversation, left, texts)
+        zone = zone_of(await conversation.stored(), self._gateway)
+        message, fresh = self._list(conversation, left, zone, texts)
         cancel = self._schedules.cancelling(row.id) if row is not None else None
 
         def also(tx: Connection) -> None:
@@ -77,11 +83,11 @@ class ReminderCommands:
         return found[0] if found else None
 
     def _list(
-        self, conversation: Conversation, rows: Sequence[ScheduleRow], texts: Texts
+        self, conversation: Conversation, rows: Sequence[ScheduleRow], zone: str, texts: Texts
     ) -> tuple[OutboundMessage, PromptRow]:
         shown = rows[:SHOWN]
         lines = [texts.reminders_head if rows else texts.reminders_none]
-        lines += [_line(number, row, texts) for number, row in enumerate(shown, 1)]
+        lines += [_line(number, row, zone, texts) for number, row in enumerate(shown, 1)]
         lines += [texts.reminders_more.format(count=len(rows) - SHOWN)] if len(rows) > SHOWN else []
         prompt = question(
             REMINDERS, secrets.token_hex(8), conversation.key, [row.id for row in rows], self._clock.now()
@@ -97,12 +103,14 @@ def _may_cancel(row: ScheduleRow, press: Press) -> bool:
     return here and (press.is_admin or press.person == row.person)
 
 
-def _line(number: int, row: ScheduleRow, texts: Texts) -> str:
+def _line(number: int, row: ScheduleRow, zone: str, texts: Texts) -> str:
+    # It repeats by the clock of the zone in which it was made.
+    cron = row.spec if row.timezone == zone else f"{row.spec} {row.timezone}"
     return texts.reminders_line.format(
         number=number,
         text=plain(_short(row.text, LONGEST_TEXT)),
-        time=local(row.next_at, row.timezone),
-        again=texts.reminders_again.format(cron=row.spec) if row.kind == "cron" else "",
+        time=local(row.next_at, zone),
+        again=texts.reminders_again.format(cron=cron) if row.kind == "cron" else "",
         whose="" if row.address.kind == "dm" else f" · {plain(_short(row.name, LONGEST_LABEL))}",
     )
 

@@ -72,7 +72,7 @@ def make_commands(
             SkillCommands(answers, ports.skills, agents.agent_of),
             MemoryCommands(answers, memory, store, pictures, clock),
             TimezoneCommands(answers, clock, spending.days.zone),
-            ReminderCommands(answers, schedules, clock),
+            ReminderCommands(answers, schedules, clock, spending.days.zone),
             AccessCommands(answers, editor, clock),
         ],
     )

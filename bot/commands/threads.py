@@ -32,7 +32,7 @@ DELETE = "delete"
 
 
 class ThreadCommands:
-    """days: whose clock the dates are by. ask_to_delete: asks whether a thread, with its title, is to be deleted."""
+    """days: of chats that have chosen no time zone. ask_to_delete: asks whether a thread, with its title, is to go."""
 
     def __init__(
         self,
@@ -119,14 +119,14 @@ class ThreadCommands:
     ) -> tuple[OutboundMessage, PromptRow]:
         """The list with its buttons, and the question that makes them wait for a press."""
         current, say = current or row.thread_id, texts.threads
-        lines, buttons = [say["head"]], []
+        lines, buttons, days = [say["head"]], [], self._days.of(row)
         options = [thread.thread_id for thread in known]
         prompt = question(THREAD, secrets.token_hex(8), row.key, options, self._clock.now())
         for place, thread in enumerate(known):
             here, title = thread.thread_id == current, _title(thread, texts)
             said = say["messages"].format(count=thread.messages) if thread.messages else ""
             lines.append(
-                say["line"].format(number=place + 1, title=title, date=self._days.told(thread.last_at), messages=said)
+                say["line"].format(number=place + 1, title=title, date=days.told(thread.last_at), messages=said)
                 + (say["here"] if here else "")
             )
             buttons.append((Button(label=("● " if here else "") + title[:60], data=f"{prompt.id}:{place}"),))

@@ -265,7 +265,7 @@ EN = Texts(
         "/help lists everything."
     ),
     access_revoked="An administrator has revoked your access, so I can no longer answer you.",
-    code_refused="This code is not valid: it may be mistyped, already used or expired. Send me another message to get a new one.",
+    code_refused="This code is not valid: it may be mistyped, already used or expired. Check it, or ask for a new one.",
     code_limit="Too many wrong codes. Please wait ten minutes before you try again.",
     code_in_group="Codes belong in a private chat with me. A code that was sent here is void.",
     group_unknown="I am not allowed to talk here yet. An administrator can allow it: /allow",

@@ -1,21 +1,23 @@
-"""Days as people count them: from midnight to midnight where the gateway's people are (`timezone` in the config)."""
+"""Days as people count them: from midnight to midnight where the gateway's people are, or those of one chat."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime, time, timedelta
 from typing import TYPE_CHECKING
+from zoneinfo import ZoneInfo
 
 from harness.scheduling.when import has_zone
 
 if TYPE_CHECKING:
     from datetime import date
-    from zoneinfo import ZoneInfo
 
     from bot.store.rows import ConversationRow
     from channels.base import Clock
 
 
 class Days:
+    """zone: of `timezone` in the config, until `of` gives the days of one chat."""
+
     def __init__(self, zone: ZoneInfo, clock: Clock) -> None:
         self._zone = zone
         self._clock = clock
@@ -24,6 +26,10 @@ class Days:
     def zone(self) -> str:
         """Its name, such as Europe/Berlin."""
         return self._zone.key
+
+    def of(self, conversation: ConversationRow | None) -> Days:
+        """The days of a conversation, which may have a time zone of its own."""
+        return Days(ZoneInfo(zone_of(conversation, self.zone)), self._clock)
 
     @property
     def today(self) -> date:

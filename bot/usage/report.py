@@ -76,7 +76,8 @@ class UsagePage:
         return UsageFacts(tuple(rows), tuple(days), tuple(await self._budgets.purses(payer, scopes)))
 
     def _rows(self, tx: Connection, asking: Asking) -> list[tuple[str, Spent]]:
-        key, thread_id, today = asking.row.key, asking.row.thread_id, self._days.starts(self._days.today)
+        days = self._days.of(asking.row)
+        key, thread_id, today = asking.row.key, asking.row.thread_id, days.starts(days.today)
         rows = []
         if asking.run is not None:
             name = "running" if asking.running else "last"
@@ -90,11 +91,12 @@ class UsagePage:
         return rows
 
     def _by_day(self, tx: Connection, asking: Asking) -> list[tuple[date, Spent]]:
-        conversation, today = None if asking.everything else asking.row.key, self._days.today
+        days = self._days.of(asking.row)
+        conversation, today = None if asking.everything else asking.row.key, days.today
         found = []
         for back in reversed(range(DAYS)):
             day = today - timedelta(days=back)
-            since, until = self._days.starts(day), self._days.starts(day + timedelta(days=1))
+            since, until = days.starts(day), days.starts(day + timedelta(days=1))
             found.append((day, usage.spent(tx, conversation=conversation, since=since, until=until)))
         return found
 
@@ -163,7 +165,7 @@ def _table(of: str, lines: Sequence[tuple[str, Spent]], texts: Texts) -> str:
 
 def _cells(spent: Spent, currencies: Sequence[str]) -> list[str]:
     totals = spent.totals
-    cells = [short(spent.tokens), f"{round(100 * totals.cached / totals.input)} %" if totals.input else "–"]
+    cells = [short(spent.tokens), f"{round(100 * totals.cached / totals.input)}%" if totals.input else "–"]
     if len(currencies) == 1:
         cells.append(_amount(spent.costs[currencies[0]]) if spent.costs else "–")
     elif currencies:

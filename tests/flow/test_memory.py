@@ -126,7 +126,7 @@ async def test_an_acquaintance(world: World) -> None:
         assert "short answers" not in str(us.remembered())
 
         # She looks, searches, puts right and forgets with her own hands; a thread that knew it is told anew.
-        assert "Mia" in await us.commands("/memory search mia", "What I remember of mia")
+        assert "Mia" in await us.commands("/memory search mia", "What I remember about mia")
         listed = await us.commands("/memory", SAY["head"].strip("*"))
         assert "Mia" in listed.split("2. ")[1].splitlines()[0]
         await us.commands("/memory forget 2", "Forgotten: 2.")

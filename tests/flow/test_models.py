@@ -94,7 +94,7 @@ async def test_an_agent_is_chosen_for_a_conversation_by_name_and_by_button(gatew
     status = await gateway.telegram.wait_for_text(person, "Agent: support")
     assert "second" in status.text
     await gateway.telegram.user_says("/agent nobody", user=person)
-    await gateway.telegram.wait_for_text(person, "There is no agent nobody. Known: default, support.")
+    await gateway.telegram.wait_for_text(person, "There is no agent nobody. Available: default, support.")
 
 
 def names(body: dict[str, Any]) -> set[str]:

@@ -132,13 +132,13 @@ async def test_on_the_machine_while_it_runs(world: World) -> None:
     async with world:
         code = await code_for(world, BOB)
         assert (await world.command("pair", "ABCD-EFGH-JKLM"))[0] == 1
-        assert await world.command("pair", code) == (0, f"Bob (telegram:{BOB.id}) has access now\n")
+        assert await world.command("pair", code) == (0, f"Bob (telegram:{BOB.id}) now has access\n")
         await world.telegram.wait_for_text(BOB, "An administrator let you in")
         await world.telegram.user_says("!pause half", user=BOB)
         await world.telegram.wait_for_text(BOB, "The first half")
         await world.telegram.user_says("and this", user=BOB)
         done, said = await world.command("access", "revoke", f"telegram:{BOB.id}")
-        assert (done, "no access any more" in said) == (0, True)
+        assert (done, "no longer has access" in said) == (0, True)
         await world.telegram.wait_for_text(BOB, "Stopped: an administrator has revoked access")
         await world.telegram.wait_for_text(BOB, "Not answered: an administrator")
         await world.telegram.user_says("and now?", user=BOB)
@@ -164,7 +164,7 @@ async def test_on_the_machine_while_it_is_stopped(world: World) -> None:
         done, listed = await world.command("access", "list")
         assert (done, "pending, 10 min left" in listed, code in listed) == (0, True, False)
         assert (await world.command("pair", "--claim"))[0] == 1
-        assert await world.command("pair", code) == (0, f"小梅 (telegram:{MEI.id}) has access now\n")
+        assert await world.command("pair", code) == (0, f"小梅 (telegram:{MEI.id}) now has access\n")
         assert (await world.command("pair", code))[0] == 1
         assert (await world.command("access", "allow", f"telegram:{BOB.id}", "--admin"))[0] == 0
         await world.start()
@@ -182,7 +182,7 @@ async def test_on_the_machine_while_it_is_stopped(world: World) -> None:
         (("access", "allow", "telegram:0123"), "leading zero"),
         (("access", "allow", "slack:1"), "belongs to none of my accounts (telegram)"),
         (("access", "allow", f"telegram:{ALICE.id}"), "access.admins in the config"),
-        (("access", "revoke", f"telegram:{ALICE.id}"), "in access.admins of the config: take it out there"),
+        (("access", "revoke", f"telegram:{ALICE.id}"), "in access.admins of the config: remove it there"),
         (("access", "allow", f"telegram:{TEAM.id}", "--admin"), "only a person can be an administrator"),
         (("pair", "nonsense"), "not valid"),
     ],

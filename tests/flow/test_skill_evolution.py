@@ -137,6 +137,6 @@ async def test_a_shared_one_needs_an_administrator(gateway: World, person: Perso
     waits = await gateway.telegram.wait_for_text(BOB, "To turn it on exactly as it is")
     assert "It asks for a password." in waits.text
     await gateway.telegram.user_says(waits.text.partition("as it is: ")[2], user=BOB)
-    await gateway.telegram.wait_for_text(BOB, "team-note is on, as it is now.")
+    await gateway.telegram.wait_for_text(BOB, "team-note is now on in this form.")
     await gateway.telegram.user_says("/team-note !say Here it is.", user=person)
     await gateway.telegram.wait_for_text(person, "Here it is.")

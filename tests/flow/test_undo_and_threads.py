@@ -50,7 +50,7 @@ async def test_an_older_thread_goes_on_where_it_was(world: World) -> None:
         listed = await said(world, "/threads", EN.threads["head"].strip("*"))
         press = await world.telegram.press(listed, "remember the zebra")
         answer = await world.telegram.wait_answered(press.callback_id)
-        assert answer["text"] == "🧵 We go on in remember the zebra."
+        assert answer["text"] == "🧵 Back in remember the zebra."
         await said(world, "go on", "You said: go on")
         seen = await seen_by_model(world)
         assert "zebra" in seen

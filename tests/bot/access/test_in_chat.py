@@ -229,7 +229,7 @@ async def test_being_added_to_an_unknown_group_counts_as_being_spoken_to(tmp_pat
 
 async def test_an_admin_opens_a_group_by_a_button_and_closes_it_again(tmp_path: Path) -> None:
     async with core(tmp_path, OPEN) as c:
-        assert "**everybody** in it" in await reply(c, "/allow", ANN, "new")
+        assert "**Everybody** in it" in await reply(c, "/allow", ANN, "new")
         assert await reply(c, "hello", BOB, "new") == EN.group_unknown
         await c.press(c.channel.chats["new"][0].message_id, "x", ANN, "new")
         asked = c.channel.chats["new"][0]

@@ -77,7 +77,7 @@ async def test_in_a_dm_everything_is_ones_own(tmp_path: Path) -> None:
             "/status": "**Antler ",
             "/models": "`main` — gpt ← this conversation",
             "/models other": "now uses `other`",
-            "/memory": "nothing is remembered beyond a thread",
+            "/memory": "I remember nothing beyond a thread",
             "/stop": "Nothing is running here.",
             "/new": "New thread. I no",
         }
@@ -138,14 +138,14 @@ async def test_another_bots_command_is_not_ours(tmp_path: Path) -> None:
     async with core(tmp_path) as c:
         assert await reply(c, "/new@other_bot", mention=False, **ANNS) == ""
         assert await reply(c, "/zzz", mention=False, **ANNS) == ""
-        assert "new thread" in await reply(c, "/new@MEMORY", mention=False, **ANNS)
+        assert "New thread" in await reply(c, "/new@MEMORY", mention=False, **ANNS)
         assert c.harness.asked == []
 
 
 async def test_before_the_connection_stands_the_adapter_knows_whose_command_it_was(tmp_path: Path) -> None:
     async with core(tmp_path) as c:
         c.channel.identity = None
-        assert "new thread" in await reply(c, "/new@memory", **ANNS)
+        assert "New thread" in await reply(c, "/new@memory", **ANNS)
         assert await reply(c, "/new@other_bot", mention=False, **ANNS) == ""
 
 
@@ -184,7 +184,7 @@ async def test_models_switch_for_this_conversation_by_name_and_by_button(tmp_pat
         await c.answered()
         assert [start.ctx.model for start in c.harness.starts] == ["other", "main", "main"]
         unknown = await reply(c, "/models `rm` x\ny")
-        assert unknown == "There is no model `'rm' x y`. Known: `main`, `other`."
+        assert unknown == "There is no model `'rm' x y`. Available: `main`, `other`."
 
 
 async def test_a_button_is_used_once_by_who_may_where_it_was_shown(tmp_path: Path) -> None:

@@ -56,12 +56,23 @@ async def test_it_lists_them_newest_first_and_a_button_goes_back(tmp_path: Path)
         assert [row[0].label for row in bubble.part.buttons] == ["● Dogs", "tell me of cats"]
         await c.press(bubble.message_id, bubble.part.buttons[1][0].data, BOB)
         await c.answered()
-        assert c.channel.acknowledged[-1][1] == "🧵 We go on in tell me of cats."
+        assert c.channel.acknowledged[-1][1] == "🧵 Back in tell me of cats."
         assert line(2, "tell me of cats", "08:01", 2, here=True) in c.texts(BOB)[-1]
         await said(c, "where were we?")
         assert c.harness.starts[-1].ctx.thread_id == cats
         assert line(1, "tell me of cats", "08:05", 3, here=True) in await said(c, "/threads")
         assert dogs != cats
+
+
+async def test_dates_are_those_of_the_chat(tmp_path: Path) -> None:
+    async with core(tmp_path, timezone="Asia/Shanghai") as c:
+        await said(c, "/timezone Europe/Berlin", ANN)
+        await two_threads(c, ANN)
+        assert line(1, "Dogs", "01:04", 1, here=True) in await said(c, "/threads", ANN)
+        bubble = c.channel.chats[ANN][-1]
+        await c.press(bubble.message_id, bubble.part.buttons[1][0].data, ANN)
+        await c.answered()
+        assert line(1, "Dogs", "01:04", 1) in c.texts(ANN)[-1]
 
 
 async def test_a_number_does_too(tmp_path: Path) -> None:

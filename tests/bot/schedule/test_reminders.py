@@ -161,8 +161,8 @@ async def test_a_list_with_a_button_for_each(tmp_path: Path) -> None:
         assert await asked(c) == "\n\n".join(
             [
                 EN.reminders_head,
-                "1. first \\*thing\\* — 2026-01-01 01:10 CET",
-                "2. second — 2026-01-01 09:00 CET, repeats: `0 9 * * *`",
+                "1. first \\*thing\\* — 2026-01-01 00:10 UTC",
+                "2. second — 2026-01-01 08:00 UTC, repeats: `0 9 * * * Europe/Berlin`",
             ]
         )
         assert labels(c) == ["Cancel: first *thing*", "Cancel: second"]
@@ -178,6 +178,18 @@ async def test_a_list_with_a_button_for_each(tmp_path: Path) -> None:
         await c.clock.advance(2)
         assert shown.part.buttons == ()
         assert await state_of(c, one) is ScheduleState.DONE
+
+
+async def test_times_are_those_of_the_chat(tmp_path: Path) -> None:
+    async with core(tmp_path) as c:
+        await schedule(c, once(c), text="first")
+        await schedule(c, daily(c), text="second")
+        await c.say("/timezone Europe/Berlin", ANN)
+        await c.answered()
+        assert "second — 2026-01-01 09:00 CET, repeats: `0 9 * * *`" in await asked(c)
+        await press(c, bubble(c, -1), "second")
+        await c.clock.advance(2)
+        assert "first — 2026-01-01 01:10 CET" in c.texts(ANN)[-1], "the list that a press changes too"
 
 
 async def test_in_a_group_ones_own_and_for_an_admin_all(tmp_path: Path) -> None:

@@ -241,7 +241,7 @@ async def test_what_waits_is_turned_on_as_it_was_shown(folder: Path) -> None:
         async with asyncio.timeout(10):
             await service.tried.wait()
         await c.clock.advance(2)
-        assert "`sly` is on, as it is now" in c.texts(ANN)[-1]
+        assert "`sly` is now on in this form" in c.texts(ANN)[-1]
         assert await reply(c, "/sly go", ANN) == "echo: go"
         skill.write_text(shown + "2. Go further.")
         assert "I do not know" in await reply(c, "/sly go", ANN)

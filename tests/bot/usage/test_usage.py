@@ -232,10 +232,10 @@ async def test_usage_tells_of_the_answer_the_thread_and_the_chat(tmp_path: Path)
         rows = [line for line in text.splitlines() if line.startswith("|")]
         assert rows[0] == "|  | tokens | cached | cost USD |"
         assert rows[2:] == [
-            "| last answer | 40.5k | 25 % | 0.0690 |",
-            "| this thread | 81.0k | 25 % | 0.1380 |",
-            "| chat today | 122k | 25 % | 0.2070 |",
-            "| chat total | 122k | 25 % | 0.2070 |",
+            "| last answer | 40.5k | 25% | 0.0690 |",
+            "| this thread | 81.0k | 25% | 0.1380 |",
+            "| chat today | 122k | 25% | 0.2070 |",
+            "| chat total | 122k | 25% | 0.2070 |",
         ]
         assert EN.usage["chart"] in text
         (file,) = (bubble.part.file for bubble in c.channel.chats[BOB] if bubble.part.file is not None)
@@ -288,6 +288,20 @@ async def test_today_ends_at_midnight_of_the_config(tmp_path: Path) -> None:
         assert "| chat total | 12 |" in text
 
 
+async def test_today_is_that_of_the_chat_where_it_has_a_time_zone(tmp_path: Path) -> None:
+    async with core(tmp_path) as c:
+        await c.say("/timezone Asia/Shanghai", ANN)
+        for person in (ANN, BOB):
+            await c.say("q", person)
+        await c.answered()
+        await c.clock.advance(16 * 3600)  # midnight there
+        c.pictures._capabilities = lambda account: None
+        text = await shown(c, person=ANN)
+        assert "| chat today | 0 |" in text
+        assert "| 01-01 | 24 |" in text, "the day before, there and in all chats"
+        assert "| chat today | 12 |" in await shown(c, person=BOB)
+
+
 async def test_where_no_pictures_are_shown_the_days_are_a_table(tmp_path: Path) -> None:
     async with core(tmp_path) as c:
         await c.say("q", BOB)
@@ -295,7 +309,7 @@ async def test_where_no_pictures_are_shown_the_days_are_a_table(tmp_path: Path) 
         c.pictures._capabilities = lambda account: None
         text = await shown(c, person=BOB)
         assert "| day | tokens | cached |" in text
-        assert "| 01-01 | 12 | 0 % |" in text
+        assert "| 01-01 | 12 | 0% |" in text
         assert "| 12-31 | 0 | – |" in text
         assert all(bubble.part.file is None for bubble in c.channel.chats[BOB])
 
