@@ -10,6 +10,7 @@ import sys
 from typing import TYPE_CHECKING, TextIO
 
 from channels.console.frames import End, Shown
+from channels.console.plain import as_text
 from channels.console.transcript import Entry, Transcript
 
 if TYPE_CHECKING:
@@ -106,7 +107,7 @@ class PlainTerminal:
             self._print(f"{NAME} (unfinished)", body(shown))
 
     def _print(self, who: str, text: str) -> None:
-        """A text of several lines starts on its own, so that its Markdown stays what it is."""
+        """A text of several lines starts on its own, so that its columns stay below each other."""
         if text:
             self._out.write(f"{who}:{chr(10) if chr(10) in text else ' '}{text}\n")
             self._out.flush()
@@ -116,7 +117,7 @@ def body(shown: Shown) -> str:
     """The message as lines: its text, its status."""
     if shown.file is not None:
         return f"[file] {shown.file}"
-    lines = [shown.text.rstrip(), shown.status]
+    lines = [as_text(shown.text), shown.status]
     return "\n".join(line for line in lines if line)
 
 

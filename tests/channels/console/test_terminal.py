@@ -14,6 +14,7 @@ import pytest
 
 from channels.console.frames import Shown
 from channels.console.interactive import render
+from channels.console.plain import as_text
 from channels.console.terminal import MAX_LINE, read_lines
 from tests.pseudo_terminal import VARIABLES, PseudoTerminal, at_a_terminal
 
@@ -38,7 +39,7 @@ def in_pipes(folder: Path, text: bytes) -> str:
 
 def test_a_transcript_in_pipes(tmp_path: Path) -> None:
     assert in_pipes(tmp_path, b"hello\n\n/status\nlast without newline") == (
-        "antler: You said: **hello**\nantler: You said: **/status**\nantler: You said: **last without newline**\n"
+        "antler: You said: hello\nantler: You said: /status\nantler: You said: last without newline\n"
     )
 
 
@@ -53,7 +54,25 @@ def test_input_from_a_file_with_bytes_that_are_no_text(tmp_path: Path) -> None:
     source.write_bytes(b"a\xffb\r\n\x1b[31mred\n")
     with source.open("rb") as given:
         done = subprocess.run(command(tmp_path), stdin=given, capture_output=True, cwd=ROOT, timeout=20, check=True)
-    assert done.stdout.decode() == "antler: You said: **a\ufffdb**\nantler: You said: **red**\n"
+    assert done.stdout.decode() == "antler: You said: a\ufffdb\nantler: You said: red\n"
+
+
+@pytest.mark.parametrize(
+    ("markdown", "text"),
+    [
+        (r"The agent *reads* SOUL\.md \(and **a `*.csv`**\)\.", "The agent reads SOUL.md (and a *.csv)."),
+        ("# Head\n\none\ntwo", "Head\n\none\ntwo"),
+        ("[a page](https://x.org/a), https://y.org", "a page (https://x.org/a), https://y.org"),
+        ("- one\n  1. in\n\n     more\n- [x] done\n- [ ] open", "- one\n  1. in\n\n     more\n- [x] done\n- [ ] open"),
+        ("> a\n> - b\n\n---", "> a\n> - b\n\n" + "─" * 20),
+        ("```python\nif *x*:\n    y\n```", "if *x*:\n    y"),
+        ("| a | bb |\n|---|---:|\n| **1** | 2 |", "a | bb\n--+---\n1 |  2"),
+        ("| a | b |\n|---|---|\n| [l](https://x.org) | 2 |", "a | b\nl (https://x.org) | 2"),
+        ("", ""),
+    ],
+)
+def test_a_pipe_gets_text_and_not_its_markdown(markdown: str, text: str) -> None:
+    assert as_text(markdown) == text
 
 
 def test_a_file_is_named_by_its_copy(tmp_path: Path) -> None:
