@@ -107,7 +107,7 @@ def prompt(
     config: ConfigFile = None,
     data_dir: DataDir = None,
 ) -> None:
-    """Print what the model reads before a conversation, in groups with their estimated tokens; antler need not run."""
+    """Print what the model reads before a conversation, in groups with estimated tokens; antler may be stopped."""
     settings, _ = settings_of(config, data_dir)
     from bot.cli.prompt import show
 
@@ -118,7 +118,8 @@ def prompt(
 def pair(
     code: Annotated[str | None, typer.Argument(help="The code that the person got from the bot.")] = None,
     claim: Annotated[
-        bool, typer.Option("--claim", help="Print a new code; who sends it to the bot becomes administrator.")
+        bool,
+        typer.Option("--claim", help="Print a new code; the person who sends it to the bot becomes its administrator."),
     ] = False,
     config: ConfigFile = None,
     data_dir: DataDir = None,
@@ -138,7 +139,7 @@ def forget(
     config: ConfigFile = None,
     data_dir: DataDir = None,
 ) -> None:
-    """Delete what is kept of a person, as /forget me does (docs/privacy.md); it cannot be undone."""
+    """Delete what is kept about a person, as /forget me does (docs/privacy.md); this cannot be undone."""
     settings, _ = settings_of(config, data_dir)
     from bot.forgetting.tool import run as do
 
@@ -147,8 +148,8 @@ def forget(
 
 @accounts.command("rename")
 def rename_account(
-    old: Annotated[str, typer.Argument(help="Its key in the config until now.")],
-    new: Annotated[str, typer.Argument(help="Its key from now on.")],
+    old: Annotated[str, typer.Argument(help="Its present key in the config.")],
+    new: Annotated[str, typer.Argument(help="Its new key.")],
     config: ConfigFile = None,
     data_dir: DataDir = None,
 ) -> None:
@@ -162,7 +163,7 @@ def rename_account(
 @app.command()
 def manifest(
     platform: Annotated[str, typer.Argument(help="The platform's name, as in the config.")],
-    name: Annotated[str, typer.Option("--name", help="What the app is to be called there.")] = "Antler",
+    name: Annotated[str, typer.Option("--name", help="The name of the app there.")] = "Antler",
 ) -> None:
     """Print the text with which the bot's app is created on a platform, to be pasted there."""
     from channels.registry import NoManifest, UnknownPlatform

@@ -89,7 +89,7 @@ class AccessService:
         if self._budgets[account].stored[kind].take():
             return False
         if self._complained.first(f"{account}|{kind}"):
-            log.warning("%s: strangers send so many %s that some are not even noted", account, kind)
+            log.warning("%s: strangers send too many %s, so some are not recorded", account, kind)
         return True
 
     def would_meet(self, address: Address) -> bool:
@@ -124,7 +124,7 @@ class AccessService:
         change = self._editor.claim(message, self._language(message))
         await self._responder.say(event_id, message, self._texts(message).claimed, "claimed", also=change.write)
         change.committed()
-        log.warning("%s: %s is its administrator now, by the claim code", message.account, person)
+        log.warning("%s: %s claimed it and is now its administrator", message.account, person)
 
     async def _wrong_code(self, event_id: int, message: Message) -> None:
         """Told only so often. A code is compared before this: wrong ones of strangers lock nobody out."""
@@ -143,7 +143,7 @@ class AccessService:
         for account in claims:
             self._claims.close(account)
             log.warning(
-                "%s: its claim code was shown in a group and is void; antler pair --claim makes another", account
+                "%s: its claim code was shown in a group and is void; antler pair --claim prints a new one", account
             )
 
         def write(tx: Connection) -> None:

@@ -52,7 +52,7 @@ def running_folder(source: SettingsSource) -> Path:
     folder = source.data_dir()
     if folder is not None and (folder / SOCKET).exists():
         return folder
-    return read(source, "a running antler can be asked with --data-dir").data_dir
+    return read(source, "to ask a running antler, give its --data-dir").data_dir
 
 
 def read(source: SettingsSource, otherwise: str = "nothing was started") -> Settings:

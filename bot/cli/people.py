@@ -8,8 +8,8 @@ import typer
 
 from bot.cli.options import ConfigFile, DataDir, settings_of
 
-access = typer.Typer(help="Who may use the bot, besides whom the config lists.", no_args_is_help=True)
-memory = typer.Typer(help="What is remembered of persons and groups.", no_args_is_help=True)
+access = typer.Typer(help="Who may use the bot, in addition to those in the config.", no_args_is_help=True)
+memory = typer.Typer(help="What is remembered about people and groups.", no_args_is_help=True)
 
 Remembered = Annotated[str, typer.Argument(metavar="KEY", help="As the list shows it, or the person's or group's id.")]
 
@@ -48,7 +48,7 @@ def allow_access(
 def revoke_access(
     subject: Subject, group: AsGroup = False, config: ConfigFile = None, data_dir: DataDir = None
 ) -> None:
-    """Shut a person or a group out at once; what is under way for it is stopped."""
+    """Block a person or a group at once; what is running for it is stopped."""
     settings, _ = settings_of(config, data_dir)
     from bot.access.tool import run as do
 
@@ -84,7 +84,7 @@ def export_memory(key: Remembered, config: ConfigFile = None, data_dir: DataDir 
 
 @memory.command("forget")
 def forget_memory(key: Remembered, config: ConfigFile = None, data_dir: DataDir = None) -> None:
-    """Forget all that is remembered of one person or group; it cannot be undone."""
+    """Forget everything that is remembered about a person or group; this cannot be undone."""
     settings, _ = settings_of(config, data_dir)
     from bot.memory.tool import run as do
 

@@ -46,7 +46,7 @@ def install_skill(
     archive: Annotated[
         Path, typer.Argument(metavar="FILE", help="An archive, NAME.skill.", dir_okay=False, exists=True)
     ],
-    replace: Annotated[bool, typer.Option("--replace", help="Also where there is one of this name.")] = False,
+    replace: Annotated[bool, typer.Option("--replace", help="Replace a skill of the same name.")] = False,
     config: ConfigFile = None,
     data_dir: DataDir = None,
 ) -> None:
@@ -59,7 +59,7 @@ def install_skill(
 
 @app.command("waiting")
 def waiting_skills(config: ConfigFile = None, data_dir: DataDir = None) -> None:
-    """Show the skills that are off until an administrator agrees to what they hold, with the reasons."""
+    """List the skills that are off until an administrator approves them, with the reasons."""
     settings, _ = settings_of(config, data_dir)
     from bot.skills.tool import list_waiting
 
@@ -68,8 +68,8 @@ def waiting_skills(config: ConfigFile = None, data_dir: DataDir = None) -> None:
 
 @app.command("on")
 def agree_to_skill(
-    name: Annotated[str, typer.Argument(help="Of a skill that waits.")],
-    digest: Annotated[str, typer.Argument(help="Of what it holds, as `antler skills waiting` shows it.")],
+    name: Annotated[str, typer.Argument(help="The name of a skill that waits.")],
+    digest: Annotated[str, typer.Argument(help="The digest of what it holds, as `antler skills waiting` shows it.")],
     config: ConfigFile = None,
     data_dir: DataDir = None,
 ) -> None:
@@ -82,7 +82,7 @@ def agree_to_skill(
 
 @app.command("remove")
 def remove_skill(
-    name: Annotated[str, typer.Argument(help="Of one of this installation's own skills.")],
+    name: Annotated[str, typer.Argument(help="The name of one of this installation's own skills.")],
     config: ConfigFile = None,
     data_dir: DataDir = None,
 ) -> None:

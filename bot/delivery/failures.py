@@ -135,7 +135,7 @@ class Failures:
     def _cannot_edit(self, reply: Reply, step: Edit, error: ChannelError) -> None:
         """Send it again below: an answer or a question as often as it takes, a draft once."""
         reply.edits_refused += 1
-        log.warning("reply %s: a message of it cannot be edited any more: %s", reply.key, error)
+        log.warning("reply %s: one of its messages can no longer be edited: %s", reply.key, error)
         asks = reply.wanted is not None and bool(reply.wanted.buttons)
         if step.final or asks or reply.edits_refused < EDITS_REFUSED:
             reply.renew(step.state, final=step.final)

@@ -117,7 +117,7 @@ class MessageBus:
 
     def _dead(self, row: InboxRow) -> None:
         self.unreadable += 1
-        log.error("event %d of %s cannot be read: it is set aside as dead", row.id, row.account)
+        log.error("event %d of %s cannot be read and is set aside as dead", row.id, row.account)
 
     async def inbound(self) -> AsyncIterator[Inbound]:
         """Committed events, in the order of the inbox, without end."""

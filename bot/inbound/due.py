@@ -72,7 +72,7 @@ class DueSchedules:
         now, address = self._ports.clock.now(), change.address
         ended = await self._ports.store.write(lambda tx: schedules.end_chat(tx, address, now))
         if ended:
-            log.info("%d schedule(s) end: the bot is not in %s any more", ended, chat_id(address))
+            log.info("%d schedule(s) were cancelled: the bot is no longer in %s", ended, chat_id(address))
 
     async def _begin(self, actor: Conversation, event_id: int, due: ScheduleDue) -> None:
         """Show it now, whatever is running; the answer comes in its turn. One that was deleted while this was on its
@@ -93,7 +93,7 @@ class DueSchedules:
             schedules.end(tx, due.schedule_id, ScheduleState.REVOKED, now)
 
         await self._ports.responder.settle([event_id], "access was revoked", also)
-        log.info("schedule %s ends: %s may not use the bot there any more", due.schedule_id, person)
+        log.info("schedule %s was cancelled: %s no longer has access there", due.schedule_id, person)
 
         def text(texts: Texts) -> str:
             return texts.schedule_revoked_admin.format(person=person)

@@ -121,7 +121,7 @@ class MemoryParts:
         await self._store.write(lambda tx: memories.prune_turns(tx, before))
         await self._store.write(lambda tx: memories.prune_lists(tx, before))
         if gone := await self.book.prune():
-            log.info("%d memories that were not used for long are forgotten", gone)
+            log.info("forgot %d memories that had not been used for long", gone)
 
 
 class MemoryService:
@@ -248,7 +248,7 @@ class MemoryService:
             if kept:
                 log.info("the memory %s was updated after run(s) %s", name, runs)
             else:
-                log.info("the memory %s was not updated after run(s) %s: its person wanted otherwise", name, runs)
+                log.info("the memory %s was not updated after run(s) %s: it was changed meanwhile", name, runs)
         else:
             await self._done(turns)
 
@@ -263,7 +263,9 @@ class MemoryService:
         tries = max(turn.tries for turn in turns) + 1
         name = folder_name(turns[0].owner)
         if tries >= most:
-            log.warning("%d turn(s) are not learnt for the memory %s, after %d tries: %s", len(turns), name, tries, why)
+            log.warning(
+                "%d turn(s) were not learnt for the memory %s, after %d tries: %s", len(turns), name, tries, why
+            )
             return await self._done(turns)
         delay = min(FIRST_DELAY * 2 ** (tries - 1), LONGEST_DELAY)
         log.info("the memory %s is updated later (try %d of %d): %s", name, tries, most, why)

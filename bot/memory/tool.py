@@ -55,7 +55,7 @@ class MemoryTool:
         owner = found[0].owner
         if do == "forget":
             gone = await self._book.forget_all(owner)
-            return f"forgotten: {gone.facts} facts, and {gone.turns} turns that were still to be learnt from", True
+            return f"forgotten: {gone.facts} facts, and {gone.turns} turns that had not been learnt from yet", True
         memory = await self._book.show(owner)
         if do == "export":
             return memory.to_json().rstrip(), True

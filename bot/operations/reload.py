@@ -183,9 +183,9 @@ class Outcome:
 
     def __str__(self) -> str:
         if self.problems:
-            return "the config was not taken over, what held before goes on:\n" + "\n".join(self.problems)
-        said = [f"from now on hold: {', '.join(self.applied)}"] if self.applied else []
-        said += [f"need a restart of antler: {', '.join(self.restart)}"] if self.restart else []
+            return "the config was not applied, the previous one stays in force:\n" + "\n".join(self.problems)
+        said = [f"now in force: {', '.join(self.applied)}"] if self.applied else []
+        said += [f"these need a restart of antler: {', '.join(self.restart)}"] if self.restart else []
         return "; ".join(said) or "the config has not changed"
 
 
@@ -245,7 +245,7 @@ class Reloader:
             return Outcome(problems=tuple(str(problem) for problem in error.problems))
         except Exception as error:
             # Any error (a bad model class, a provider of guardrails), the next edit has to be heard.
-            log.exception("the config could not be taken over")
+            log.exception("the config could not be applied")
             return Outcome(problems=(f"unexpected: {type(error).__name__}; the log has more",))
 
     async def _signature(self) -> Signature:

@@ -133,7 +133,9 @@ class Suspects:
             return
         held()
         quiet = QUIET_SECONDS * (len(row.deaths) - UNSUSPECTED)
-        log.warning("run %s was at work at %d deaths: it is tried after %.0f s", row.run_id, len(row.deaths), quiet)
+        log.warning(
+            "run %s was in progress at %d crashes: it is tried again after %.0f s", row.run_id, len(row.deaths), quiet
+        )
         await self._clock.sleep(self._began + quiet - self._clock.monotonic())
         await self._trial.acquire()
         over = asyncio.create_task(self._clock.sleep(QUIET_SECONDS), name=f"trial:{row.run_id}")

@@ -97,7 +97,7 @@ def told(run_id: str, model: str, last: AnyRunEvent | None, view: RunView, texts
             log.error("run %s failed (%s, %s): %s", last.run_id, last.kind, model, last.detail_for_log)
             return Ending(RunState.ERROR, view.failure(last, texts), str(last.kind), retry=True)
         case _:
-            log.error("run %s ended without an ending", run_id)
+            log.error("run %s ended without a result", run_id)
             return broken("no ending", model, view, texts)
 
 

@@ -115,7 +115,7 @@ class RunManager:
                 log.error("run %s was stored by another version and cannot be read; it is given up", row.run_id)
                 await self.drop(row, texts_for(DEFAULT).lost_draft)
         if left:
-            log.info("%d run(s) of the last process go on", sum(map(len, left.values())))
+            log.info("%d run(s) of the last process are resumed", sum(map(len, left.values())))
         return {conversation: tuple(sorted(rows, key=runs.in_turn)) for conversation, rows in left.items()}
 
     async def _with_deaths(self) -> list[RunRow]:
@@ -124,7 +124,7 @@ class RunManager:
         died = sum(map(runs.died_at_work, found))
         if not died:
             return found
-        log.warning("the last process died while %d run(s) were at work", died)
+        log.warning("the last process died while %d run(s) were in progress", died)
         return await self._store.write(lambda tx: runs.record_deaths(tx, found))
 
     async def _close_lost_drafts(self, wanted: set[str]) -> None:
@@ -271,7 +271,7 @@ class RunManager:
             await self.rewind(row)
         except Exception:
             # Any error: the run has to end, and its ending says that it was not forgotten.
-            log.exception("run %s could not be taken back", row.run_id)
+            log.exception("run %s could not be undone", row.run_id)
             return False
         return True
 
@@ -334,7 +334,7 @@ class RunManager:
             raise
         except Exception:
             # A defect in what it told must not cost the answer, nor leave the row running, which blocks its chat.
-            log.exception("run %s ends without the record of its events", active.row.run_id)
+            log.exception("the events of run %s could not be recorded", active.row.run_id)
             await self._commit_end(active.row, ending, EventRecord())
 
     async def _commit_end(

@@ -140,7 +140,7 @@ def install(settings: Settings, archive: Path, *, replace: bool) -> int:
         return FAILURE
     typer.echo(f"{'replaced' if done.replaced else 'installed'} {done.name} in {settings.custom_skills / done.name}")
     if done.pending:
-        typer.echo(f"It is off until an administrator agrees to it: /skills on {done.name} in a chat, or here:")
+        typer.echo(f"It is off until an administrator approves it: /skills on {done.name} in a chat, or here:")
         typer.echo(f"  antler skills on {done.name} {done.digest[:SHOWN]}")
     for finding in done.verdict.findings:
         typer.echo(f"  {finding}")

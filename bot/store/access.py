@@ -93,6 +93,6 @@ def remove(tx: Connection, row: AccessRow, code_hash: str | None) -> None:
 def _row(row: Row[*tuple[Any, ...]]) -> AccessRow:
     values = {name: getattr(row, column) for name, column in _COLUMNS.items()}
     if values["state"] not in set(AccessState):
-        log.error("access of %s is %r, which means nothing here: it is shut out", values["subject"], values["state"])
+        log.error("access of %s has the unknown state %r: it is blocked", values["subject"], values["state"])
         values["state"] = AccessState.BLOCKED
     return AccessRow(**values | {"state": AccessState(values["state"])})

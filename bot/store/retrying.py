@@ -84,9 +84,9 @@ async def attempted(what: str, work: Callable[[], Awaitable[object]]) -> bool:
     try:
         await work()
     except (StoreError, OSError) as error:
-        log.warning("%s: not done for now: %s", what, error)
+        log.warning("%s: failed, will be tried again: %s", what, error)
         return False
     except Exception:
-        log.exception("%s: not done for now", what)
+        log.exception("%s: failed, will be tried again", what)
         return False
     return True

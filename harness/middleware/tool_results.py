@@ -39,7 +39,7 @@ LONGEST_KEPT = 2_000_000
 NO_RESULT = "It was done, and it answered nothing."
 
 NO_SANDBOX = (
-    "The sandbox does not work now: {text}. {hint}Commands and files are not to be had until then; do not try again in "
+    "The sandbox does not work now: {text}. {hint}Commands and files are not available until then; do not try again in "
     "this turn. Tell the person, and answer as well as you can without."
 )
 TIMED_OUT = "{tool} took too long and was given up. Try something smaller, or try once more later."

@@ -37,7 +37,7 @@ async def test_models_people_and_servers_change_while_it_runs(world: World) -> N
             mcp_servers={"local": local()},
             log={"format": "json"},
         )
-        await world.wait_for_log("from now on hold: models, access, mcp_servers; need a restart of antler: log")
+        await world.wait_for_log("now in force: models, access, mcp_servers; these need a restart of antler: log")
         await world.model.release("held")
         await world.telegram.wait_for_text(ALICE, "the long answer")
         await world.telegram.user_says(call("runtime"), user=BOB)
@@ -45,7 +45,7 @@ async def test_models_people_and_servers_change_while_it_runs(world: World) -> N
         await world.telegram.user_says("/models", user=BOB)
         assert "new" in (await world.telegram.wait_for_text(BOB, "sim-2")).text
         code, told = await world.command("status")
-        assert (code, "need a restart of antler: log" in told, "local: ready" in told) == (0, True, True)
+        assert (code, "these need a restart of antler: log" in told, "local: ready" in told) == (0, True, True)
     models = [record.body["model"] for record in await world.model.completions()]
     assert (models[0], models[-1]) == ("sim", "sim-2")
 
@@ -76,9 +76,9 @@ async def test_a_faulty_config_changes_nothing_and_is_told(world: World) -> None
         assert (code, "limits.message_burst" in told, "nothing was changed" in told) == (78, True, True)
         assert world.process is not None
         world.process.send_signal(signal.SIGHUP)
-        await world.wait_for_log("the config was not taken over, what held before goes on")
+        await world.wait_for_log("the config was not applied, the previous one stays in force")
         code, told = await world.command("status")
-        assert (code, "was not taken over" in told, "limits.message_burst" in told) == (0, True, True)
+        assert (code, "was not applied" in told, "limits.message_burst" in told) == (0, True, True)
         await world.telegram.user_says("still there?", user=ALICE)
         await world.telegram.wait_for_text(ALICE, "You said: still there?")
         edited(world, limits={"message_burst": 5}, tools=[{"use": "json:nothing"}])

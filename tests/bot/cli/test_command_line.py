@@ -76,7 +76,7 @@ def test_status_says_how_to_ask_when_the_config_does_not_tell_where(tmp_path: Pa
     write(tmp_path, "data_dir: {\n")
     done = antler("status", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (78, "")
-    assert done.stderr.endswith("1 configuration problem; a running antler can be asked with --data-dir\n")
+    assert done.stderr.endswith("1 configuration problem; to ask a running antler, give its --data-dir\n")
 
 
 def test_run_starts_nothing_with_a_bad_configuration(tmp_path: Path) -> None:

@@ -172,5 +172,5 @@ async def test_what_cannot_be_read_is_logged_and_counted_and_kept_without_its_wo
     assert "(13 characters)" in rows[0].event
     assert bus.unreadable == 3
     assert [record.getMessage() for record in caplog.records] == [
-        f"event {row.id} of {said.account} cannot be read: it is set aside as dead" for row in rows
+        f"event {row.id} of {said.account} cannot be read and is set aside as dead" for row in rows
     ]

@@ -52,7 +52,7 @@ async def test_one_is_named_by_its_key_or_its_owner(world: World, key: str) -> N
     text, _ = await ask(world, "export", key)
     assert from_json(text) == await world.kept.load(ANN)
     assert await ask(world, "forget", key) == (
-        "forgotten: 1 facts, and 0 turns that were still to be learnt from", True
+        "forgotten: 1 facts, and 0 turns that had not been learnt from yet", True
     )  # fmt: skip
     assert await world.facts() == []
     assert await world.facts(BOB) == ["Bob likes figs"]

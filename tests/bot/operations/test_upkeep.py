@@ -48,8 +48,8 @@ async def test_an_error_ends_neither_the_hours_upkeep_nor_that_of_the_next(
     await tasks.cancel()
     await store.close()
     told = [record.getMessage() for record in caplog.records]
-    assert "removing delivered files: not done for now: [Errno 20] Not a directory" in told[0]
-    assert told[1] == "upkeep: not done for now"
+    assert "removing delivered files: failed, will be tried again: [Errno 20] Not a directory" in told[0]
+    assert told[1] == "upkeep: failed, will be tried again"
 
 
 class Broken(RetryingStore):
