@@ -66,7 +66,7 @@ def test_a_crumb_has_one_importer_even_for_types(tmp_path: Path) -> None:
 
 def test_the_docs_name_files_that_are_there() -> None:
     named = re.compile(r"(?<![\w/.-])((?:bot|channels|harness|sandbox|tests|docs)/[\w/.-]+\.(?:py|md))")
-    pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
+    pages = [ROOT / "README.md", ROOT / "README.zh.md", *(ROOT / "docs").rglob("*.md")]
     gone = {
         f"{page.name}: {file}"
         for page in pages
@@ -74,3 +74,25 @@ def test_the_docs_name_files_that_are_there() -> None:
         if not (ROOT / file).exists()
     }
     assert gone == set()
+
+
+def test_the_chinese_readme_says_what_the_english_one_says() -> None:
+    """The same headings, commands, names in code and links; each leads to the other."""
+    told = []
+    for name, other in (("README.md", "README.zh.md"), ("README.zh.md", "README.md")):
+        text = (ROOT / name).read_text()
+        assert f"]({other})" in text.partition("\n## ")[0]
+        blocks = re.findall(r"^ *```sh\n(.*?)^ *```", text, re.DOTALL | re.MULTILINE)
+        prose = re.sub(r"```.*?```", "", text, flags=re.DOTALL)
+        told.append(
+            {
+                "headings": [len(marks) for marks in re.findall(r"^(#+) ", prose, re.MULTILINE)],
+                "commands": [line.partition("#")[0].strip() for block in blocks for line in block.splitlines()],
+                "code": sorted(re.findall(r"`([^`]+)`", prose)),
+                "links": sorted(set(re.findall(r"\]\(([^)]+)\)", prose)) - {other}),
+                "rows": prose.count("\n|"),
+            }
+        )
+    english, chinese = told
+    assert english["commands"]
+    assert chinese == english

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from bot.store import conversations
 from bot.texts.markdown import inline, plain
-from harness.skills.document import SkillError
+from harness.skills.document import LONGEST_DESCRIPTION, SkillError
 from harness.skills.files import BROKEN
 
 if TYPE_CHECKING:
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from bot.skills.service import SkillService
     from bot.store.rows import ConversationRow
     from bot.texts.command_line import Call
+    from harness.skills.document import SkillDocument
     from harness.skills.library import Skill, SkillProblem, SkillView
 
 LONGEST_TOLD = 90
@@ -136,7 +137,9 @@ class SkillCommands:
         if document.allowed_tools is not None:
             tools = ", ".join(f"`{inline(tool)}`" for tool in document.allowed_tools) or "–"
             facts.append(words["tools"].format(tools=tools))
-        return f"**{skill.name}**: {plain(document.description)}\n\n" + "\n".join(f"- {fact}" for fact in facts)
+        return f"**{skill.name}**: {plain(_told(document, call.language))}\n\n" + "\n".join(
+            f"- {fact}" for fact in facts
+        )
 
 
 def _is_own(call: Call, problem: SkillProblem) -> bool:
@@ -144,11 +147,19 @@ def _is_own(call: Call, problem: SkillProblem) -> bool:
 
 
 def _line(call: Call, skill: Skill) -> str:
-    words, told = call.texts.skills, skill.document.description
+    words, told = call.texts.skills, _told(skill.document, call.language)
     if len(told) > LONGEST_TOLD:
-        told = told[:LONGEST_TOLD].rpartition(" ")[0].rstrip(" ,;:.") + "…"
+        end = max(told.rfind(sign, 1, LONGEST_TOLD) for sign in " ，、；：。")
+        told = told[: end if end > 0 else LONGEST_TOLD].rstrip(" ,;:.，、；：。") + "…"
     place = "" if skill.origin == "public" else words["mark"].format(place=words[skill.origin])
     return words["line"].format(name=skill.name, detail=plain(told), place=place)
+
+
+def _told(document: SkillDocument, language: str) -> str:
+    """What it is for, in the person's language where its metadata says it in that too."""
+    translated = document.metadata.get(f"description-{language}")
+    said = " ".join(translated.split())[:LONGEST_DESCRIPTION] if isinstance(translated, str) else ""
+    return said or document.description
 
 
 def _unknown(call: Call, view: SkillView, name: str) -> str:

@@ -72,7 +72,7 @@ def _list(block: ListBlock) -> Iterator[str]:
 
 
 def _table(table: Table) -> Iterator[str]:
-    """In columns where they have room, else cell by cell."""
+    """The rows in columns where those have room, else cell by cell."""
     grid = fit(table, _TABLE_COLUMNS)
     rows = [grid.row(row) for row in (table.header, *table.rows)] if grid else []
     for place, cells in enumerate((table.header, *table.rows)):

@@ -57,6 +57,7 @@ def test_its_document_is_valid_and_says_when_to_use_it(skill: Path) -> None:
     assert document.license == "MIT"
     assert re.fullmatch(r"\d+\.\d+\.\d+", document.version)
     assert "Use it " in document.description
+    assert len(re.findall("[\u4e00-\u9fff]", document.metadata["description-zh"])) >= 30
     assert document.body.count("\n") < 200, "what is longer belongs into references"
 
 

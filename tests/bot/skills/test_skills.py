@@ -77,6 +77,23 @@ async def test_one_of_them(folder: Path) -> None:
         assert await reply(c, "/skills audits") == "There is no skill `audits` here. Did you mean `audit`?"
 
 
+async def test_people_who_use_chinese_read_it_in_chinese(folder: Path) -> None:
+    words = "整理笔记，" * 30 + "完。"
+    put_skill(folder / "custom", "audit", "Audits.", metadata=f"{{description-zh: {words}}}")
+    put_skill(folder / "custom", "odd", "Is odd.", metadata="{description-zh: [1]}")
+    async with core(folder / "data", skills=service(folder)) as c:
+        for text in ("/skills audit", "/skills"):
+            asked = c.message(text)
+            await c.receive(replace(asked, sender=replace(asked.sender, locale="zh-hans")))
+            await c.clock.advance(2)
+        described, listed = c.texts(ANN)
+        assert f"**audit**: {words}" in described
+        assert "- `audit` — " + ("整理笔记，" * 18).rstrip("，") + "… · " in listed
+        assert "- `tidy-notes` — Tidies notes\\." in listed, "what has none"
+        assert "- `odd` — Is odd\\." in listed
+        assert "- `audit` — Audits\\." in await reply(c, "/skills")
+
+
 async def test_off_and_on_in_a_conversation(folder: Path) -> None:
     async with core(folder / "data", skills=service(folder)) as c:
         assert await reply(c, "/skills off audit") == "Off in this conversation: `audit`."
