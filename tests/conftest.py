@@ -23,6 +23,7 @@ TESTS = Path(__file__).parent
 SLOW = (
     # The tests' own tools.
     "bench",
+    "evals",
     "simulators",
     "torture",
     # What starts processes by the dozen, waits for limits to bite, or tries every pattern on texts of every length.

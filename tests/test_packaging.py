@@ -20,7 +20,8 @@ PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())
 PINS = dict(
     line.split("==") for line in (ROOT / "constraints.txt").read_text().splitlines() if not line.startswith("#")
 )
-DEPENDENCIES = [*PROJECT["project"]["dependencies"], *PROJECT["dependency-groups"]["dev"]]
+GROUPS = PROJECT["dependency-groups"]
+DEPENDENCIES = [*PROJECT["project"]["dependencies"], *GROUPS["dev"], *GROUPS["real-model"]]
 
 
 @pytest.mark.parametrize("name", ["constraints.txt", "constraints-sandbox.txt"])

@@ -64,12 +64,15 @@ class Recorder:
         async with self._session.post(url, data=body, headers=headers) as answer:
             kept = {name: answer.headers[name] for name in _PASSED_ON if name in answer.headers}
             response = web.StreamResponse(status=answer.status, headers=kept)
-            await response.prepare(request)
             said = bytearray()
-            async for piece in answer.content.iter_any():
-                said += piece
-                await response.write(piece)
-            await response.write_eof()
+            try:
+                await response.prepare(request)
+                async for piece in answer.content.iter_any():
+                    said += piece
+                    await response.write(piece)
+                await response.write_eof()
+            except ConnectionResetError:  # the gateway waits no longer, such as for a title from a slow model
+                return response
         if answer.status != web.HTTPOk.status_code:
             self.failures.append(f"{answer.status}: {said[:300].decode(errors='replace')}")
         elif "tools" in json.loads(body):
