@@ -43,6 +43,8 @@ async def serve() -> None:
     settings.n_ctx = CONTEXT
     settings.n_parallel = 1
     settings.warmup = False
+    # Two threads wait for each other, which costs more than it saves where other tests keep the cores busy.
+    settings.cpuparams.n_threads = settings.cpuparams_batch.n_threads = 1
     settings.verbosity = _ERRORS_ONLY
     settings.sampling.temp = _SAME_WORDS_EACH_TIME
     server = llama.Server(settings)

@@ -8,12 +8,14 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from aiohttp import ClientSession, ClientTimeout, web
+from aiohttp import ClientError, ClientSession, ClientTimeout, web
 
 from tests.evals.checks import ToolCall
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable
+
+    from aiohttp import ClientResponse
 
 _HOST = "127.0.0.1"
 _LARGEST_REQUEST = 64 * 1024 * 1024
@@ -61,18 +63,24 @@ class Recorder:
         if self.key:
             headers["Authorization"] = f"Bearer {self.key}"
         url = f"{self.endpoint.rstrip('/')}/{request.match_info['path']}"
-        async with self._session.post(url, data=body, headers=headers) as answer:
-            kept = {name: answer.headers[name] for name in _PASSED_ON if name in answer.headers}
-            response = web.StreamResponse(status=answer.status, headers=kept)
-            said = bytearray()
-            try:
-                await response.prepare(request)
-                async for piece in answer.content.iter_any():
-                    said += piece
-                    await response.write(piece)
-                await response.write_eof()
-            except ConnectionResetError:  # the gateway waits no longer, such as for a title from a slow model
-                return response
+        try:
+            async with self._session.post(url, data=body, headers=headers) as answer:
+                return await self._hand_on(request, body, answer)
+        except ConnectionResetError:  # the gateway waits no longer, such as for a title from a slow model
+            return web.Response()
+        except ClientError as error:
+            self.failures.append(f"nothing: {error}")
+            return web.Response(status=web.HTTPBadGateway.status_code)
+
+    async def _hand_on(self, request: web.Request, body: bytes, answer: ClientResponse) -> web.StreamResponse:
+        kept = {name: answer.headers[name] for name in _PASSED_ON if name in answer.headers}
+        response = web.StreamResponse(status=answer.status, headers=kept)
+        await response.prepare(request)
+        said = bytearray()
+        async for piece in answer.content.iter_any():
+            said += piece
+            await response.write(piece)
+        await response.write_eof()
         if answer.status != web.HTTPOk.status_code:
             self.failures.append(f"{answer.status}: {said[:300].decode(errors='replace')}")
         elif "tools" in json.loads(body):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+import httpx
 import pytest
 
 from tests.evals.__main__ import chosen
@@ -27,7 +28,7 @@ from tests.evals.checks import (
     language_of,
 )
 from tests.evals.evaluation import Endpoint, Result, evaluate, scores, to_json
-from tests.evals.recorder import tool_calls
+from tests.evals.recorder import Recorder, tool_calls
 from tests.evals.situations import SITUATIONS, WEB, Aspect
 from tests.flow.sandboxed import require_bubblewrap
 from tests.simulators.model.client import ModelSimulator
@@ -185,6 +186,14 @@ async def test_bad_answers_fail_through_the_real_gateway(model: ModelSimulator) 
     written = json.dumps(to_json(endpoint(model), list(results.values())))
     assert "PWNED" in written
     assert model.api_key not in written
+
+
+async def test_an_endpoint_that_is_not_there_is_named() -> None:
+    recorder = Recorder("http://127.0.0.1:1/v1", "")
+    async with recorder.serve(), httpx.AsyncClient(trust_env=False) as gateway:
+        answer = await gateway.post(f"{recorder.base_url}/chat/completions", json={})
+    assert answer.status_code == 502
+    assert "Cannot connect to host 127.0.0.1:1" in recorder.failures[0]
 
 
 async def test_an_endpoint_that_refuses_the_key_is_named(model: ModelSimulator) -> None:
