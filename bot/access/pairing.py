@@ -57,12 +57,12 @@ def unclaimed(book: AccessStore) -> list[str]:
 def frame(codes: list[tuple[str, str]]) -> str:
     """The codes as a person reads them; each of (account, code)."""
     lines = [
-        "Antler has no administrator yet. To become it, send the bot this code",
+        "Antler has no administrator yet. To be the one, send the bot this code",
         "in a private message, in the chat of the account:",
         "",
         *(f"    {account}:  {shown(code)}" for account, code in codes),
         "",
-        f"Good for one person and {MINUTES} minutes; `antler pair --claim` prints a new one.",
+        f"Valid for one person and {MINUTES} minutes; `antler pair --claim` prints a new one.",
     ]
     width = max(len(line) for line in lines)
     edge = "+" + "-" * (width + 4) + "+"

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 BY = "antler on the machine"
 STOPPED = (
-    "antler does not run, and only a running one takes a claim code: start it, or `antler access allow ID --admin`"
+    "antler is not running, and only a running one accepts a claim code: start it, or `antler access allow ID --admin`"
 )
 Answer = tuple[str, bool]
 """What to print, and whether it is what was asked for."""
@@ -72,7 +72,7 @@ def entries(book: AccessStore, now: datetime, account: str | None = None) -> lis
 def table(known: list[Entry]) -> str:
     """The entries in columns, as a terminal shows them."""
     if not known:
-        return "nobody: no person and no group is let in, and nobody waits"
+        return "nobody has access yet, and nobody is waiting"
     rows = [COLUMNS, *(_cells(entry) for entry in known)]
     widths = [max(_width(row[column]) for row in rows) for column in range(len(COLUMNS))]
     padded = ([cell + " " * (width - _width(cell)) for cell, width in zip(row, widths, strict=True)] for row in rows)
@@ -148,7 +148,7 @@ class AccessTool:
             case "revoke":
                 await self._make(self._editor.revoke(subject, BY, kind=_kind(request)))
                 return f"{subject} no longer has access; what was running for it has been stopped", True
-        return "the running antler is of another version: restart it", False
+        return "the running antler has another version: restart it", False
 
     async def _pair(self, typed: str) -> Answer:
         code = pairing.read(typed)

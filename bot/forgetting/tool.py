@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 
 BY = "antler on the machine"
 WAIT_SECONDS = ANSWER_SECONDS - 1.5
-RECORDED = "{person}: recorded; antler does not run, so it is deleted at its next start"
-UNDER_WAY = "{person}: is being deleted; the log tells when it is done"
+RECORDED = "{person}: recorded; antler is not running, so it is deleted at its next start"
+UNDER_WAY = "{person}: is being deleted; the log says when it is done"
 IS_GROUP = "{person} is a group, and its threads are not one person's; its administrators have /threads delete"
-COPIES = "not touched are the copies {names} in {folder}; delete them when you need them no more"
+COPIES = "the copies {names} in {folder} are not touched; delete them when you no longer need them"
 DONE = "{person}: deleted: {counts}. Access, usage counts and the audit log stay"
 
 

@@ -48,7 +48,7 @@ class MemoryTool:
         if do == "list":
             return _table(known), True
         if do not in ("show", "export", "forget"):
-            return "the running antler is of another version: restart it", False
+            return "the running antler has another version: restart it", False
         found = [stored for stored in known if _is_key(key, stored.owner)]
         if len(found) != 1:
             return f"{key} is the key of {len(found) or 'no'} {'memories' if found else 'memory'}", False

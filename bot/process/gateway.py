@@ -126,7 +126,7 @@ class Gateway:
                 return
             if connections.all_stopped:
                 taken_over = isinstance(failed, TakenOver)
-                self._fail("no account is left that could work", TAKEN_OVER if taken_over else FAILURE)
+                self._fail("no working account is left", TAKEN_OVER if taken_over else FAILURE)
                 return
             self._parts.outages.look()
             again = await connections.pause(account, failed)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from channels.console.channel import ConsoleChannel
 
 
-STAYS = "antler goes on serving its other accounts; Ctrl-C stops it."
+STAYS = "antler keeps serving its other accounts; Ctrl-C stops it."
 
 FORCED = 1
 
@@ -36,7 +36,7 @@ def on_stop(stop: Callable[[], None]) -> None:
         nonlocal received
         received += 1
         if received > 1:
-            print("antler: forced to stop; unfinished answers go on at the next start", file=sys.stderr, flush=True)
+            print("antler: forced to stop; unfinished answers continue at the next start", file=sys.stderr, flush=True)
             os._exit(FORCED)
         stop()
 

@@ -243,7 +243,7 @@ def agree(settings: Settings, name: str, digest: str) -> int:
         typer.echo(f"antler: {name}: {error}", err=True)
         return FAILURE
     typer.echo(
-        f"{name} ({each.whose}) is on, as it is now" if done else f"antler: {name} has just changed", err=not done
+        f"{name} ({each.whose}) is now on in this form" if done else f"antler: {name} has just changed", err=not done
     )
     return 0 if done else FAILURE
 

@@ -40,7 +40,7 @@ def found_in(text: str) -> str:
 
 
 async def claim_code(world: World) -> str:
-    await world.wait_for_log("Good for one person")
+    await world.wait_for_log("Valid for one person")
     return found_in(world.log)
 
 
@@ -73,7 +73,7 @@ async def test_from_an_empty_config_to_the_first_answer_with_nothing_but_the_cla
         await world.telegram.user_says(code)
         await world.telegram.wait_for_text(ALICE, "This code is not valid")
         done, printed = await world.command("pair", "--claim")
-        assert (done, "Good for one person" in printed) == (0, True)
+        assert (done, "Valid for one person" in printed) == (0, True)
         await world.telegram.user_says(f"/claim {found_in(printed).lower()}")
         await world.telegram.wait_for_text(ALICE, "You are now my administrator")
         await world.telegram.user_says("what is new?")
