@@ -108,7 +108,7 @@ async def test_a_group_is_opened_by_an_admin_in_it_and_closed_again(world: World
         await world.telegram.group_says("/allow", chat=CLUB, user=BOB)
         await world.telegram.group_says("/allow", chat=CLUB, user=ALICE)
         asked = await world.telegram.wait_for_text(CLUB, "May I talk in this group")
-        assert "everybody" in asked.text
+        assert "Everybody" in asked.text
         other = await world.telegram.press(asked.message_id, "Allow", chat=CLUB, user=BOB)
         await world.telegram.wait_answered(other.callback_id)
         press = await world.telegram.press(asked.message_id, "Allow", chat=CLUB, user=ALICE)
