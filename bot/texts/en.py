@@ -178,9 +178,9 @@ EN = Texts(
         "If nobody decides within {duration}, it is denied. (`{hash}`)"
     ),
     approval_exact_terms={
-        "once": "Allowing covers exactly this. Only `{name}` or an administrator can decide. "
+        "once": "Approval covers exactly this. Only `{name}` or an administrator can decide. "
         "If nobody decides within {duration}, it is denied. (`{hash}`)",
-        "admins": "Allowing covers exactly this, for everybody here, so only an administrator can allow it. "
+        "admins": "Approval covers exactly this, for everybody here, so only an administrator can allow it. "
         "If nobody decides within {duration}, it is denied. (`{hash}`)",
     },
     approval_coverage={"call": "exactly this call", "tool": "`{tool}` with any arguments"},

@@ -291,7 +291,7 @@ async def test_what_is_asked_for_anew_each_time_is_not_allowed_for_the_chat(tmp_
             "Deny",
             "Deny, and say why",
         ]
-        assert any("Allowing covers exactly this." in text for text in c.texts())
+        assert any("Approval covers exactly this." in text for text in c.texts())
         prompt = shown.part.buttons[0][0].data.partition(":")[0]
         await c.press(shown.message_id, f"{prompt}:{OPTIONS.index('chat')}", ANN)
         await c.answered()
