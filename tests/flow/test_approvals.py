@@ -88,7 +88,7 @@ async def test_a_denial_with_the_reason_in_a_reply_after_a_crash(world: World, l
         await world.telegram.user_says("she has moved", reply_to=asked.message_id)
         answer = await world.telegram.wait_for_text(ALICE, NOT_DONE)
         assert "They said: she has moved" in answer.text
-        await shown(world, asked, "Because: she has moved")
+        await shown(world, asked, "Reason: she has moved")
         assert letters.sent == []
 
 
