@@ -198,8 +198,13 @@ class Channel(Protocol):
         At least one part for a message with any text, status, button or file; () for an empty one.
         """
 
-    async def send(self, address: Address, part: Part, idem_key: str, reply_to: str | None = None) -> str:
-        """Send one part, return its platform message id. Raises OutcomeUnknown when it may have been sent."""
+    async def send(
+        self, address: Address, part: Part, idem_key: str, reply_to: str | None = None, *, silent: bool = False
+    ) -> str:
+        """Send one part, return its platform message id. Raises OutcomeUnknown when it may have been sent.
+
+        silent: nobody need be called for it; without effect where the platform knows no such thing.
+        """
 
     async def edit(self, address: Address, message_id: str, part: Part) -> None:
         """Make a sent message look like `part`; "it does already" is success. Raises MessageGone when it is no more."""

@@ -5,6 +5,16 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Annotated
+
+from pydantic import BeforeValidator, Field
+
+NotifyAfter = Annotated[
+    float,
+    BeforeValidator(lambda value: 0 if value == "off" else value),
+    Field(ge=0, description="Seconds; an answer that grew for longer ends in a new message that notifies; off: never"),
+]
+"""The setting of an account behind `Capabilities.notify_after`; 0 is off."""
 
 
 class TextUnit(StrEnum):
@@ -35,6 +45,9 @@ class Capabilities:
     DM as well, where nothing is quoted otherwise.
     group_threads: in a group every conversation is a thread; a message without one, such as a command that is handed
     over without its place, belongs to none.
+    notifies: a new message calls people, and a change or a deletion of one does not, so what they wait for comes as a
+    new message. notify_after: seconds for which they are taken to watch an answer grow after they were called; None for
+    as long as it grows.
     smallest_file, largest_file: bytes of a file that it takes from a bot; None for no limit.
     """
 
@@ -56,6 +69,8 @@ class Capabilities:
     replies_to_message: bool = False
     group_threads: bool = False
     stream_sign: float | None = None
+    notifies: bool = False
+    notify_after: float | None = None
     smallest_file: int = 0
     largest_file: int | None = None
 

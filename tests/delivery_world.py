@@ -100,8 +100,10 @@ class WatchedChannel(MemoryChannel):
         super().__init__(*arguments)
         self.limits: list[tuple[str, float, float]] = []
 
-    async def send(self, address: Address, part: Part, idem_key: str, reply_to: str | None = None) -> str:
-        return await self._watched(address, partial(super().send, address, part, idem_key, reply_to))
+    async def send(
+        self, address: Address, part: Part, idem_key: str, reply_to: str | None = None, *, silent: bool = False
+    ) -> str:
+        return await self._watched(address, partial(super().send, address, part, idem_key, reply_to, silent=silent))
 
     async def edit(self, address: Address, message_id: str, part: Part) -> None:
         await self._watched(address, partial(super().edit, address, message_id, part))
@@ -154,10 +156,12 @@ class ProbedChannel(WatchedChannel):
         for chat, message_id in known:
             self.sightings.see(chat, _number(message_id))
 
-    async def send(self, address: Address, part: Part, idem_key: str, reply_to: str | None = None) -> str:
+    async def send(
+        self, address: Address, part: Part, idem_key: str, reply_to: str | None = None, *, silent: bool = False
+    ) -> str:
         newest = self.sightings.newest(address.chat)
         try:
-            message_id = await super().send(address, part, idem_key, reply_to)
+            message_id = await super().send(address, part, idem_key, reply_to, silent=silent)
         except OutcomeUnknown:
             self.sightings.lost(idem_key, address.chat, newest)
             raise

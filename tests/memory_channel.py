@@ -32,7 +32,7 @@ class MemoryMode:
 
     findable: `find` can tell where a lost send went; adopts: it is also asked for drafts of an earlier process.
     replies: an answer can only be given to a certain message. buttons: without them a message's are left out.
-    resumes: an open stream does not end with its process.
+    resumes: an open stream does not end with its process. notifies, notify_after: as in Capabilities.
     """
 
     edits: bool = True
@@ -45,6 +45,8 @@ class MemoryMode:
     replies: bool = False
     resumes: bool = False
     typing: bool = True
+    notifies: bool = False
+    notify_after: float | None = 30.0
     stream_ttl: float | None = None
     stream_sign: float | None = None
     max_unit: int = 4000
@@ -67,6 +69,8 @@ class MemoryMode:
             edit_interval_group=3.0,
             preview_dm=self.previews,
             replies_to_message=self.replies,
+            notifies=self.notifies,
+            notify_after=self.notify_after,
         )
 
 
@@ -74,6 +78,8 @@ FULL = MemoryMode()
 APPEND_ONLY = MemoryMode(edits=False, append_only=True, idempotent=False, findable=False)
 NO_EDIT = MemoryMode(edits=False)
 NO_IDEMPOTENCY = MemoryMode(idempotent=False, findable=False)
+CALLS = MemoryMode(notifies=True)
+"""A new message calls people, a change of one does not."""
 SEARCHED = MemoryMode(idempotent=False)
 """A send cannot be repeated, but looked for."""
 NO_BUTTONS = MemoryMode(buttons=False)
@@ -95,7 +101,8 @@ class MemoryPart(Part):
 class Bubble:
     """A message as a person sees it. history: everything that it ever showed, oldest first. sent_at: monotonic.
 
-    resumed: a stream that another process goes on with, for which what it shows does not count.
+    silent: it called nobody. resumed: a stream that another process goes on with, for which what it shows does not
+    count.
     """
 
     message_id: str
@@ -103,6 +110,7 @@ class Bubble:
     part: MemoryPart
     reply_to: str | None
     sent_at: float
+    silent: bool = False
     history: deque[str] = field(default_factory=lambda: deque(maxlen=KEPT))
     streaming: bool = False
     resumed: bool = False
@@ -237,9 +245,11 @@ class MemoryChannel:
     def layout(self, message: OutboundMessage) -> tuple[Part, ...]:
         return layout(message, self.mode)
 
-    async def send(self, address: Address, part: Part, idem_key: str, reply_to: str | None = None) -> str:
+    async def send(
+        self, address: Address, part: Part, idem_key: str, reply_to: str | None = None, *, silent: bool = False
+    ) -> str:
         fault = await self._begin("send", address)
-        bubble = self._put(address, own(part, MemoryPart), idem_key, reply_to)
+        bubble = self._put(address, own(part, MemoryPart), idem_key, reply_to, silent=silent)
         _lose_answer(fault)
         return bubble.message_id
 
@@ -296,6 +306,8 @@ class MemoryChannel:
 
     async def typing(self, address: Address) -> None:
         self.calls.append(Call("typing", address.chat, self._ports.clock.monotonic()))
+        if "typing" in self._gates:
+            await self._gates["typing"].wait()
 
     async def acknowledge(self, press: ButtonPressed, text: str = "") -> None:
         self.acknowledged.append((press.callback_id, text))
@@ -352,14 +364,18 @@ class MemoryChannel:
         self.health.last_sign = self.health.last_outbound = now
         return fault
 
-    def _put(self, address: Address, part: MemoryPart, idem_key: str, reply_to: str | None) -> Bubble:
+    def _put(
+        self, address: Address, part: MemoryPart, idem_key: str, reply_to: str | None, *, silent: bool = False
+    ) -> Bubble:
         key = (address.chat, idem_key)
         if self.mode.idempotent and key in self._taken:
             # Also when a person has deleted it: a platform that knows the key makes no second message.
             return self._taken[key]
         bubbles = self.chats.setdefault(address.chat, [])
         now = self._ports.clock.monotonic()
-        bubble = Bubble(message_id=self.next_id(), idem_key=idem_key, part=part, reply_to=reply_to, sent_at=now)
+        bubble = Bubble(
+            message_id=self.next_id(), idem_key=idem_key, part=part, reply_to=reply_to, sent_at=now, silent=silent
+        )
         bubble.history.append(part.text)
         bubbles.append(bubble)
         del bubbles[:-KEPT]

@@ -225,14 +225,17 @@ class Account:
             self._scheduler.budget.draft_interval(len(self._streaming), edits=reply.live is None),
         )
 
-    async def _perform(self, reply: Reply, line: ChatLine) -> Made:
+    async def _perform(self, reply: Reply, line: ChatLine, priority: Priority) -> Made:
         """The scheduler's grant: one call."""
         assert self._sender is not None
         assert self._caps is not None
         began = self._shared.clock.monotonic()
         previews = self._caps.preview_dm and not reply.group and not line.preview_refused
         try:
-            made = await self._sender.advance(reply, previews)
+            if priority is Priority.TYPING:
+                made = await self._sender.show_typing(reply)
+            else:
+                made = await self._sender.advance(reply, previews)
             if made:
                 line.budget.ease()
                 self._worked(reply)

@@ -143,9 +143,11 @@ class Bucket:
         self._tokens = burst
         self._at = now
 
-    def ready_at(self, now: float) -> float:
+    def ready_at(self, now: float, spare: float = 0.0) -> float:
+        """The earliest time for one more call. spare: so many others can be made at once after it, if ever so many."""
         self._fill(now)
-        return now if self._tokens >= 1 - 1e-9 else now + (1 - self._tokens) / self._rate
+        needed = min(1 + spare, self._burst)
+        return now if self._tokens >= needed - 1e-9 else now + (needed - self._tokens) / self._rate
 
     def take(self, now: float) -> None:
         self._fill(now)
@@ -185,7 +187,9 @@ class ChatBudget:
         """How much wider than usual edits are spaced: doubled by a 429, eased by each call that passes."""
 
     def ready_at(self, now: float, priority: Priority) -> float:
-        ready = max(self._bucket.ready_at(now), self.blocked_until)
+        # A typing action leaves a call for the words that may come next.
+        spare = 1.0 if priority is Priority.TYPING else 0.0
+        ready = max(self._bucket.ready_at(now, spare), self.blocked_until)
         return max((ready, *(window.ready_at(now, SHARE[priority]) for window in self._counting(priority))))
 
     def take(self, now: float, priority: Priority) -> None:

@@ -97,7 +97,7 @@ class Failures:
         """Its call under way shows words: it is no file, and no tidying up."""
         match reply.doing:
             case Send(state) | Edit(state):
-                return self._file(reply, state.index - reply.sealed) is None
+                return self._file(reply, reply.places.index(state)) is None
             case Delete() | Find() | Preview():
                 return False
             case _:
@@ -149,7 +149,7 @@ class Failures:
                 state.settle()
             case Delete(state):
                 state.deletes += 1
-            case Send(state) | Edit(state) if (file := self._file(reply, state.index - reply.sealed)) is not None:
+            case Send(state) | Edit(state) if (file := self._file(reply, reply.places.index(state))) is not None:
                 log.warning("reply %s: a file was refused: %s", reply.key, error)
                 state.settle()
                 state.refused = True

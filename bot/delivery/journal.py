@@ -93,7 +93,16 @@ class Journal:
 
         question: what the part asks, where the next process could not change it and should not ask it again.
         """
-        row = OutboxRow(
+        row = self._intent(reply, state, question)
+        await self._store.write(lambda tx: outbox.intend(tx, [row]))
+
+    async def retire(self, reply: Reply, retired: Sequence[PartState], instead: PartState) -> None:
+        """Commit that a part is about to be sent in whose favour others go. Raises as above."""
+        row, parts = self._intent(reply, instead, None), [state.index for state in retired]
+        await self._store.write(lambda tx: outbox.retire(tx, parts, row))
+
+    def _intent(self, reply: Reply, state: PartState, question: OutboundMessage | None) -> OutboxRow:
+        return OutboxRow(
             reply_key=reply.key,
             part=state.index,
             idem_key=state.idem_key,
@@ -107,7 +116,6 @@ class Journal:
             final=reply.final,
             created_at=self._clock.now(),
         )
-        await self._store.write(lambda tx: outbox.intend(tx, [row]))
 
     async def sent(self, reply: Reply, part: int, message_id: str, rev: int) -> None:
         """The part is in the chat and shows that revision."""
@@ -182,6 +190,7 @@ class Journal:
     def restore(self, reply: Reply, rows: Sequence[OutboxRow]) -> None:
         """Give a fresh Reply what an earlier process, or an earlier reply under its key, left in the outbox."""
         reply.loaded = True
+        reply.fresh = not (rows and rows[0].final)
         now, wall = self._clock.monotonic(), self._clock.now()
         for row in rows:
             state = reply.state(row.part)
@@ -189,7 +198,9 @@ class Journal:
             state.sent_after = row.sent_after
             state.message_id = row.message_id
             state.final_shown = row.final and row.message_id is not None and row.sent_rev >= row.desired_rev
-            state.crashed = row.message_id is None and (row.reply_key, row.part) in self._left
+            state.retired = row.sent_rev == outbox.RETIRED
+            lost = row.message_id is None and not state.retired
+            state.crashed = lost and (row.reply_key, row.part) in self._left
             state.left_open = (row.reply_key, row.part) in self._left_open
             age = (wall - row.created_at).total_seconds()
             state.begun = now - age if age >= 0 else -math.inf  # the machine's clock was set back

@@ -50,6 +50,7 @@ class PartState:
     final_shown: an earlier process recorded the final content. deletes: failed tries to delete it.
     left_open: an earlier process began a stream here, and nothing says that it has ended. begun: not before that was
     its message sent, on the clock; -inf when not known. asked: the data of the buttons that an earlier process showed.
+    retired: another message takes the place of its own, which goes once that one stands.
     """
 
     index: int
@@ -72,6 +73,7 @@ class PartState:
     left_open: bool = False
     begun: float = -math.inf
     asked: tuple[str, ...] = ()
+    retired: bool = False
 
     @property
     def stands(self) -> bool:
@@ -85,6 +87,13 @@ class PartState:
         self.repeated = True
         self.final_shown = False
         self.idem_key = idem_key(self.idem_key, self.index)
+
+    def retire(self) -> None:
+        """Its message goes once another one stands in its place."""
+        self.retired = True
+        self.settle()
+        self.shown = None
+        self.final_shown = False
 
     def replace(self, rev: int | None) -> None:
         """Its message stays as it is; another one takes its place. rev: of the final that it will show, under a key
@@ -274,7 +283,7 @@ def _stream_step(reply: Reply, live: Live, caps: Capabilities, view: View, now: 
 
 def _next_part(reply: Reply, caps: Capabilities, view: View) -> Step | None:
     for number, part in enumerate(view.parts):
-        state = reply.state(reply.sealed + number)
+        state = reply.place(number)
         if state.assumed or state.refused or state.shown == part or _by_earlier_process(state, view.message):
             continue
         if state.message_id is not None:
@@ -297,7 +306,7 @@ def _by_earlier_process(state: PartState, message: OutboundMessage) -> bool:
 
 def _surplus(reply: Reply, caps: Capabilities, view: View) -> Step | None:
     """What the drafts had more than the final has, and what stands above it because it could not be edited."""
-    for state in reply.states[reply.sealed + len(view.parts) :]:
+    for state in reply.places[len(view.parts) :]:
         if state.message_id is not None:
             if state.deletes < DELETES:
                 return Delete(state)
@@ -305,6 +314,9 @@ def _surplus(reply: Reply, caps: Capabilities, view: View) -> Step | None:
             return Find(state, state.lost or view.parts[-1])
     for state in reply.replaced:
         if state.message_id is not None and not state.deletes:
+            return Delete(state)
+    for state in reply.states:
+        if state.retired and state.message_id is not None and state.deletes < DELETES:
             return Delete(state)
     return None
 

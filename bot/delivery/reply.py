@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from bot.delivery.budget import Priority
 from bot.delivery.plan import Concessions, PartState, Refusals, idem_key
 from bot.delivery.redaction import GrowingText
+from bot.delivery.words import tells, worth_a_call
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,15 +24,17 @@ if TYPE_CHECKING:
     Buttons = tuple[tuple[Button, ...], ...]
 
 FIRST_WORDS = 0.3
-"""Seconds that the first words of an answer wait for more of them, so that a quick answer is shown whole."""
+"""Seconds that the first words of an answer wait for more of them, where they take a status's place."""
+FIRST_MESSAGE = 0.7
+"""Seconds that the first words of an answer wait for enough of them to call people to it."""
+STATUS_AFTER = 2.5
+"""Seconds without anything else to show after which a message tells what is done."""
 EDITS_REFUSED = 2
 """Refused edits after which a reply has no more drafts: each would be a message of its own."""
 ADDITION_INTERVAL = 6.0
 """Seconds between two messages that an answer grows by where nothing can be changed: faster ones would be noise."""
 SILENT = 8.0
 """Seconds without anything to see after which it is said that the answer takes a while (`Reply.takes_a_while`)."""
-TYPING_DELAY = 0.5
-"""Seconds before the first typing action: a first text that comes at once needs none."""
 TYPING_INTERVAL = 4.0
 """Platforms show it for about 5 s (Bot API, sendChatAction)."""
 
@@ -52,13 +55,19 @@ class Reply:
     """Made by Delivery.open; the run calls `show` as often as it likes. Jobs of the scheduler."""
 
     def __init__(
-        self, key: str, address: Address, reply_to: str | None, order: int, now: float, changed: Callable[[Reply], None]
+        self,
+        key: str,
+        address: Address,
+        reply_to: str | None,
+        order: int,
+        monotonic: Callable[[], float],
+        changed: Callable[[Reply], None],
     ) -> None:
         self.key = key
         self.address = address
         self.reply_to = reply_to
         self.order = order
-        self.opened_at = now
+        self.opened_at = monotonic()
         self.states: list[PartState] = []
         self.sealed = 0
         """Leading parts that stay as they are, because the platform can change nothing (no edits)."""
@@ -93,14 +102,27 @@ class Reply:
         self.trouble_at: float | None = None
         """The time since which its calls have failed, or one of its messages has been lost."""
         self.shown_at = -math.inf
-        self.typing_at = now + TYPING_DELAY - TYPING_INTERVAL
+        self.typing_at = -math.inf
+        self.grown_at = -math.inf
+        """When words were shown last."""
+        self.called_at: float | None = None
+        """When a message of it called people; None while none of this process has."""
+        self.fresh = True
+        """It has never been final: how people are called to its final is open."""
+        self.waits_for_person = False
+        """Nothing is done until somebody has decided: no sign of life."""
+        self.words_at: float | None = None
+        """When the first words came that are not shown yet."""
+        self.urgency = 0
         self.previewed: Part | None = None
         self.asked: Buttons = ()
         """The buttons that are known to be shown: another text above them is a draft like any other."""
-        self.told = False
-        """Words of the answer are known to be shown, not only that it is being worked on."""
+        self.told = ""
+        """The words of the answer that are known to be shown."""
         self.live: Live | None = None
         self.live_over = False
+        self.at_work = ""
+        """What a message says that stands without anything else to say."""
         self.goes_on = ""
         """What a message says that has to end before the answer does, which then goes on below it."""
         self.takes_a_while = ""
@@ -113,6 +135,7 @@ class Reply:
         self.doing: Step | None = None
         self.more = False
         """What is to come next is known to be a further message."""
+        self._monotonic = monotonic
         self._changed = changed
         self._settled = asyncio.Event()
 
@@ -168,16 +191,27 @@ class Reply:
     @property
     def message_ids(self) -> dict[int, str]:
         """Part -> platform message id, of those that are recorded; for checking where a button was pressed."""
-        return {state.index: state.message_id for state in self.states if state.message_id is not None}
+        standing = (state for state in self.states if not state.retired)
+        return {state.index: state.message_id for state in standing if state.message_id is not None}
+
+    @property
+    def places(self) -> list[PartState]:
+        """The parts that show what is wanted, in its order."""
+        return [state for state in self.states[self.sealed :] if not state.retired]
 
     def show(self, message: OutboundMessage) -> None:
         """Make this the reply's state. Latest wins, never blocks, never raises; ignored after a final or `suspend`."""
         if self.final or self.settled or self.suspended or message == self.wanted:
             return
-        first_words = bool(message.text) and not (self.told or (self.wanted is not None and self.wanted.text))
         self.wanted = message
         self.more = False
-        if not self.dirty or first_words:  # first words are due earlier than the status that may be waiting
+        if not message.text:
+            self.words_at = None
+        elif self.words_at is None:
+            self.words_at = self._monotonic()
+        urgency, before = _urgency(message), self.urgency
+        self.urgency = urgency
+        if not self.dirty or urgency > before:  # first words are due earlier than the status that may be waiting
             self.dirty = True
             self._changed(self)
 
@@ -208,6 +242,32 @@ class Reply:
         self.dirty = False
         self._settled.set()
 
+    def shows(self, message: OutboundMessage | None) -> None:
+        """This much of it is shown."""
+        text = "" if message is None else message.text
+        if text != self.told:
+            self.told, self.grown_at = text, self._monotonic()
+
+    def goes_unnoticed(self, caps: Capabilities) -> bool:
+        """People who wait for the final would not see that a message which stands has become it."""
+        assert self.wanted is not None
+        if self.called_at is None or self.wanted.buttons:
+            return True
+        return caps.notify_after is not None and self._monotonic() - self.called_at > caps.notify_after
+
+    @property
+    def calls(self) -> bool:
+        """Its next message is the one that people wait for."""
+        if self.called_at is not None or self.wanted is None:
+            return False
+        return self.final or (not self.visible and tells(self.wanted.text))
+
+    def place(self, number: int) -> PartState:
+        """The part that shows this one of the wanted parts."""
+        while len(self.places) <= number:
+            self.state(len(self.states))
+        return self.places[number]
+
     def state(self, index: int) -> PartState:
         while len(self.states) <= index:
             number = len(self.states)
@@ -225,7 +285,7 @@ class Reply:
     def renew(self, state: PartState, *, final: bool) -> None:
         """Send again from this part on: its message cannot be edited, and what stands below it belongs below it."""
         for later in self.states[state.index :]:
-            if later.message_id is not None:
+            if later.message_id is not None and not later.retired:
                 self.replaced.append(replace(later, deletes=0))
                 later.replace(self.rev if final else None)
         self.view = None
@@ -278,13 +338,19 @@ class Reply:
             return None
         if self.wanted is not None and self.wanted.final:
             return (Priority.FINAL, self.final_since, self.retry_at)
+        draft, sign = self._next_draft(caps, interval), self.next_sign(caps)
+        if sign is not None and (draft is None or draft[2] > max(sign, self._monotonic())):
+            return (Priority.TYPING, sign, sign)
+        return draft
+
+    def _next_draft(self, caps: Capabilities, interval: float) -> tuple[Priority, float, float] | None:
         if self.dirty and self.wanted is not None and self._may_draft(self.wanted, caps):
             if self.adds(caps) and not self.wanted.buttons:
                 if self.suspended:
                     return None
                 due = max(self.retry_at, max(self.shown_at, self.opened_at) + max(interval, ADDITION_INTERVAL))
                 return (Priority.DRAFT, due, due)
-            return self._draft_wish(self.wanted, interval, self.usual_interval(caps))
+            return self._draft_wish(self.wanted, interval, caps)
         if self.suspended:
             return None
         if self.silent_since is not None and self.takes_a_while and self.adds(caps):
@@ -299,10 +365,16 @@ class Reply:
         if self.previewed is not None and not self.message_ids:
             due = max(self.retry_at, self.shown_at + caps.preview_ttl)
             return (Priority.DRAFT, due, due)
-        if caps.typing and not self.visible:
-            due = max(self.retry_at, self.typing_at + TYPING_INTERVAL)
-            return (Priority.TYPING, due, due)
         return None
+
+    def next_sign(self, caps: Capabilities) -> float | None:
+        """When the platform is to tell again that an answer is being made; None when it need not."""
+        asks = self.wanted is not None and bool(self.wanted.buttons)
+        if not caps.typing or self.final or self.suspended or self.waits_for_person or asks:
+            return None
+        if self.live is not None or self.previewed is not None:
+            return None
+        return max(self.retry_at, max(self.typing_at, self.grown_at) + TYPING_INTERVAL)
 
     def too_silent(self, now: float) -> bool:
         """It is time to say that the answer takes a while."""
@@ -323,12 +395,33 @@ class Reply:
         """Seconds between two drafts when nothing is short."""
         return caps.edit_interval_group if self.group else caps.edit_interval_dm
 
-    def _draft_wish(self, wanted: OutboundMessage, interval: float, usual: float) -> tuple[Priority, float, float]:
+    def _draft_wish(
+        self, wanted: OutboundMessage, interval: float, caps: Capabilities
+    ) -> tuple[Priority, float, float] | None:
         if not self.visible:  # first messages keep their order, so that answers stand in the order of the questions
-            return (Priority.PROGRESS, 0.0, self.retry_at)
+            due = self._first_due(wanted, caps)
+            return None if math.isinf(due) else (Priority.PROGRESS, 0.0, max(self.retry_at, due))
         if wanted.buttons and wanted.buttons != self.asked:
             return (Priority.QUESTION, self.retry_at, self.retry_at)
-        if wanted.text and not self.told:  # a person waits for these; "Working" needs no time to be read
+        if wanted.text and not self.told:  # a person waits for these; a status needs no time to be read
+            usual = self.usual_interval(caps)
             interval = min(usual, FIRST_WORDS) + max(0.0, interval - usual)
         due = self.retry_at if self.suspended else max(self.retry_at, self.shown_at + interval)
         return (Priority.DRAFT, due, due)
+
+    def _first_due(self, wanted: OutboundMessage, caps: Capabilities) -> float:
+        """When the first message is to come; inf while it would hold nothing worth one."""
+        if caps.typing and not (wanted.text or wanted.status or wanted.buttons):
+            return math.inf
+        calls = caps.notifies and not (caps.preview_dm and not self.group)
+        if not calls or wanted.buttons or self.suspended or worth_a_call(wanted.text):
+            return self.opened_at
+        if tells(wanted.text):
+            return (self.words_at or 0.0) + FIRST_MESSAGE
+        return self.opened_at + STATUS_AFTER if wanted.status or not caps.typing else math.inf
+
+
+def _urgency(message: OutboundMessage) -> int:
+    """The higher, the sooner it is to be shown."""
+    text = message.text
+    return (1 if message.status else 0) + (2 if text else 0) + 2 * tells(text) + 2 * worth_a_call(text)

@@ -72,7 +72,7 @@ class ChatLine:
 
 
 class Scheduler:
-    """perform: makes a reply's call, returns which. failed: called with a reply whose call raised.
+    """perform: makes a reply's call of that priority, returns which. failed: called with a reply whose call raised.
 
     allowed: whether anything may be sent at all (the lease).
     """
@@ -82,7 +82,7 @@ class Scheduler:
         name: str,
         rate: Rate,
         clock: Clock,
-        perform: Callable[[Reply, ChatLine], Awaitable[Made]],
+        perform: Callable[[Reply, ChatLine, Priority], Awaitable[Made]],
         failed: Callable[[Reply], None],
         allowed: Callable[[], bool],
     ) -> None:
@@ -255,7 +255,7 @@ class Scheduler:
     async def _call(self, ticket: Ticket, line: ChatLine, expected: Made) -> None:
         made = expected
         try:
-            made = await self._perform(ticket.reply, line)
+            made = await self._perform(ticket.reply, line, ticket.priority)
         finally:
             now = self._clock.monotonic()
             if made:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import math
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -11,7 +13,7 @@ from bot.delivery.buttons import as_shown
 from bot.delivery.journal import NO_PAGE, NOTHING_SHOWN
 from bot.delivery.plan import Delete, Edit, Find, FinishStream, Live, Preview, Seal, Send, ShowStream, View, next_step
 from bot.delivery.redaction import redact_message
-from bot.delivery.reply import ADDITION_INTERVAL, TYPING_INTERVAL
+from bot.delivery.reply import ADDITION_INTERVAL
 from bot.delivery.scheduler import Made
 from bot.texts.commands import written
 from channels.base import Probe
@@ -36,6 +38,8 @@ log = logging.getLogger(__name__)
 STREAM_SHARE = 0.9
 """A stream is ended when this share of the time that the platform gives it has passed."""
 LEASE_RETRY = 1.0
+TYPING_PATIENCE = 0.5
+"""Seconds that a typing action may hold up the words that follow it."""
 LOST_PAUSE = 3.0
 """Seconds after a lost send before it is repeated, since it may still be under way; between two looks as well."""
 LOOKS = 5
@@ -78,6 +82,9 @@ class Sender:
         if not reply.loaded:
             self._journal.restore(reply, await self._journal.load(reply.key))
         resume(reply, self._channel, self._answered(reply), self._clock.monotonic())
+        if reply.final and reply.fresh:
+            await self._call_people(reply)
+            reply.fresh = False
         silent = reply.too_silent(self._clock.monotonic())
         if silent:
             reply.view = None
@@ -86,7 +93,7 @@ class Sender:
             if silent:
                 reply.takes_a_while = ""  # it cannot be said here
             await self._up_to_date(reply)
-            return Made.CALL if await self._typing(reply) else Made.NOTHING
+            return await self.show_typing(reply)
         if not self._may_call(reply, step):
             return Made.NOTHING
         reply.doing, planned = step, reply.wanted
@@ -95,6 +102,7 @@ class Sender:
         if not called:
             return Made.NOTHING
         reply.attempts = 0
+        reply.shows(planned)
         if reply.wanted is planned:
             following = self._plan(reply, previews)
             reply.more = isinstance(following, Send)
@@ -120,6 +128,10 @@ class Sender:
         assert reply.wanted is not None
         if reply.view is None or reply.view[0] is not reply.wanted:
             message = redact_message(reply.wanted, self._redact)
+            if not (message.final or message.text or message.status or message.buttons) and (
+                reply.visible or not self._caps.typing
+            ):
+                message = replace(message, status=reply.at_work)
             message = written(message, lambda name: self._channel.command(name, reply.address))
             own = message.text
             if self._caps.append_only_stream and not (self._caps.edits and reply.live_over):
@@ -149,7 +161,7 @@ class Sender:
         shown = reply.wanted
         reply.dirty = False
         reply.asked = shown.buttons if shown is not None else ()
-        reply.told = shown is not None and bool(shown.text)
+        reply.shows(shown)
         if reply.final and not reply.settled:
             await self._tell_not_taken(reply)
             await self._journal.delivered(reply)
@@ -228,14 +240,38 @@ class Sender:
         if step.live:
             await self._open_stream(reply, state, answered)
         else:
-            message_id = await self._channel.send(reply.address, step.part, state.idem_key, answered)
+            calls, key = reply.calls, state.idem_key
+            message_id = await self._channel.send(reply.address, step.part, key, answered, silent=not calls)
             reply.shown_at = self._clock.monotonic()
+            if calls:
+                reply.called_at = reply.shown_at
             if self._caps.edits and (state.repeated or (state.crashed and self._caps.idempotent_send)):
                 # The platform knew the key: what it gave back shows what it was first sent with.
                 await self._sent(reply, state, message_id, None, NOTHING_SHOWN)
             else:
                 await self._sent(reply, state, message_id, step.part, page)
         return True
+
+    async def _call_people(self, reply: Reply) -> None:
+        """Let the final come as a new message where nobody would notice that an old one has become it: the last one
+        that stands gives way to it. That is committed before, as the next process has to go on with it."""
+        if not self._caps.notifies or reply.live is not None or reply.searching or not reply.goes_unnoticed(self._caps):
+            return
+        places, parts = reply.places, self._view(reply).parts
+        standing = [state.message_id is not None for state in places[: len(parts)]]
+        if True not in standing:
+            return
+        number = len(standing) - 1 - standing[::-1].index(True)
+        retired = [state for state in places[number:] if state.message_id is not None]
+        left = [state for state in places if state not in retired]
+        instead = left[number] if number < len(left) else reply.state(len(reply.states))
+        if not instead.intended:
+            instead.sent_after = self._channel.newest(reply.address)
+        await self._journal.retire(reply, retired, instead)
+        instead.intended = True
+        for state in retired:
+            state.retire()
+        reply.called_at = None
 
     def _page(self, reply: Reply, rev: int) -> int:
         """The revision to record for a part of the present view: a later process divides the whole text into parts."""
@@ -306,19 +342,22 @@ class Sender:
         reply.previewed = None
         await self._journal.sent(reply, state.index, message_id, rev)
 
-    async def _typing(self, reply: Reply) -> bool:
-        now = self._clock.monotonic()
-        due = reply.typing_at + TYPING_INTERVAL <= now
-        if reply.final or reply.visible or reply.settled or not (due and self._caps.typing and self._lease_valid()):
-            return False
+    async def show_typing(self, reply: Reply) -> Made:
+        """Tell by the platform's own sign that an answer is being made, if that is due. Words do not wait for it."""
+        due, now = reply.next_sign(self._caps), self._clock.monotonic()
+        if due is None or due > now or reply.settled or not self._lease_valid():
+            return Made.NOTHING
         reply.typing_at = now
-        await self._channel.typing(reply.address)
-        return True
+        with suppress(TimeoutError):
+            async with asyncio.timeout(TYPING_PATIENCE):
+                await self._channel.typing(reply.address)
+        return Made.CALL
 
     def _begins(self, reply: Reply, state: PartState) -> bool:
         """It is the message that says what it answers: the first; and, where an answer can only be given to a certain
         message, the first that can still be changed, for what stands above it may be a mere notice."""
-        return state.index == 0 or (state.index == reply.sealed and self._caps.replies_to_message)
+        begins = bool(reply.places) and state is reply.places[0]
+        return begins and (not reply.sealed or self._caps.replies_to_message)
 
     def _answered(self, reply: Reply) -> str | None:
         """The message to answer visibly. Between two people it is plain what is answered, and quoting it is noise:

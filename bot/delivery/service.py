@@ -237,7 +237,7 @@ class Delivery:
     def _make(self, reply_key: str, address: Address, reply_to: str | None) -> Reply:
         account = self._account(address.account)
         self._order += 1
-        reply = Reply(reply_key, address, reply_to, self._order, self._clock.monotonic(), account.changed)
+        reply = Reply(reply_key, address, reply_to, self._order, self._clock.monotonic, account.changed)
         account.add(reply)
         return reply
 

@@ -169,7 +169,8 @@ class RunManager:
         active.reply = reply
         if row.started_at is not None:
             await self._recall_text(active)
-        reply.goes_on, reply.takes_a_while = active.texts.goes_on_below, active.texts.takes_a_while
+        texts = active.texts
+        reply.at_work, reply.goes_on, reply.takes_a_while = texts.working, texts.goes_on_below, texts.takes_a_while
         if active.stop_reason is None:
             active.show()
 
@@ -299,8 +300,12 @@ class RunManager:
 
     async def _wait(self, active: ActiveRun) -> Ending | None:
         """Wait until persons have decided what the run asked; the ending, when that went wrong."""
+        if active.reply is not None:
+            active.reply.waits_for_person = True
         active.show(active.texts.waiting_for_decision)
         ending = await self._driver.decided(active)
+        if active.reply is not None:
+            active.reply.waits_for_person = False
         active.show("")
         return ending
 

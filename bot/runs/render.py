@@ -233,7 +233,7 @@ class RunView:
     def draft(self, texts: Texts) -> OutboundMessage:
         """What the chat shows while the run goes on."""
         text = self.visible_text
-        return OutboundMessage(text=text, status=self.status or ("" if text else texts.working))
+        return OutboundMessage(text=text, status=self.status)
 
     def ended(self, sentence: str, texts: Texts) -> OutboundMessage:
         """The final state of a run without an answer: what there is of the text, what happened, and that this is no

@@ -38,6 +38,9 @@ FINALIZE = (
 )
 DELIVERED = update(outbox).where(THIS_REPLY).values(delivered_at=bindparam("at"))
 DELIVERED_REV = DELIVERED.where(outbox.c.desired_rev <= bindparam("rev"))
+RETIRED = -2
+"""sent_rev of a part whose message goes: another part's takes its place."""
+RETIRE = update(outbox).where(THIS_PART).values(sent_rev=RETIRED)
 MARK_SHOWN = update(outbox).where(THIS_PART, outbox.c.sent_rev < bindparam("rev")).values(sent_rev=bindparam("rev"))
 
 
@@ -168,10 +171,21 @@ def abandon(tx: Connection, reply_key: str, reason: str) -> None:
 def clear_message(tx: Connection, reply_key: str, part: int, idem_key: str | None = None) -> None:
     """Its platform message was deleted: the part is to be sent again, with another key where one is given (a platform
     that knows the old key would answer with the deleted message)."""
-    changes: dict[str, Any] = {"message_id": None, "sent_rev": 0, "epoch": select(instance.c.epoch).scalar_subquery()}
+    shown = case((outbox.c.sent_rev == RETIRED, RETIRED), else_=0)
+    changes: dict[str, Any] = {
+        "message_id": None,
+        "sent_rev": shown,
+        "epoch": select(instance.c.epoch).scalar_subquery(),
+    }
     if idem_key is not None:
         changes["idem_key"] = idem_key
     tx.execute(update(outbox).where(outbox.c.reply_key == reply_key, outbox.c.part == part).values(changes))
+
+
+def retire(tx: Connection, parts: Sequence[int], instead: OutboxRow) -> None:
+    """The messages of these parts of a reply are to go, once the part that is intended here stands in their place."""
+    tx.execute(RETIRE, [{"k": instead.reply_key, "p": part} for part in parts])
+    intend(tx, [instead])
 
 
 def mark_numbered(tx: Connection, reply_key: str) -> None:

@@ -249,7 +249,9 @@ class ConsoleChannel(Adapter):
     def layout(self, message: OutboundMessage) -> tuple[Part, ...]:
         return layout(message)
 
-    async def send(self, address: Address, part: Part, idem_key: str, reply_to: str | None = None) -> str:
+    async def send(
+        self, address: Address, part: Part, idem_key: str, reply_to: str | None = None, *, silent: bool = False
+    ) -> str:
         """The id comes from the key, so that a repeated send is the same message, after a restart too."""
         message_id = hashlib.sha256(f"{address.chat}\0{idem_key}".encode()).hexdigest()[:16]
         if message_id not in self._screen(address.chat):

@@ -113,6 +113,8 @@ class FeishuChannel(Adapter):
             findable_after_crash=False,
             edit_interval_dm=0.5,
             edit_interval_group=0.5,
+            notifies=True,
+            notify_after=self._config.notify_after or None,
         )
 
     @property
@@ -157,7 +159,9 @@ class FeishuChannel(Adapter):
     def layout(self, message: OutboundMessage) -> tuple[Part, ...]:
         return outbound.layout(message)
 
-    async def send(self, address: Address, part: Part, idem_key: str, reply_to: str | None = None) -> str:
+    async def send(
+        self, address: Address, part: Part, idem_key: str, reply_to: str | None = None, *, silent: bool = False
+    ) -> str:
         """Send one part. Repeated within the hour with the same key it is the same message (the platform's uuid)."""
         shown, worked_on = own(part, outbound.FeishuPart), self._anchors.newest(address)
         if reply_to is not None:

@@ -7,6 +7,8 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator
 
+from channels.capabilities import NotifyAfter
+
 DOMAINS = {"feishu": "https://open.feishu.cn", "lark": "https://open.larksuite.com"}
 """China's platform, and the international one. An app exists on one of them only."""
 _APP_ID = re.compile(r"cli_[A-Za-z0-9_-]{4,60}")
@@ -36,6 +38,7 @@ class FeishuConfig(BaseModel):
     thread_follow: bool = Field(
         default=True, description="In a thread, go on without being mentioned once a conversation has begun"
     )
+    notify_after: NotifyAfter = 30.0
     receipt: str = Field(
         default="", description='Reaction on a message until its answer begins, such as "Typing" or "OnIt"; "": none'
     )

@@ -86,6 +86,8 @@ class SlackChannel(Adapter):
             edit_interval_dm=_EDIT_SECONDS,
             edit_interval_group=_APPEND_SECONDS if streaming else _EDIT_SECONDS,
             group_threads=True,
+            notifies=True,
+            notify_after=self._config.notify_after or None,
         )
 
     @property
@@ -155,7 +157,9 @@ class SlackChannel(Adapter):
     def layout(self, message: OutboundMessage) -> tuple[Part, ...]:
         return outbound.layout(message)
 
-    async def send(self, address: Address, part: Part, idem_key: str, reply_to: str | None = None) -> str:
+    async def send(
+        self, address: Address, part: Part, idem_key: str, reply_to: str | None = None, *, silent: bool = False
+    ) -> str:
         """Send one part, in the thread that is the conversation, and else to the chat; nothing is quoted in Slack.
 
         An unanswered send is OutcomeUnknown: the message has its key as metadata, see `find`.

@@ -10,6 +10,8 @@ from urllib.parse import urlsplit
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator
 
+from channels.capabilities import NotifyAfter
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -59,6 +61,7 @@ class SlackConfig(BaseModel):
     thread_follow: bool = Field(
         default=True, description="In a thread that the bot takes part in, it answers without being mentioned"
     )
+    notify_after: NotifyAfter = 30.0
     receipt: Literal["none", "eyes"] = Field(
         default="none", description="eyes: the bot puts this reaction on a message while it works on it"
     )

@@ -114,7 +114,7 @@ class TelegramApi:
         )
         return self._poll_requests.updates()
 
-    async def send(self, address: Address, part: TelegramPart, reply_to: str | None) -> int:
+    async def send(self, address: Address, part: TelegramPart, reply_to: str | None, *, silent: bool = False) -> int:
         """Send a message, return its id. Raises OutcomeUnknown when it may have been sent."""
         if part.file is None:
             call = self._bot.send_message(
@@ -123,21 +123,24 @@ class TelegramApi:
                 link_preview_options=_NO_PREVIEW,
                 message_thread_id=_topic(address),
                 reply_parameters=_reply(reply_to),
+                disable_notification=silent,
                 reply_markup=_keyboard(part),
                 api_kwargs=_entities("entities", part),
             )
             return (await self.call("sendMessage", call, repeatable=False)).message_id
         with _opened(part.file) as upload:
             try:
-                return await self._upload(address, part, upload, reply_to)
+                return await self._upload(address, part, upload, reply_to, silent)
             except Rejected:
                 if upload.view != "photo":
                     raise
         # Telegram takes no very large or very long pictures as photos.
         with _opened(part.file, as_document=True) as upload:
-            return await self._upload(address, part, upload, reply_to)
+            return await self._upload(address, part, upload, reply_to, silent)
 
-    async def _upload(self, address: Address, part: TelegramPart, upload: _Upload, reply_to: str | None) -> int:
+    async def _upload(
+        self, address: Address, part: TelegramPart, upload: _Upload, reply_to: str | None, silent: bool
+    ) -> int:
         bot = self._bot
         sends: dict[str, Callable[..., Coroutine[Any, Any, telegram.Message]]] = {
             "photo": bot.send_photo,
@@ -152,6 +155,7 @@ class TelegramApi:
             caption=part.text or None,
             message_thread_id=_topic(address),
             reply_parameters=_reply(reply_to),
+            disable_notification=silent,
             reply_markup=_keyboard(part),
             read_timeout=UPLOAD_SECONDS,
             api_kwargs=_entities("caption_entities", part),

@@ -60,6 +60,8 @@ class TelegramChannel(Adapter):
             edit_interval_dm=1.0,
             edit_interval_group=3.0,
             preview_dm=self._config.streaming == "draft",
+            notifies=True,
+            notify_after=self._config.notify_after or None,
         )
 
     @property
@@ -115,11 +117,13 @@ class TelegramChannel(Adapter):
     def layout(self, message: OutboundMessage) -> tuple[Part, ...]:
         return outbound.layout(message)
 
-    async def send(self, address: Address, part: Part, idem_key: str, reply_to: str | None = None) -> str:
+    async def send(
+        self, address: Address, part: Part, idem_key: str, reply_to: str | None = None, *, silent: bool = False
+    ) -> str:
         """Send one part. Telegram knows no idempotency key, so an unanswered send is OutcomeUnknown: see `find`."""
         shown, newest = own(part, outbound.TelegramPart), self._sightings.newest(address.chat)
         try:
-            answer = await self._api.send(address, shown, reply_to)
+            answer = await self._api.send(address, shown, reply_to, silent=silent)
         except OutcomeUnknown:
             self._sightings.lost(idem_key, address.chat, newest)
             raise

@@ -8,6 +8,8 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator
 
+from channels.capabilities import NotifyAfter
+
 _TOKEN = re.compile(r"[0-9]{1,20}:[A-Za-z0-9_-]{30,}")
 
 
@@ -32,6 +34,7 @@ class TelegramConfig(BaseModel):
     streaming: Literal["edits", "draft"] = Field(
         default="edits", description="draft: DMs show a live preview, then one message"
     )
+    notify_after: NotifyAfter = 30.0
     adopt_placeholders: bool = Field(default=False, description="After a crash, look for a sent but unrecorded message")
     max_download_mb: float = Field(
         default=20.0, gt=0, description="MiB; larger attachments are refused; the cloud API stops at 20"

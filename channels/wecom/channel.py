@@ -98,7 +98,9 @@ class WecomChannel(Adapter):
     def layout(self, message: OutboundMessage) -> tuple[Part, ...]:
         return outbound.layout(message)
 
-    async def send(self, address: Address, part: Part, idem_key: str, reply_to: str | None = None) -> str:
+    async def send(
+        self, address: Address, part: Part, idem_key: str, reply_to: str | None = None, *, silent: bool = False
+    ) -> str:
         """Send one part: as the answer to `reply_to` where that is still free, else as a push.
 
         Raises OutcomeUnknown without an ack.

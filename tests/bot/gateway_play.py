@@ -73,8 +73,11 @@ class PlayedChannel(GatedChannel):
         self.limits: list[tuple[str, float, float]] = []
         self.refused: set[str] = set()
 
-    async def send(self, address: Address, part: Part, idem_key: str, reply_to: str | None = None) -> str:
-        return await self._played("send", address, partial(super().send, address, part, idem_key, reply_to))
+    async def send(
+        self, address: Address, part: Part, idem_key: str, reply_to: str | None = None, *, silent: bool = False
+    ) -> str:
+        call = partial(super().send, address, part, idem_key, reply_to, silent=silent)
+        return await self._played("send", address, call)
 
     async def edit(self, address: Address, message_id: str, part: Part) -> None:
         await self._played("edit", address, partial(super().edit, address, message_id, part))

@@ -17,6 +17,7 @@ from tests.delivery_world import ProbedChannel, WatchedChannel, World, dm, world
 from tests.memory_channel import APPEND_ONLY, FULL, NO_EDIT, NO_IDEMPOTENCY, RESUMED, SEARCHED, MemoryMode
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
     from pathlib import Path
 
 SMALL = 30
@@ -32,6 +33,7 @@ POINTS = 60
 
 def small(mode: MemoryMode, **changes: bool) -> MemoryMode:
     return MemoryMode(
+        notifies=changes.get("notifies", False),
         edits=mode.edits,
         append_only=mode.append_only,
         idempotent=changes.get("idempotent", mode.idempotent),
@@ -49,6 +51,12 @@ EACH = [
     *((mode, WatchedChannel) for mode in (*EXACT, *LEAVING_TRACES)),
     (small(SEARCHED), ProbedChannel),
 ]
+CALLING: list[tuple[MemoryMode, type[WatchedChannel]]] = [
+    (small(FULL, notifies=True), WatchedChannel),
+    (small(FULL, notifies=True, idempotent=False), WatchedChannel),
+    (small(SEARCHED, notifies=True), ProbedChannel),
+]
+"""Platforms on which what people wait for comes as a new message."""
 
 
 async def answer(w: World, key: str) -> None:
@@ -65,7 +73,21 @@ async def answer(w: World, key: str) -> None:
     await w.delivery.drained()
 
 
-async def killed_at(w: World, point: int, key: str) -> bool:
+async def long_answer(w: World, key: str) -> None:
+    """What a run does whose answer is noticed by nobody while it grows: first a status, then words in its place."""
+    rows = await w.store.read(lambda tx: outbox.load(tx, key))
+    if rows and rows[0].final:
+        return
+    reply = await w.delivery.open(key, dm(), w.channel.next_id())
+    reply.show(OutboundMessage(status="working"))
+    await w.clock.sleep(3)
+    reply.show(OutboundMessage(text=ANSWER[:45]))
+    await w.clock.sleep(3)
+    await w.say(ANSWER, key=key)
+    await w.delivery.drained()
+
+
+async def killed_at(w: World, point: int, key: str, answer: Callable[[World, str], Awaitable[None]] = answer) -> bool:
     """Answer once, killed at that step and started again; False when the run has fewer steps."""
     tripwire = w.arm(point)
     life = asyncio.ensure_future(answer(w, key))
@@ -103,6 +125,25 @@ async def test_killed_at_every_step_the_answer_is_there_once(
             assert len(texts) - len(expected) <= allowed, f"killed at step {point}: {texts}"
             assert await w.store.read(outbox.undelivered) == []
             assert not any("working" in text for text in texts) or not mode.edits or allowed
+            w.channel.chats.clear()
+            await w.clock.advance(60)
+        pytest.fail("the run has more steps than were tried")
+
+
+@pytest.mark.parametrize(("mode", "platform"), CALLING, ids=["full", "findable", "probed"])
+async def test_killed_at_every_step_the_answer_that_calls_is_there_once_and_nothing_else(
+    tmp_path: Path, mode: MemoryMode, platform: type[WatchedChannel]
+) -> None:
+    async with world(tmp_path, mode, platform=platform) as w:
+        for point in range(1, POINTS):
+            if not await killed_at(w, point, f"r{point}", long_answer):
+                assert point > 20, "the tripwire is in the way of nothing"
+                assert w.calls("delete")
+                return
+            texts = [text.strip() for text in w.channel.texts("1")]
+            expected = [part.strip() for part in PARTS]
+            assert texts == expected, f"killed at step {point}: {texts}"
+            assert await w.store.read(outbox.undelivered) == []
             w.channel.chats.clear()
             await w.clock.advance(60)
         pytest.fail("the run has more steps than were tried")

@@ -104,7 +104,7 @@ async def test_an_equal_draft_costs_no_call(tmp_path: Path) -> None:
         for _ in range(5):
             reply.show(OutboundMessage(text="same"))
             await w.clock.advance(5)
-        assert w.calls() == w.calls("send")
+        assert w.calls("send", "edit") == w.calls("send")
 
 
 async def test_nothing_comes_after_the_final(tmp_path: Path) -> None:
@@ -116,22 +116,47 @@ async def test_nothing_comes_after_the_final(tmp_path: Path) -> None:
         assert w.texts == ["done"]
 
 
-async def test_typing_while_nothing_is_visible_and_never_after(tmp_path: Path) -> None:
+async def test_typing_at_once_and_while_no_text_grows(tmp_path: Path) -> None:
     async with world(tmp_path) as w:
         reply = await w.delivery.open("r1", dm(), None)
+        await w.clock.settle()
+        assert w.calls("typing") == [w.clock.monotonic()]
         await w.clock.advance(9)
         assert len(w.calls("typing")) == 3
-        reply.show(OutboundMessage(text="here"))
+        for end in range(1, 20):
+            reply.show(OutboundMessage(text="here it is"[:end]))
+            await w.clock.advance(1)
+        assert len(w.calls("typing")) == 5, "ten seconds later it grows no more"
+        await w.say("here it is.")
         await w.clock.advance(20)
-        assert len(w.calls("typing")) == 3
+        assert len(w.calls("typing")) == 5
 
 
-async def test_a_quick_first_text_needs_no_typing(tmp_path: Path) -> None:
+async def test_no_typing_while_a_person_is_to_decide(tmp_path: Path) -> None:
     async with world(tmp_path) as w:
         reply = await w.delivery.open("r1", dm(), None)
-        reply.show(OutboundMessage(status="working"))
-        await w.clock.advance(10)
-        assert w.calls("typing") == []
+        await w.clock.settle()
+        reply.waits_for_person = True
+        reply.show(OutboundMessage(status="waiting for you"))
+        await w.clock.advance(30)
+        assert len(w.calls("typing")) == 1
+        asked = await w.delivery.open("r2", dm("2"), None)
+        asked.show(OutboundMessage(status="queued", buttons=BUTTONS))
+        await w.clock.advance(30)
+        assert w.calls("typing", chat="2") == []
+
+
+async def test_a_typing_action_that_hangs_holds_up_no_words(tmp_path: Path) -> None:
+    async with world(tmp_path) as w:
+        w.channel.hold("typing")
+        reply = await w.delivery.open("r1", dm(), None)
+        await w.clock.settle()
+        assert len(w.calls("typing")) == 1
+        reply.show(OutboundMessage(text="Hello"))
+        await w.say("Hello, world")
+        async with asyncio.timeout(10):
+            await reply.delivered()
+        assert w.texts == ["Hello, world"]
 
 
 async def test_where_nothing_can_be_edited_only_the_final_is_sent(tmp_path: Path) -> None:
@@ -300,7 +325,7 @@ async def test_a_lease_lost_during_the_intent_stops_the_send(tmp_path: Path) -> 
             await w.store.writing.wait()
         w.leased = False
         await w.clock.advance(60)
-        assert w.calls() == []
+        assert w.calls("send", "edit") == []
         assert len(await w.store.read(lambda tx: outbox.load(tx, "r1"))) == 1
 
 
@@ -384,7 +409,7 @@ async def test_previews_in_a_dm_leave_one_message_at_the_end(tmp_path: Path) -> 
         assert w.channel.previews["1"].text == "Hel"
         await w.clock.advance(60)
         assert len(w.calls("preview")) == 4, "it is shown again before it fades"
-        assert w.calls("typing") == []
+        assert len(w.calls("typing")) <= 1, "the preview is a sign of life itself"
         await w.say("Hello")
         await w.drained()
         assert w.texts == ["Hello"]

@@ -29,7 +29,7 @@ async def test_a_full_disk_is_waited_out_and_told_rarely(tmp_path: Path, caplog:
     journal = Journal(store, clock)
     store.down = True
     recorded = [
-        asyncio.create_task(journal.sent(Reply(key, dm(), None, 0, 0.0, lambda _: None), 0, f"m{key}", 1))
+        asyncio.create_task(journal.sent(Reply(key, dm(), None, 0, lambda: 0.0, lambda _: None), 0, f"m{key}", 1))
         for key in keys
     ]
     await clock.advance(300)

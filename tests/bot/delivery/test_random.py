@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import tempfile
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,7 +18,7 @@ from bot.store import outbox
 from channels.errors import ChannelError, MessageGone, OutcomeUnknown, RateLimited, Temporary
 from channels.message import OutboundMessage
 from tests.delivery_world import RATE, World, dm, world
-from tests.memory_channel import APPEND_ONLY, FULL, NO_EDIT, NO_IDEMPOTENCY, SEARCHED, MemoryMode
+from tests.memory_channel import APPEND_ONLY, CALLS, FULL, NO_EDIT, NO_IDEMPOTENCY, SEARCHED, MemoryMode
 from tests.properties import examples
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ ERRORS: dict[str, ChannelError] = {
     "gone": MessageGone("deleted"),
 }
 CHANGES = ("edit", "stream", "finish")
-METHODS = ("send", "find", "open_stream", *CHANGES)
+METHODS = ("send", "find", "open_stream", "delete", *CHANGES)
 
 faults = st.tuples(st.just("fault"), st.sampled_from(METHODS), st.sampled_from(sorted(ERRORS)))
 shows = st.tuples(st.just("show"), st.sampled_from(CHATS), st.integers(1, 40))
@@ -57,7 +58,8 @@ class Conversations:
     async def show(self, chat: str, length: int) -> None:
         reply = await self.w.delivery.open(self.key(chat), dm(chat), None)
         self.open.add(chat)
-        reply.show(OutboundMessage(text=f"<{self.key(chat)}>" + "x" * length))
+        text = "" if length % 3 == 0 else f"<{self.key(chat)}>" + "x" * length
+        reply.show(OutboundMessage(text=text, status="" if text else "working"))
 
     async def final(self, chat: str) -> None:
         text = f"<{self.key(chat)}> answer"
@@ -142,8 +144,8 @@ def check_budgets(w: World) -> None:
 
 @pytest.mark.parametrize(
     "mode",
-    [FULL, NO_EDIT, APPEND_ONLY, NO_IDEMPOTENCY, SEARCHED],
-    ids=["full", "no-edit", "append-only", "no-idempotency", "searched"],
+    [FULL, NO_EDIT, APPEND_ONLY, NO_IDEMPOTENCY, SEARCHED, CALLS, replace(SEARCHED, notifies=True)],
+    ids=["full", "no-edit", "append-only", "no-idempotency", "searched", "calls", "calls-searched"],
 )
 @given(actions=st.lists(st.one_of(faults, shows, waits, finals, restarts), max_size=25))
 @settings(max_examples=examples(40))

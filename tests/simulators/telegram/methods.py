@@ -56,7 +56,12 @@ def post(world: World, bot: Bot, chat: Chat, call: Call, content: Json) -> Store
     if markup := inline_keyboard(call.object("reply_markup")):
         data["reply_markup"] = markup
     data["message_id"] = chat.ids.take()
-    message = StoredMessage(data, bot.id, link_preview_options=call.object("link_preview_options"))
+    message = StoredMessage(
+        data,
+        bot.id,
+        link_preview_options=call.object("link_preview_options"),
+        silent=call.flag("disable_notification"),
+    )
     chat.messages[message.message_id] = message
     chat.draft = None
     chat.touch()

@@ -118,7 +118,10 @@ class Version:
 
 @dataclass(frozen=True)
 class SeenMessage:
-    """A message as a person sees it now. `text` is the caption for media; times are monotonic seconds."""
+    """A message as a person sees it now. `text` is the caption for media; times are monotonic seconds.
+
+    silent: nobody was notified of it.
+    """
 
     message_id: int
     from_bot: bool
@@ -134,6 +137,8 @@ class SeenMessage:
     link_preview_options: Json | None
     posted_at: float
     changed_at: float
+    deleted_at: float | None
+    silent: bool
     data: Json = field(repr=False)
     history: tuple[Version, ...] = field(default=(), repr=False)
 
@@ -179,6 +184,8 @@ def seen_message(view: Json) -> SeenMessage:
         link_preview_options=view["link_preview_options"],
         posted_at=view["posted_at"],
         changed_at=view["changed_at"],
+        deleted_at=view["deleted_at"],
+        silent=view["silent"],
         data=data,
         history=tuple(_version(version) for version in view.get("versions", [])),
     )
@@ -207,6 +214,8 @@ def _line(message: SeenMessage) -> str:
         notes.append(f"re #{message.reply_to}")
     if message.edits:
         notes.append(f"edited {message.edits}x")
+    if message.silent:
+        notes.append("silent")
     if message.deleted:
         notes.append("deleted")
     head = f"#{message.message_id} {message.sender}{' (' + ', '.join(notes) + ')' if notes else ''}: "

@@ -24,12 +24,16 @@ VERSIONED_FIELDS = ("text", "entities", "caption", "caption_entities", "reply_ma
 
 @dataclass
 class StoredMessage:
-    """One message of a chat: its Bot API object as of now, and every version that people saw (monotonic times)."""
+    """One message of a chat: its Bot API object as of now, and every version that people saw (monotonic times).
+
+    silent: it was sent without a notification.
+    """
 
     data: Json
     author_bot: int | None
     versions: list[Json] = field(default_factory=list)
     deleted_at: float | None = None
+    silent: bool = False
     link_preview_options: Json | None = None
     files: list[Json] = field(default_factory=list)
     reactions: dict[int, list[Json]] = field(default_factory=dict)

@@ -42,6 +42,7 @@ def _message_view(message: StoredMessage, *, history: bool) -> Json:
         "posted_at": message.versions[0]["at"],
         "changed_at": message.versions[-1]["at"],
         "deleted_at": message.deleted_at,
+        "silent": message.silent,
         "link_preview_options": message.link_preview_options,
         "files": message.files,
         "reactions": message.reactions,

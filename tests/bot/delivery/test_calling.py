@@ -1,0 +1,242 @@
+"""What calls people: words worth it, and at its end what they wait for; nothing else, and nothing twice."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from bot.delivery.reply import FIRST_MESSAGE, STATUS_AFTER
+from bot.delivery.words import tells, worth_a_call
+from bot.store import outbox
+from channels.errors import Rejected
+from channels.message import Button, OutboundFile, OutboundMessage
+from tests.delivery_world import World, dm, group, world
+from tests.memory_channel import CALLS
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+BUTTONS = ((Button(label="Yes", data="p:0"), Button(label="No", data="p:1")),)
+SENTENCE = "The total is 4,318.20 EUR."
+LONG = "".join(f"line {number}\n" for number in range(30))
+
+
+def shown(w: World, chat: str = "1") -> list[tuple[str, bool]]:
+    """The messages of a chat, and whether each called people."""
+    return [(bubble.text, not bubble.silent) for bubble in w.channel.chats.get(chat, [])]
+
+
+@pytest.mark.parametrize(
+    ("text", "is_told", "is_worth"),
+    [
+        ("", False, False),
+        ("I", False, False),
+        ("Hello!", False, False),
+        ("**Hello**", False, False),
+        ("The total", True, False),
+        ("The total is 4.3", True, False),
+        ("The total is Eve. It", True, True),
+        ("Shall I book it?", True, True),
+        ("# The list\n", True, True),
+        ("thirty characters are worth it", True, True),
+        ("x" * 40, False, False),
+        ("好", False, False),
+        ("总额是四千", True, False),
+        ("总额是四千。", True, True),
+    ],
+)
+def test_how_much_of_a_text_is_worth_a_notification(text: str, is_told: bool, is_worth: bool) -> None:
+    assert (tells(text), worth_a_call(text)) == (is_told, is_worth)
+
+
+@pytest.mark.parametrize("address", [dm(), group("1")], ids=["dm", "group"])
+async def test_the_first_message_holds_a_sentence_and_comes_with_it(tmp_path: Path, address: object) -> None:
+    async with world(tmp_path, CALLS) as w:
+        reply = await w.delivery.open("r1", group("1") if address == group("1") else dm(), "q1")
+        reply.show(OutboundMessage())
+        await w.clock.advance(1)
+        assert w.texts == []
+        for end in range(1, len(SENTENCE) + 1):
+            reply.show(OutboundMessage(text=SENTENCE[:end]))
+            await w.clock.advance(0.01)
+        reply.show(OutboundMessage(text=SENTENCE + " I"))
+        await w.clock.settle()
+        assert shown(w) == [(SENTENCE + " I", True)]
+        assert len(w.calls("send", "edit")) == 1
+
+
+async def test_few_words_wait_for_more_but_not_for_long_and_one_word_does(tmp_path: Path) -> None:
+    async with world(tmp_path, CALLS) as w:
+        reply = await w.delivery.open("r1", dm(), None)
+        reply.show(OutboundMessage(text="The"))
+        await w.clock.advance(STATUS_AFTER + 1)
+        assert w.texts == []
+        reply.show(OutboundMessage(text="The total"))
+        await w.clock.settle()
+        assert shown(w) == [("The total", True)]
+        other = await w.delivery.open("r2", dm("2"), None)
+        other.show(OutboundMessage(text="The total"))
+        await w.clock.advance(FIRST_MESSAGE - 0.01)
+        assert shown(w, "2") == []
+        await w.clock.advance(0.02)
+        assert shown(w, "2") == [("The total", True)]
+
+
+async def test_a_status_comes_late_and_silently_and_the_answer_takes_its_place_aloud(tmp_path: Path) -> None:
+    async with world(tmp_path, CALLS) as w:
+        reply = await w.delivery.open("r1", dm(), None)
+        reply.at_work = "Working"
+        reply.show(OutboundMessage(status="reading sales.csv"))
+        await w.clock.advance(STATUS_AFTER - 0.1)
+        assert w.texts == []
+        await w.clock.advance(0.2)
+        assert shown(w) == [("reading sales.csv", False)]
+        reply.show(OutboundMessage())
+        await w.clock.advance(2)
+        assert shown(w) == [("Working", False)], "a status that is over is not left there"
+        reply.show(OutboundMessage(text="The total is"))
+        await w.clock.advance(2)
+        assert shown(w) == [("The total is", False)]
+        await w.say(SENTENCE)
+        await w.drained()
+        assert shown(w) == [(SENTENCE, True)]
+        assert len(w.calls("delete")) == 1
+        assert [row.message_id for row in await w.store.read(lambda tx: outbox.load(tx, "r1"))] == [None, "m2"]
+
+
+async def test_words_that_come_before_the_status_is_due_are_the_first_message(tmp_path: Path) -> None:
+    async with world(tmp_path, CALLS) as w:
+        reply = await w.delivery.open("r1", group("1"), None)
+        reply.show(OutboundMessage(status="reading sales.csv"))
+        await w.clock.advance(2)
+        reply.show(OutboundMessage(text=SENTENCE + " It"))
+        await w.clock.settle()
+        assert shown(w) == [(SENTENCE + " It", True)]
+
+
+async def test_an_answer_that_was_just_noticed_ends_as_an_edit(tmp_path: Path) -> None:
+    async with world(tmp_path, CALLS) as w:
+        await begun(w)
+        await w.clock.advance(29)
+        await w.say(SENTENCE + " I saved the list.")
+        await w.drained()
+        (bubble,) = w.channel.chats["1"]
+        assert list(bubble.history) == [SENTENCE + " I", SENTENCE + " I saved the list."]
+
+
+@pytest.mark.parametrize(("notify_after", "calls"), [(30.0, 2), (60.0, 1), (None, 1)])
+async def test_an_answer_that_grew_for_long_ends_in_a_new_message(
+    tmp_path: Path, notify_after: float | None, calls: int
+) -> None:
+    async with world(tmp_path, replace(CALLS, notify_after=notify_after)) as w:
+        await begun(w)
+        await w.clock.advance(31)
+        await w.say(SENTENCE + " I saved the list.")
+        await w.drained()
+        assert shown(w) == [(SENTENCE + " I saved the list.", True)]
+        assert len(w.calls("send")) == calls
+
+
+async def begun(w: World) -> None:
+    """An answer whose first message has called people."""
+    reply = await w.delivery.open("r1", dm(), None)
+    reply.show(OutboundMessage(text=SENTENCE + " I"))
+    await w.clock.settle()
+    assert shown(w) == [(SENTENCE + " I", True)]
+
+
+async def test_of_a_long_answer_one_message_calls_at_the_beginning_and_one_at_the_end(tmp_path: Path) -> None:
+    async with world(tmp_path, replace(CALLS, max_unit=60)) as w:
+        reply = await w.delivery.open("r1", dm(), None)
+        for end in range(10, 181, 10):
+            reply.show(OutboundMessage(text=LONG[:end]))
+            await w.clock.advance(3)
+        before = w.channel.chats["1"][:]
+        assert [calls for _, calls in shown(w)] == [True, *[False] * (len(before) - 1)]
+        assert len(before) > 2
+        files = (OutboundFile(path=tmp_path / "a", name="a.csv"),)
+        await w.say(LONG, files=files)
+        await w.drained()
+        assert "".join(w.texts) == LONG + "a.csv"
+        kept = before[:-1]
+        assert w.channel.chats["1"][: len(kept)] == kept, "what stands above the last message is left alone"
+        after = [calls for _, calls in shown(w)][len(kept) :]
+        assert after == [True, *[False] * (len(after) - 1)]
+        assert len(after) > 2
+        assert len(w.calls("delete")) == 1
+
+
+async def test_a_final_without_drafts_calls_once(tmp_path: Path) -> None:
+    async with world(tmp_path, replace(CALLS, max_unit=60)) as w:
+        await w.say(LONG)
+        await w.drained()
+        assert "".join(w.texts) == LONG
+        assert [calls for _, calls in shown(w)] == [True, *[False] * (len(w.texts) - 1)]
+
+
+async def test_a_question_at_the_end_is_a_message_of_its_own(tmp_path: Path) -> None:
+    async with world(tmp_path, CALLS) as w:
+        await begun(w)
+        await w.say("Which of them?", buttons=BUTTONS)
+        await w.drained()
+        assert shown(w) == [("Which of them?", True)]
+        assert len(w.calls("send")) == 2
+        await w.say("Which of them?\n\nYes")
+        await w.drained()
+        assert shown(w) == [("Which of them?\n\nYes", True)]
+        assert len(w.calls("send")) == 2, "its choice is shown in it"
+
+
+async def test_a_queued_notice_is_silent_and_gives_way_to_the_answer_with_its_quote(tmp_path: Path) -> None:
+    async with world(tmp_path, CALLS) as w:
+        reply = await w.delivery.open("r1", group("1"), "q1")
+        reply.show(OutboundMessage(status="Queued", buttons=BUTTONS))
+        await w.clock.settle()
+        assert shown(w) == [("Queued", False)]
+        message = OutboundMessage(text=SENTENCE, final=True)
+        await w.delivery.say("r1", group("1"), "q1", message)
+        await w.drained()
+        (bubble,) = w.channel.chats["1"]
+        assert (bubble.text, bubble.silent, bubble.reply_to) == (SENTENCE, False, "q1")
+
+
+async def test_a_resumed_answer_calls_at_its_end(tmp_path: Path) -> None:
+    async with world(tmp_path, CALLS) as w:
+        await begun(w)
+        await w.restart()
+        reply = await w.delivery.open("r1", dm(), None)
+        reply.show(OutboundMessage(text=SENTENCE + " I saved"))
+        await w.clock.advance(2)
+        assert w.texts == [SENTENCE + " I saved"]
+        await w.say(SENTENCE + " I saved the list.")
+        await w.drained()
+        assert shown(w) == [(SENTENCE + " I saved the list.", True)]
+        assert len(w.calls("send")) == 2
+
+
+async def test_where_the_old_message_may_not_go_the_answer_still_calls(tmp_path: Path) -> None:
+    async with world(tmp_path, CALLS) as w:
+        reply = await w.delivery.open("r1", dm(), None)
+        reply.show(OutboundMessage(status="reading sales.csv"))
+        await w.clock.advance(3)
+        w.channel.fail("delete", *[Rejected("too old")] * 20)
+        await w.say(SENTENCE)
+        await w.drained()
+        assert shown(w) == [("reading sales.csv", False), (SENTENCE, True)]
+        assert await w.store.read(outbox.undelivered) == []
+
+
+async def test_a_change_after_the_end_changes_the_message_that_called(tmp_path: Path) -> None:
+    async with world(tmp_path, CALLS) as w:
+        reply = await w.delivery.open("r1", dm(), None)
+        reply.show(OutboundMessage(status="reading sales.csv"))
+        await w.clock.advance(3)
+        await w.say(SENTENCE)
+        await w.drained()
+        await w.restart()
+        await w.say(SENTENCE + " Chosen.")
+        await w.drained()
+        assert shown(w) == [(SENTENCE + " Chosen.", True)]
+        assert len(w.calls("send")) == 2
