@@ -33,7 +33,8 @@ class Capabilities:
     edits: a sent message can be changed. append_only_stream: `open_stream` works and can only grow.
     stream_ttl: seconds that a stream may stay open, None for no end. stream_sign: seconds after which a stream shows
     once more what it shows, since only an addition tells that a person has stopped it; None where that is told.
-    buttons, files, typing: supported natively.
+    buttons, files, typing: supported natively. typing_lasts: it stands until words of the answer come, and does not
+    fade after seconds. typing_in_threads: it is seen there only.
     max_unit: the longest text of one message, in `text_unit`. idempotent_send: a repeated `send` with the same key is
     the same message. findable_after_crash: `find` also looks for drafts that an earlier process may have sent.
     edit_interval: seconds between two edits of one message (or additions to a stream) that the platform tolerates for
@@ -69,6 +70,8 @@ class Capabilities:
     replies_to_message: bool = False
     group_threads: bool = False
     stream_sign: float | None = None
+    typing_lasts: bool = False
+    typing_in_threads: bool = False
     notifies: bool = False
     notify_after: float | None = None
     smallest_file: int = 0

@@ -45,6 +45,7 @@ class MemoryMode:
     replies: bool = False
     resumes: bool = False
     typing: bool = True
+    typing_lasts: bool = False
     notifies: bool = False
     notify_after: float | None = 30.0
     stream_ttl: float | None = None
@@ -61,6 +62,7 @@ class MemoryMode:
             buttons=self.buttons,
             files=True,
             typing=self.typing,
+            typing_lasts=self.typing_lasts,
             text_unit=TextUnit.CHARACTERS,
             max_unit=self.max_unit,
             idempotent_send=self.idempotent,

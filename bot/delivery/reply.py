@@ -39,6 +39,10 @@ TYPING_INTERVAL = 4.0
 """Platforms show it for about 5 s (Bot API, sendChatAction)."""
 
 
+LASTING_INTERVAL = 60.0
+"""Slack takes its status away after two minutes (assistant.threads.setStatus)."""
+
+
 class Outcome(StrEnum):
     """How a final was shown. PLAIN, WITHOUT_FILES, REFUSED: the platform refused its formatting, its files, its words;
     what is missing was said, and it counts as delivered."""
@@ -367,14 +371,22 @@ class Reply:
             return (Priority.DRAFT, due, due)
         return None
 
+    def types(self, caps: Capabilities) -> bool:
+        """The platform can show where it is that an answer is being made."""
+        return caps.typing and not (caps.typing_in_threads and self.address.topic is None)
+
     def next_sign(self, caps: Capabilities) -> float | None:
         """When the platform is to tell again that an answer is being made; None when it need not."""
         asks = self.wanted is not None and bool(self.wanted.buttons)
-        if not caps.typing or self.final or self.suspended or self.waits_for_person or asks:
+        if not self.types(caps) or self.final or self.suspended or self.waits_for_person or asks:
             return None
-        if self.live is not None or self.previewed is not None:
+        grows = self.visible and self.wanted is not None and self.wanted.text not in ("", self.told)
+        if grows or self.live is not None or self.previewed is not None:
             return None
-        return max(self.retry_at, max(self.typing_at, self.grown_at) + TYPING_INTERVAL)
+        if caps.typing_lasts and self.told:
+            return None
+        interval = LASTING_INTERVAL if caps.typing_lasts else TYPING_INTERVAL
+        return max(self.retry_at, max(self.typing_at, self.grown_at) + interval)
 
     def too_silent(self, now: float) -> bool:
         """It is time to say that the answer takes a while."""
@@ -411,14 +423,14 @@ class Reply:
 
     def _first_due(self, wanted: OutboundMessage, caps: Capabilities) -> float:
         """When the first message is to come; inf while it would hold nothing worth one."""
-        if caps.typing and not (wanted.text or wanted.status or wanted.buttons):
+        if self.types(caps) and not (wanted.text or wanted.status or wanted.buttons):
             return math.inf
         calls = caps.notifies and not (caps.preview_dm and not self.group)
         if not calls or wanted.buttons or self.suspended or worth_a_call(wanted.text):
             return self.opened_at
         if tells(wanted.text):
             return (self.words_at or 0.0) + FIRST_MESSAGE
-        return self.opened_at + STATUS_AFTER if wanted.status or not caps.typing else math.inf
+        return self.opened_at + STATUS_AFTER if wanted.status or not self.types(caps) else math.inf
 
 
 def _urgency(message: OutboundMessage) -> int:

@@ -113,6 +113,7 @@ class FeishuChannel(Adapter):
             findable_after_crash=False,
             edit_interval_dm=0.5,
             edit_interval_group=0.5,
+            typing_lasts=True,
             notifies=True,
             notify_after=self._config.notify_after or None,
         )

@@ -86,7 +86,9 @@ class SlackChannel(Adapter):
             edit_interval_dm=_EDIT_SECONDS,
             edit_interval_group=_APPEND_SECONDS if streaming else _EDIT_SECONDS,
             group_threads=True,
-            notifies=True,
+            typing_lasts=True,
+            typing_in_threads=self._config.receipt == "none",
+            notifies=not streaming,
             notify_after=self._config.notify_after or None,
         )
 

@@ -49,12 +49,12 @@ async def test_kill_in_mid_answer_loses_nothing_and_doubles_nothing(world: World
         await world.model.release("half")
 
         await world.start()
-        answer = await world.telegram.wait_for_text(ALICE, WHOLE)
-        assert answer.message_id == draft.message_id
-        second = await world.telegram.wait_for_text(ALICE, "while you were away")
-        assert second.message_id != answer.message_id
+        await world.telegram.wait_for_text(ALICE, "while you were away")
         await world.telegram.wait_idle(ALICE)
-        assert len(await world.telegram.bot_messages(ALICE)) == 2
+        answer, second = await world.telegram.bot_messages(ALICE)
+        assert (answer.text, answer.silent) == (WHOLE, False)
+        assert "while you were away" in second.text
+        assert answer.message_id > draft.message_id, "a new message is noticed, and the old one is gone"
 
 
 async def test_what_was_read_before_a_kill_stays_until_the_new_text_has_passed_it(world: World) -> None:
@@ -67,8 +67,10 @@ async def test_what_was_read_before_a_kill_stays_until_the_new_text_has_passed_i
         await world.telegram.wait_for_text(ALICE, "Resumed after a restart")
         await world.model.release("far")
         await world.telegram.wait_idle(ALICE)
-        (bubble,) = await world.telegram.bot_messages(ALICE)
-        assert bubble.message_id == draft.message_id
+        (answer,) = await world.telegram.bot_messages(ALICE)
+        (bubble,) = [m for m in await world.telegram.messages(ALICE) if m.message_id == draft.message_id]
+        assert bubble.deleted_at is not None
+        assert bubble.deleted_at > answer.posted_at
         before = max(number for number, version in enumerate(bubble.history) if version.text == draft.text)
         after = [version.text for version in bubble.history[before + 1 :]]
         assert after, "the answer went on"
@@ -85,8 +87,48 @@ async def test_a_planned_stop_says_so_and_goes_on_at_the_next_start(world: World
         await world.model.release("half")
 
         await world.start()
-        answer = await world.telegram.wait_for_text(ALICE, WHOLE)
+        await world.telegram.wait_for_text(ALICE, WHOLE)
+        await world.telegram.wait_idle(ALICE)
+        (answer,) = await world.telegram.bot_messages(ALICE)
+        assert (answer.text, answer.silent) == (WHOLE, False)
+        assert answer.message_id > draft.message_id
+
+
+async def test_the_phone_rings_for_words_and_shows_the_rest_silently(world: World) -> None:
+    async with world:
+        await world.telegram.user_says("!say The first sentence stands here. And one more.")
+        await world.telegram.wait_for_text(ALICE, "And one more.")
+        await world.telegram.group_says("@antler_bot !pause half")
+        draft = await world.telegram.wait_for_text(TEAM, FIRST_HALF)
+        await world.model.release("half")
+        answer = await world.telegram.wait_for_text(TEAM, WHOLE)
+        for chat in (ALICE, TEAM):
+            await world.telegram.wait_idle(chat)
+            (message,) = await world.telegram.bot_messages(chat)
+            assert not message.silent
+            assert message.history[0].text.startswith("The first ")
+            assert len(await world.telegram.records("sendMessage", chat=chat)) == 1
+            typed = await world.telegram.records("sendChatAction", chat=chat)
+            assert typed
+            assert typed[0].arrived < message.posted_at
         assert answer.message_id == draft.message_id
+
+
+async def test_what_waited_silently_ends_in_a_message_that_rings(world: World) -> None:
+    async with world:
+        await world.telegram.user_says("!pause slow")
+        await world.model.wait_for_pause("slow")
+        await world.telegram.user_says("my second question")
+        queued = await world.telegram.wait_for_text(ALICE, "Queued")
+        assert queued.silent
+        await world.model.release("slow")
+        await world.telegram.wait_for_text(ALICE, "my second question")
+        await world.telegram.wait_idle(ALICE)
+        first, second = await world.telegram.bot_messages(ALICE)
+        assert [first.silent, second.silent] == [False, False]
+        assert second.message_id > queued.message_id
+        (gone,) = [m for m in await world.telegram.messages(ALICE) if m.message_id == queued.message_id]
+        assert gone.deleted
 
 
 async def test_messages_wait_their_turn_in_a_chat_and_other_chats_do_not_wait(world: World) -> None:

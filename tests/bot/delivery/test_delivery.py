@@ -132,6 +132,16 @@ async def test_typing_at_once_and_while_no_text_grows(tmp_path: Path) -> None:
         assert len(w.calls("typing")) == 5
 
 
+async def test_a_sign_that_lasts_is_given_seldom_and_never_behind_words(tmp_path: Path) -> None:
+    async with world(tmp_path, MemoryMode(typing_lasts=True)) as w:
+        reply = await w.delivery.open("r1", dm(), None)
+        await w.clock.advance(61)
+        assert len(w.calls("typing")) == 2
+        reply.show(OutboundMessage(text="here it is"))
+        await w.clock.advance(200)
+        assert len(w.calls("typing")) == 2
+
+
 async def test_no_typing_while_a_person_is_to_decide(tmp_path: Path) -> None:
     async with world(tmp_path) as w:
         reply = await w.delivery.open("r1", dm(), None)

@@ -79,7 +79,7 @@ def progress(call_id: str, seconds: int) -> ToolProgress:
 
 
 def test_before_anything_happens_it_is_working() -> None:
-    assert shown() == ("", EN.working)
+    assert shown() == ("", "")
 
 
 def test_text_grows_and_a_new_message_replaces_it() -> None:
@@ -89,7 +89,7 @@ def test_text_grows_and_a_new_message_replaces_it() -> None:
 
 def test_a_reset_forgets_only_its_own_message() -> None:
     reset = TextReset(run_id="r", seq=3, message_id="a")
-    assert shown(delta("half"), reset) == ("", EN.working)
+    assert shown(delta("half"), reset) == ("", "")
     assert shown(delta("half"), reset, delta("again")) == ("again", "")
     assert shown(delta("half"), delta("next", "b"), reset) == ("next", "")
 
@@ -97,7 +97,7 @@ def test_a_reset_forgets_only_its_own_message() -> None:
 def test_tools_that_run_are_named_until_they_end() -> None:
     assert shown(started("1"), started("2")) == ("", "bash: ls 1 · bash: ls 2")
     assert shown(delta("Looking."), started("1"), started("2"), ended("1")) == ("Looking.", "bash: ls 2")
-    assert shown(started("1"), ended("1"), ended("unknown")) == ("", EN.working)
+    assert shown(started("1"), ended("1"), ended("unknown")) == ("", "")
 
 
 def test_a_tool_that_takes_longer_tells_how_long_already() -> None:
@@ -296,7 +296,7 @@ def test_tasks_that_did_not_end_well_are_counted() -> None:
 
 def test_once_all_tasks_have_ended_the_next_ones_begin_anew() -> None:
     events = (*THREE, *map(reported, "abc"))
-    assert shown(*events) == ("", EN.working)
+    assert shown(*events) == ("", "")
     assert shown(*events, delegated("d", "one more"))[1] == "1 task: 1 waiting: one more"
 
 
