@@ -230,6 +230,9 @@ class Reply:
 
     def finish(self, message: OutboundMessage, now: float) -> None:
         """Take the final state; it was committed before."""
+        before = self.wanted
+        if before is not None and before.buttons and not before.text:
+            self.fresh = False  # what only waited was dropped or passed on: a notice, which nobody waits for
         if self.wanted != message:
             self.rev += 1
         self.wanted = message

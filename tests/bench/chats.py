@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from tests.bench.figures import Figure, Outcome, Target, busiest_window, mean, percentile, spread
 from tests.bench.gauge import watching
 from tests.bench.stage import LIFTED, LONG, SHORT, stage
-from tests.bench.timeline import VISIBLE, Timing, busy_seconds, calls, label, requests, timings
+from tests.bench.timeline import POLL, VISIBLE, Timing, busy_seconds, calls, label, notifies, requests, timings
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -93,6 +93,8 @@ def _figures(
         Figure("msgs_per_s", speed, "/s", Target(60, at_least=True) if many else None),
         Figure("cpu_per_msg", meter.cpu * 1000 / sent, "ms", Target(15) if many else None),
         Figure("calls_per_msg", visible / sent, "calls"),
+        Figure("all_calls_per_msg", sum(record.method != POLL for record in records) / sent, "calls"),
+        Figure("pushes_per_msg", sum(map(notifies, records)) / sent, "pushes"),
         *spread("inbound", [t.inbound_ms for t in found], "ms", {50: Target(15)} if one else None),
         *spread("first_text", [t.first_text_ms for t in found], "ms"),
         *spread("final", [t.final_ms for t in found], "ms"),

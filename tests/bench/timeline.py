@@ -104,6 +104,12 @@ def calls(records: Iterable[RecordedCall]) -> list[Call]:
     ]
 
 
+def notifies(record: RecordedCall) -> bool:
+    """Whether a phone rings for it."""
+    silent = str(record.params.get("disable_notification", "")).lower() == "true"
+    return record.method.lower() == "sendmessage" and record.applied and not silent
+
+
 def timings(
     updates: Sequence[Delivery], asked: Sequence[Asked], shown: Sequence[Call], answer: str
 ) -> tuple[list[Timing], list[str]]:

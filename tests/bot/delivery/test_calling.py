@@ -195,11 +195,23 @@ async def test_a_queued_notice_is_silent_and_gives_way_to_the_answer_with_its_qu
         reply.show(OutboundMessage(status="Queued", buttons=BUTTONS))
         await w.clock.settle()
         assert shown(w) == [("Queued", False)]
+        reply.show(OutboundMessage())
         message = OutboundMessage(text=SENTENCE, final=True)
         await w.delivery.say("r1", group("1"), "q1", message)
         await w.drained()
         (bubble,) = w.channel.chats["1"]
         assert (bubble.text, bubble.silent, bubble.reply_to) == (SENTENCE, False, "q1")
+
+
+async def test_what_was_dropped_while_it_waited_says_so_in_its_notice(tmp_path: Path) -> None:
+    async with world(tmp_path, CALLS) as w:
+        reply = await w.delivery.open("r1", dm(), None)
+        reply.show(OutboundMessage(status="Queued", buttons=BUTTONS))
+        await w.clock.settle()
+        await w.say("Dropped.")
+        await w.drained()
+        assert shown(w) == [("Dropped.", False)]
+        assert len(w.calls("send")) == 1
 
 
 async def test_a_resumed_answer_calls_at_its_end(tmp_path: Path) -> None:

@@ -21,6 +21,15 @@ def test_a_token_is_enough() -> None:
     assert TOKEN not in f"{config!r} {config} {config.model_dump_json()}"
 
 
+def test_an_answer_that_grew_for_long_is_noticed_after_half_a_minute_or_never() -> None:
+    def seconds(**settings: Any) -> float:
+        return TelegramConfig.model_validate({"token": TOKEN, **settings}).notify_after
+
+    assert (seconds(), seconds(notify_after=60), seconds(notify_after="off"), seconds(notify_after=0)) == (30, 60, 0, 0)
+    with pytest.raises(ValidationError):
+        seconds(notify_after=-1)
+
+
 @pytest.mark.parametrize(
     "token", ["AAcanary", "123456", "123456:short-canary", "x123:AAcanary-canary-canary-canary-canary", TOKEN + "!", ""]
 )

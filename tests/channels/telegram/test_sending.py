@@ -211,6 +211,21 @@ async def test_the_command_menu_per_language(bench: Bench) -> None:
     }
 
 
+async def test_a_silent_message_notifies_nobody(bench: Bench, tmp_path: Path) -> None:
+    (tmp_path / "f").write_text("x")
+    await bench.telegram.user_says("hi")
+    for silent in (False, True):
+        await bench.channel.send(DM, part_of(bench, "Hello"), "k", silent=silent)
+        await bench.channel.send(DM, file_part(bench, tmp_path / "f"), "f", silent=silent)
+    seen = await bench.telegram.bot_messages(ALICE)
+    assert [message.silent for message in seen] == [False, False, True, True]
+
+
+async def test_how_long_an_answer_may_grow_unnoticed_is_the_accounts(make_bench: Callable[..., Bench]) -> None:
+    caps = [make_bench(notify_after=value).channel.capabilities for value in (30, "off")]
+    assert [(each.notifies, each.notify_after) for each in caps] == [(True, 30.0), (True, None)]
+
+
 async def test_typing_never_raises(bench: Bench) -> None:
     await bench.telegram.user_says("hi")
     await bench.telegram.fail("sendChatAction", faults.blocked())
