@@ -140,16 +140,16 @@ async def test_an_answer_that_the_provider_cut_is_not_passed_off_as_whole(gatewa
 
 
 async def test_a_wait_that_the_provider_asks_for_is_kept(gateway: World, person: Person) -> None:
-    await gateway.telegram.user_says("!status 429 retry-after=2 times=1", user=person)
+    await gateway.telegram.user_says("!status 429 retry-after=4 times=1", user=person)
     busy = EN.troubles[Kind.RATE_LIMITED]
-    await gateway.telegram.wait_for_text(person, EN.retrying.format(trouble=busy, seconds=2))
+    await gateway.telegram.wait_for_text(person, EN.retrying.format(trouble=busy, seconds=4))
     await gateway.telegram.wait_for_text(person, "You said")
     first, second = [
         record
         for record in await gateway.model.completions()
-        if "429 retry-after=2" in record.last_user_text and f"{person.first_name}" in record.last_user_text
+        if "429 retry-after=4" in record.last_user_text and f"{person.first_name}" in record.last_user_text
     ]
-    assert second.started - first.started >= 2.0
+    assert second.started - first.started >= 4.0
 
 
 async def test_a_context_that_is_too_long_is_summarised_and_asked_again(gateway: World, person: Person) -> None:
