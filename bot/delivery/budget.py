@@ -143,11 +143,9 @@ class Bucket:
         self._tokens = burst
         self._at = now
 
-    def ready_at(self, now: float, spare: float = 0.0) -> float:
-        """The earliest time for one more call. spare: so many others can be made at once after it, if ever so many."""
+    def ready_at(self, now: float) -> float:
         self._fill(now)
-        needed = min(1 + spare, self._burst)
-        return now if self._tokens >= needed - 1e-9 else now + (needed - self._tokens) / self._rate
+        return now if self._tokens >= 1 - 1e-9 else now + (1 - self._tokens) / self._rate
 
     def take(self, now: float) -> None:
         self._fill(now)
@@ -187,23 +185,23 @@ class ChatBudget:
         """How much wider than usual edits are spaced: doubled by a 429, eased by each call that passes."""
 
     def ready_at(self, now: float, priority: Priority) -> float:
-        # A typing action leaves a call for the words that may come next.
-        spare = 1.0 if priority is Priority.TYPING else 0.0
-        ready = max(self._bucket.ready_at(now, spare), self.blocked_until)
+        ready = max(self._bucket.ready_at(now), self.blocked_until)
         return max((ready, *(window.ready_at(now, SHARE[priority]) for window in self._counting(priority))))
 
     def take(self, now: float, priority: Priority) -> None:
-        self._bucket.take(now)
+        if priority is not Priority.TYPING:
+            self._bucket.take(now)
         for window in self._counting(priority):
             window.take(now)
 
     def give_back(self, priority: Priority) -> None:
-        self._bucket.give_back()
+        if priority is not Priority.TYPING:
+            self._bucket.give_back()
         for window in self._counting(priority):
             window.give_back()
 
     def _counting(self, priority: Priority) -> tuple[Window, ...]:
-        """A typing action is no message, so it does not count against a window's messages."""
+        """A typing action is no message, so it spends nothing of what its chat may have."""
         return () if priority is Priority.TYPING else self._windows
 
     def draft_interval(self, now: float) -> float:

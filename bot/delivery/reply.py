@@ -378,6 +378,11 @@ class Reply:
         """The platform can show where it is that an answer is being made."""
         return caps.typing and not (caps.typing_in_threads and self.address.topic is None)
 
+    def begins_unseen(self, caps: Capabilities) -> bool:
+        """Nothing but the platform's own sign tells that it is at work; elsewhere a message says so, which calls nobody
+        and keeps its place in the chat."""
+        return caps.notifies and self.types(caps)
+
     def next_sign(self, caps: Capabilities) -> float | None:
         """When the platform is to tell again that an answer is being made; None when it need not."""
         asks = self.wanted is not None and bool(self.wanted.buttons)
@@ -426,7 +431,7 @@ class Reply:
 
     def _first_due(self, wanted: OutboundMessage, caps: Capabilities) -> float:
         """When the first message is to come; inf while it would hold nothing worth one."""
-        if self.types(caps) and not (wanted.text or wanted.status or wanted.buttons):
+        if self.begins_unseen(caps) and not (wanted.text or wanted.status or wanted.buttons):
             return math.inf
         calls = caps.notifies and not (caps.preview_dm and not self.group)
         if not calls or wanted.buttons or self.suspended or worth_a_call(wanted.text):

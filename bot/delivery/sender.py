@@ -129,7 +129,7 @@ class Sender:
         if reply.view is None or reply.view[0] is not reply.wanted:
             message = redact_message(reply.wanted, self._redact)
             blank = not (message.final or message.text or message.status or message.buttons)
-            if blank and (reply.visible or not reply.types(self._caps)):
+            if blank and (reply.visible or not reply.begins_unseen(self._caps)):
                 message = replace(message, status=reply.at_work)
             message = written(message, lambda name: self._channel.command(name, reply.address))
             own = message.text
