@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Literal
 
 from pydantic import TypeAdapter
 
@@ -40,7 +41,8 @@ class RunContext:
     """Kept with the run row, so that a resume after a restart needs nothing else.
 
     model: a name of the config's list. schedule: the id of the one that started this turn, "" where a person did.
-    skills_off: those that were turned off for the conversation.
+    skills_off: those that were turned off for the conversation. intermediate: which of the run's messages people are
+    shown.
     """
 
     thread_id: str
@@ -57,6 +59,7 @@ class RunContext:
     skills_off: tuple[str, ...] = ()
     timezone: str = "UTC"
     place: Place = Place()
+    intermediate: Literal["all", "last"] = "all"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

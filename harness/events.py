@@ -78,7 +78,7 @@ class TextDelta(BaseEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextReset(BaseEvent):
-    """Forget the text of this message: it will be told again, or its round turned out to be a tool round."""
+    """Forget the text of this message: it will be told again, should there be such a message at all."""
 
     message_id: str
     type: Literal["text_reset"] = "text_reset"

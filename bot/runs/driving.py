@@ -208,8 +208,9 @@ class Driver:
         head = await (await self._harness()).head(active.row.thread_id)
         active.row, seq = await self._start(active.row, head)
         active.context = active.row.context  # its chat may have moved
-        if active.view.read_before:  # the agent may tell the same message once more
-            active.record.add(TextReset(run_id=active.row.run_id, seq=seq, message_id=active.view.message_id))
+        message_id, read = active.view.unfinished
+        if read:  # the agent may tell the same message once more
+            active.record.add(TextReset(run_id=active.row.run_id, seq=seq, message_id=message_id))
             seq += 1
         run_input = active.row.input
         last: AnyRunEvent | None = None

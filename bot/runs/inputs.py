@@ -93,6 +93,7 @@ def _context_of(
         schedule=turn.schedule,
         skills_off=conversation.skills_off,
         timezone=timezone,
+        intermediate=turn.rules.intermediate,
     )
 
 

@@ -15,6 +15,7 @@ from bot.runs.active import ActiveRun, ActiveRuns
 from bot.runs.approvals import ApprovalService
 from bot.runs.driving import Driver, Suspects, Transcriber
 from bot.runs.endings import Ending
+from bot.runs.render import RunView
 from bot.store import prompts, run_events, runs
 from bot.store.errors import StoreError
 from bot.store.rows import RunState, StopReason
@@ -148,6 +149,7 @@ class RunManager:
         active = ActiveRun(
             row=row,
             context=context,
+            view=RunView(intermediate=context.intermediate),
             texts=texts,
             began=self._clock.monotonic(),
             record=record,

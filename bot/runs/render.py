@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from markdown_it import MarkdownIt
 
@@ -47,6 +47,25 @@ SOON = 3.0
 """Seconds of trying again after which it is told how long that has been going on."""
 _MARKDOWN = MarkdownIt("commonmark", {"html": False})
 OPEN = (SubagentState.RUNNING, SubagentState.PENDING)
+
+
+@dataclass(slots=True)
+class Said:
+    """One message of the agent's. held: what people had read of it before it was begun once more; it stays until the
+    new text has passed it, or is whole."""
+
+    text: str = ""
+    held: str = ""
+    whole: bool = False
+
+    @property
+    def shown(self) -> str:
+        return self.text if len(self.text) >= len(self.held) else self.held
+
+    def end(self) -> None:
+        """It is whole, if there is anything of it."""
+        if self.text:
+            self.text, self.held, self.whole = _closed(self.text), "", True
 
 
 @dataclass(slots=True)
@@ -129,10 +148,10 @@ def _ages(tasks: Iterable[DelegatedTask], texts: Texts) -> list[str]:
 
 @dataclass(slots=True)
 class RunView:
-    """What the chat shows of one run, folded from its events."""
+    """What the chat shows of one run, folded from its events. intermediate: which of its messages; said: by id."""
 
-    text: str = ""
-    message_id: str = ""
+    intermediate: Literal["all", "last"] = "all"
+    said: dict[str, Said] = field(default_factory=dict)
     status: str = ""
     notices: list[str] = field(default_factory=list)
     model_calls: int = 0
@@ -140,16 +159,25 @@ class RunView:
     tasks: DelegatedTasks = field(default_factory=DelegatedTasks)
     question: Question | None = None
     plan: tuple[tuple[str, TodoStatus], ...] = ()
-    read_before: str = ""
-    """What people had read of a message before a restart; it stays until the new text has passed it, or the message is
-    whole in its new words."""
-    read_whole: bool = False
-    """That was a whole message: the next one takes its place at once."""
     _thought: str = ""
 
     @property
+    def text(self) -> str:
+        return _joined(said.text for said in self._wanted)
+
+    @property
     def visible_text(self) -> str:
-        return self.text if len(self.text) >= len(self.read_before) else self.read_before
+        return _joined(said.shown for said in self._wanted)
+
+    @property
+    def _wanted(self) -> list[Said]:
+        return list(self.said.values())[-1 if self.intermediate == "last" else 0 :]
+
+    @property
+    def unfinished(self) -> tuple[str, str]:
+        """The message in the making: its id, and what people have read of it, "" where there is none."""
+        message_id, said = next(reversed(self.said.items()), ("", Said()))
+        return message_id, "" if said.whole else said.shown
 
     def apply(self, event: AnyRunEvent, texts: Texts) -> None:
         match event:
@@ -158,10 +186,9 @@ class RunView:
             case ReasoningDelta():
                 self._think(event, texts)
             case TextReset():
-                self._thought = ""
-                self.text = "" if event.message_id == self.message_id else self.text
+                self._reset(event)
             case ToolStarted():
-                self._end_message()
+                self._end_messages()
                 self.tools[event.call_id] = RunningTool(event.tool, event.summary)
                 self._show_tools(texts)
             case ToolProgress() if event.call_id in self.tools:
@@ -178,7 +205,7 @@ class RunView:
                 self.plan = event.todos
                 self._show_tools(texts)
             case ApprovalRequested():
-                self._end_message()
+                self._end_messages()
             case Question():
                 self.question = event
             case ModelRetrying():
@@ -195,28 +222,35 @@ class RunView:
                 pass
 
     def _add(self, event: TextDelta) -> None:
-        if event.message_id != self.message_id:
-            if self.text or self.read_whole:
-                self.read_before = ""
-            self.message_id, self.text, self.read_whole = event.message_id, "", False
-        self.text += event.text
+        self._end_messages(but=event.message_id)
+        if event.message_id not in self.said:
+            # A message in the making that is told once more under another name still takes the same place.
+            before = self.said.popitem()[1] if self.unfinished[1] else Said()
+            self.said[event.message_id] = Said(held=before.held)
+        self.said[event.message_id].text += event.text
         self.status = ""
 
-    def _end_message(self) -> None:
-        """The model goes on to act: its message is whole."""
-        self.read_whole = True
-        if self.text:
-            self.read_before = ""
+    def _reset(self, event: TextReset) -> None:
+        self._thought = ""
+        self._end_messages(but=event.message_id)
+        if (said := self.said.get(event.message_id)) is not None:
+            self.said[event.message_id] = Said(held=said.shown)
+
+    def _end_messages(self, but: str = "") -> None:
+        """The model goes on: what it said before is whole."""
+        for message_id, said in self.said.items():
+            if message_id != but and not said.whole:
+                said.end()
 
     def go_on_from(self, told: Iterable[AnyRunEvent], texts: Texts) -> None:
-        """Take over what people read of a run's message before a restart: `told` is what was written of its events."""
-        before = RunView()
+        """Take over what was said before a restart: `told` is what was written of the run's events. What was in the
+        making is going to be told once more."""
+        before = RunView(said=self.said)
         for event in told:
-            if isinstance(event, TextReset):
-                before.read_before = before.visible_text  # the message is told once more, below what stands
             before.apply(event, texts)
-        self.read_before, self.read_whole = before.visible_text, before.read_whole
-        self.message_id = before.message_id
+        for said in self.said.values():
+            if not said.whole:
+                said.text, said.held = "", said.shown
 
     def _think(self, event: ReasoningDelta, texts: Texts) -> None:
         """The newest line of a thought stands in the place of the status; nothing of it stays."""
@@ -245,7 +279,15 @@ class RunView:
     def answer(self, event: Finished, texts: Texts) -> OutboundMessage:
         limited = [_limit(event, texts)] if event.outcome is Outcome.LIMITED and event.budget is None else []
         options = _long_options(self.question) if self.question is not None else []
-        return OutboundMessage(text=_paragraphs(event.text, *options, *limited, *self.notices), final=True)
+        return OutboundMessage(text=_paragraphs(self._answer(event), *options, *limited, *self.notices), final=True)
+
+    def _answer(self, event: Finished) -> str:
+        """The last message as it is kept, below what was said before it; a question stands below its own message."""
+        if self.intermediate == "last":
+            return event.text
+        own = self.said.get(event.message_id, Said()).text if self.question is not None else ""
+        before = [said.text for message_id, said in self.said.items() if message_id != event.message_id]
+        return _joined([*before, own, "" if event.text.strip() in own else event.text])
 
     def failure(self, event: Failed, texts: Texts) -> OutboundMessage:
         wait = texts.retry_in.format(duration=texts.duration(event.retry_after)) if event.retry_after else ""
@@ -287,7 +329,15 @@ def _paragraphs(text: str, *rest: str) -> str:
     return "\n\n".join(part for part in (above, *rest) if part)
 
 
+def _joined(messages: Iterable[str]) -> str:
+    """Texts of messages, each a paragraph of its own."""
+    said = [text for text in messages if text.strip()]
+    return "\n\n".join([*(_closed(text).rstrip() for text in said[:-1]), *said[-1:]])
+
+
 def _closed(text: str) -> str:
     """The text with the code block closed that its end leaves open, which would swallow what follows."""
+    if not ("```" in text or "~~~" in text):
+        return text
     last = _MARKDOWN.parse(f"{text}\n\n.")[-1]
     return f"{text}\n{last.markup}" if last.type == "fence" else text

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Literal
 
 
 class Busy(StrEnum):
@@ -23,10 +24,12 @@ class Busy(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TurnRules:
-    """How an account makes turns of messages. debounce: seconds in which one person's further messages join, 0: off."""
+    """How an account makes turns of messages. debounce: seconds in which one person's further messages join, 0: off.
+    intermediate: which of an answer's messages are shown."""
 
     busy: Busy = Busy.QUEUE
     debounce: float = 0.0
+    intermediate: Literal["all", "last"] = "all"
 
 
 QUEUED = TurnRules()

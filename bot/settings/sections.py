@@ -224,7 +224,8 @@ class AccessSettings(Section):
 
 class ConversationSettings(Section):
     """busy: what a message does that arrives during a run. debounce_seconds: in which a person's further messages join
-    the first one. group_*: how groups are held. agent: that answers where none was chosen."""
+    the first one. group_*: how groups are held. agent: that answers where none was chosen. intermediate: whether what
+    the agent says before it uses its tools stays above its last message."""
 
     busy: Literal["queue", "collect", "steer", "interrupt", "rollback", "reject"] = "queue"
     debounce_seconds: float = Field(default=0, ge=0, le=60)
@@ -232,6 +233,7 @@ class ConversationSettings(Section):
     group_context: Literal["on", "off"] = "on"
     group_control: Literal["admins", "members"] = "admins"
     agent: str = "default"
+    intermediate: Literal["all", "last"] = "all"
 
 
 class LimitSettings(Section):

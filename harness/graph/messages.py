@@ -52,10 +52,14 @@ LEFT_OUT = "[an image that this model cannot see]"
 
 def next_message_id(run_id: str, messages: Sequence[BaseMessage]) -> str:
     """The id of the run's next assistant message: the same for every attempt at it and after a resume."""
-    prefix = f"{run_id}-"
-    ids = (message.id or "" for message in messages if isinstance(message, AIMessage))
-    rounds = [id_.removeprefix(prefix) for id_ in ids if id_.startswith(prefix)]
-    return f"{prefix}{max((int(number) for number in rounds if number.isdecimal()), default=0) + 1}"
+    newest = max((round_of(run_id, message) for message in messages if isinstance(message, AIMessage)), default=0)
+    return f"{run_id}-{newest + 1}"
+
+
+def round_of(run_id: str, message: AIMessage) -> int:
+    """Which of the run's assistant messages it is, from 1; 0 for none of them."""
+    number = (message.id or "").removeprefix(f"{run_id}-")
+    return int(number) if number != message.id and number.isdecimal() else 0
 
 
 def stored_form(message: Any, message_id: str, history: Sequence[BaseMessage]) -> Any:

@@ -7,13 +7,22 @@ from typing import TYPE_CHECKING, Any
 from langchain_core.messages import AIMessage, AIMessageChunk
 
 from harness.events import ReasoningDelta, TextDelta, TextReset
-from harness.graph.messages import REASONING, THINK_CLOSE, THINK_OPEN
+from harness.graph.messages import (
+    REASONING,
+    THINK_CLOSE,
+    THINK_OPEN,
+    answer_text,
+    next_message_id,
+    round_of,
+)
 from harness.graph.signals import ApprovalNeeded, CallDropped, CallEnded, CallStarted, Told
 from harness.text.frames import VisibleStream
 from harness.text.plain import clean_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from langchain_core.messages import BaseMessage
 
     from harness.ports import AnyRunEvent
 
@@ -53,7 +62,9 @@ class Turn:
             if isinstance(message, AIMessageChunk) and metadata.get("langgraph_node") == MODEL_NODE:
                 yield from self._chunk(message)
         elif isinstance(payload, CallStarted):
-            self._message_id = payload.message_id
+            if payload.message_id == self._message_id:
+                yield from self._reset()  # it is asked for once more: what came of it before is not kept
+            self._message_id, self._told = payload.message_id, False
             self._text, self._visible = TextStream(), VisibleStream()
         elif isinstance(payload, CallDropped):
             yield from self._reset()
@@ -83,9 +94,15 @@ class Turn:
         rest = self._visible.feed(self._text.end()) + self._visible.end()
         if rest:
             yield self._delta(TextDelta, rest)
-        if message.tool_calls:
-            yield from self._reset()
         self.answer = message
+
+    def said_before(self, messages: Sequence[BaseMessage]) -> Iterator[AnyRunEvent]:
+        """The texts of the run's whole messages once more, and that what was told of the next one is void."""
+        for message in messages:
+            if isinstance(message, AIMessage) and round_of(self._run_id, message) and (text := answer_text(message)):
+                yield self.event(TextReset, message_id=message.id)
+                yield self.event(TextDelta, message_id=message.id, text=text)
+        yield self.event(TextReset, message_id=next_message_id(self._run_id, messages))
 
     def _reset(self) -> Iterator[AnyRunEvent]:
         if self._told:

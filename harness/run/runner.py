@@ -17,8 +17,8 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 from harness.agents.pool import Agents
 from harness.agents.tools import load_extras
 from harness.errors import ModelFailure
-from harness.events import Failed, FailureKind, Notice, Resumed, TextReset
-from harness.graph.messages import next_message_id, usage_event
+from harness.events import Failed, FailureKind, Notice, Resumed
+from harness.graph.messages import usage_event
 from harness.graph.sandbox import RunSandbox
 from harness.graph.signals import RunScope
 from harness.graph.turn import Turn
@@ -179,13 +179,13 @@ class HarnessRunner:
         state = await agent.graph.aget_state(thread_config(ctx.thread_id))
         # Not `next`: it leaves out tasks that had written when the process was killed before the next checkpoint.
         if not state.tasks:
-            return Start(works=False)
+            return Start(list(turn.said_before(state.values.get("messages", []))), works=False)
         stand, approvals = standing(state), self._parts.guarding.approvals
         scope.approvals.decided = await approvals.decisions(ctx.run_id)
         turn.asked += unanswered(stand, scope.approvals.decided)
         told = [turn.event(Resumed, attempt=max(attempt, 2))] if attempt > 1 or not stand.waiting else []
-        # What was told of the message in the making is void: it will be told again.
-        told.append(turn.event(TextReset, message_id=next_message_id(ctx.run_id, state.values["messages"])))
+        # A crash may have lost what was recorded of the whole messages; that in the making will be told again.
+        told += turn.said_before(state.values["messages"])
         return Start(told, going_on(stand, scope.approvals.decided), works=not turn.asked)
 
     async def _begun(

@@ -99,6 +99,8 @@ class Watch:
             self._said = answer_text(payload.message) or self._said
         for event in self._turn.events(mode, payload):
             self._follow(event)
+        if isinstance(payload, CallEnded):
+            self._text = ""
 
     def _follow(self, event: AnyRunEvent) -> None:
         match event:

@@ -29,14 +29,16 @@ class Teller:
     ctx: RunContext
     run_input: RunInput
     seq: int
+    message_id: str = "a"
 
     def __call__(self, kind: type[E], /, **fields: object) -> E:
         event = kind(run_id=self.ctx.run_id, seq=self.seq, **fields)
         self.seq += 1
+        self.message_id = getattr(event, "message_id", self.message_id)
         return event
 
     def answer(self, text: str, outcome: Outcome = Outcome.SUCCESS) -> Finished:
-        return self(Finished, outcome=outcome, text=text, message_id="a")
+        return self(Finished, outcome=outcome, text=text, message_id=self.message_id)
 
     def failed(self, kind: FailureKind, retry_after: float | None = None) -> Failed:
         return self(Failed, kind=kind, model="sim", detail_for_log="detail-for-the-log", retry_after=retry_after)

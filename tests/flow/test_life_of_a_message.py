@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.simulators.model.scripts import Call, Pause, Say, ToolUse
 from tests.simulators.telegram import faults
 from tests.simulators.telegram.seen import ALICE, BOB, TEAM
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
 FIRST_HALF = "The first half of the answer"
 WHOLE = "The first half of the answer, and the second half."
+HALVES = (Say(text="It is"), Pause(name="noted"), Say(text=" noted."))
 
 
 async def test_an_answer_grows_in_one_message(world: World) -> None:
@@ -75,6 +77,24 @@ async def test_what_was_read_before_a_kill_stays_until_the_new_text_has_passed_i
         after = [version.text for version in bubble.history[before + 1 :]]
         assert after, "the answer went on"
         assert all(text.startswith("1 2 3") and len(text) > 0.75 * len(draft.text) for text in after), after
+
+
+async def test_what_is_said_before_a_tool_call_stands_above_the_answer_also_after_a_kill(world: World) -> None:
+    above = "The total is 4,318.20 EUR; I will note that."
+    plan = '{"todos": [{"content": "Note the total", "status": "completed"}]}'
+    steps = (Say(text=above), Call(calls=(ToolUse(name="write_todos", arguments=plan),)), *HALVES)
+    async with world:
+        await world.model.script("sum it up", steps, "contains")
+        await world.telegram.user_says("sum it up")
+        await world.model.wait_for_pause("noted")
+        draft = await world.telegram.wait_for_text(ALICE, f"{above}\n\nIt is")
+        await world.kill()
+        await world.model.release("noted")
+        await world.start()
+        answer = await world.telegram.wait_for_text(ALICE, f"{above}\n\nIt is noted.")
+        assert answer.message_id == draft.message_id
+        await world.telegram.wait_idle(ALICE)
+        assert len(await world.telegram.bot_messages(ALICE)) == 1
 
 
 async def test_a_planned_stop_says_so_and_goes_on_at_the_next_start(world: World) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -22,6 +23,7 @@ from harness.events import (
     ModelRetrying,
     Notice,
     Outcome,
+    Question,
     ReasoningDelta,
     Resumed,
     SubagentEnded,
@@ -82,16 +84,62 @@ def test_before_anything_happens_it_is_working() -> None:
     assert shown() == ("", "")
 
 
-def test_text_grows_and_a_new_message_replaces_it() -> None:
+def test_text_grows_and_a_new_message_stands_below_it() -> None:
     assert shown(delta("Hel"), delta("lo")) == ("Hello", "")
-    assert shown(delta("Let me look."), delta("Found it.", "b")) == ("Found it.", "")
+    assert shown(delta("Let me look."), delta("Found it.", "b")) == ("Let me look.\n\nFound it.", "")
+    assert shown(delta(" \n"), delta("Found it.", "b")) == ("Found it.", "")
+
+
+def test_what_is_said_before_a_tool_call_stands_above_the_answer() -> None:
+    view = fold(delta("```py\nx"), started("1"), ended("1"), delta("Fou", "b"))
+    assert view.draft(EN).text == "```py\nx\n```\n\nFou"
+    finished = Finished(run_id="r", seq=9, outcome=Outcome.SUCCESS, text="Found it.", message_id="b")
+    assert view.answer(finished, EN).text == "```py\nx\n```\n\nFound it."
+
+
+def test_only_the_last_message_stays_where_that_is_wanted() -> None:
+    view = RunView(intermediate="last")
+    for event in (delta("Let me look."), started("1"), ended("1")):
+        view.apply(event, EN)
+    assert view.draft(EN).text == "Let me look.", "until there is another"
+    view.apply(delta("Found it.", "b"), EN)
+    assert view.draft(EN).text == "Found it."
+    finished = Finished(run_id="r", seq=9, outcome=Outcome.SUCCESS, text="Found it.", message_id="b")
+    assert view.answer(finished, EN).text == "Found it."
+
+
+def test_a_question_stands_below_what_was_said_with_it() -> None:
+    asks = Question(run_id="r", seq=8, prompt_id="q", text="Which one?", options=(), expires_at=datetime.now(UTC))
+    end = Finished(run_id="r", seq=9, outcome=Outcome.SUCCESS, text="Which one?", message_id="b")
+    view = fold(delta("Let me look."), started("1"), delta("There are two.", "b"), asks)
+    assert view.answer(end, EN).text == "Let me look.\n\nThere are two.\n\nWhich one?"
+    assert fold(delta("There are two. Which one?", "b"), asks).answer(end, EN).text == "There are two. Which one?"
+
+
+@given(st.lists(st.text(alphabet=" ab`\n", max_size=6), min_size=1, max_size=5), st.integers(0, 12))
+def test_a_resumed_run_shows_what_an_uninterrupted_one_does(texts: list[str], crash: int) -> None:
+    """Whatever of the record a crash leaves: the agent tells its whole messages once more."""
+    whole: list[Any] = []
+    for number, text in enumerate(texts, 1):
+        whole += [delta(text, f"r-{number}"), started(str(number)), ended(str(number))]
+    before, resumed = fold(*whole[:crash]), RunView()
+    resumed.go_on_from(whole[:crash], EN)
+    assert resumed.visible_text == before.visible_text
+    for number, text in enumerate(texts, 1):
+        for event in (TextReset(run_id="r", seq=1, message_id=f"r-{number}"), delta(text, f"r-{number}")):
+            resumed.apply(event, EN)
+    resumed.apply(TextReset(run_id="r", seq=1, message_id=f"r-{len(texts) + 1}"), EN)
+    assert resumed.visible_text == fold(*whole).visible_text
+    assert resumed.unfinished[1] == ""
 
 
 def test_a_reset_forgets_only_its_own_message() -> None:
     reset = TextReset(run_id="r", seq=3, message_id="a")
-    assert shown(delta("half"), reset) == ("", "")
+    assert shown(delta("half"), reset) == ("half", ""), "until the new text has passed it"
+    assert shown(delta("half"), reset, delta("ag")) == ("half", "")
     assert shown(delta("half"), reset, delta("again")) == ("again", "")
-    assert shown(delta("half"), delta("next", "b"), reset) == ("next", "")
+    assert shown(delta("half"), reset, delta("ag"), started("1"))[0] == "ag"
+    assert shown(delta("half"), delta("next", "b"), reset, delta("whole")) == ("whole\n\nnext", "")
 
 
 def test_tools_that_run_are_named_until_they_end() -> None:
@@ -123,7 +171,8 @@ def test_waiting_and_resuming_are_told() -> None:
 
 
 def test_what_was_read_before_a_restart_stands_until_the_new_text_is_longer() -> None:
-    view = RunView(read_before="One two three.")
+    view = RunView()
+    view.go_on_from([delta("One two three.")], EN)
     assert view.draft(EN).text == "One two three."
     assert view.draft(EN).status == "", "nobody needs to be told of work above an answer that stands"
     view.apply(Resumed(run_id="r", seq=1, attempt=2), EN)
