@@ -149,6 +149,15 @@ class RunInput:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Unfinished:
+    """What people have read of a message that its run was not able to end."""
+
+    run_id: str
+    message_id: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class HistoryEntry:
     """One message of a thread as people see it. role: "user" or "assistant"."""
 

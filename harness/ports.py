@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from langgraph.checkpoint.base import CheckpointTuple
 
-    from harness.context import HistoryEntry, RunContext, RunInput, Titled
+    from harness.context import HistoryEntry, RunContext, RunInput, Titled, Unfinished
     from harness.events import (
         ApprovalRequested,
         Failed,
@@ -189,8 +189,9 @@ class Harness(Protocol):
         is consistent again after the next `settle` or `run`.
         """
 
-    async def settle(self, thread_id: str) -> None:
-        """Make a thread that was stopped in mid-turn ready for new input: open tool calls get an honest result."""
+    async def settle(self, thread_id: str, unfinished: Unfinished | None = None) -> None:
+        """Make a thread that was stopped in mid-turn ready for new input: open tool calls get an honest result, and
+        what people have read of the message in the making stays there as the assistant's own words."""
 
     async def rewind(self, thread_id: str, checkpoint_id: str | None) -> None:
         """Make the thread what it was at that checkpoint, None: before anything. Raises LookupError when it is gone."""

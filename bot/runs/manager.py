@@ -22,6 +22,7 @@ from bot.store.rows import RunState, StopReason
 from bot.texts import DEFAULT, texts_for
 from bot.usage.meter import EventRecord
 from channels.message import OutboundMessage
+from harness.context import Unfinished
 from harness.events import RUN_EVENT
 from harness.files.slots import FairSlots
 
@@ -186,6 +187,7 @@ class RunManager:
         try:
             ending = await self._supervise(active)
             if ending is not None:
+                await self._keep_unfinished(active, ending)
                 await self._end(active, ending)
         finally:
             if active.keeping is not None:
@@ -267,6 +269,19 @@ class RunManager:
             case reason:
                 forgotten = not reason.rewinds or await self._forget(active.row)
                 return endings.stopped(reason, active.view, active.texts, forgotten=forgotten)
+
+    async def _keep_unfinished(self, active: ActiveRun, ending: Ending) -> None:
+        """What people have read of an answer that has no end stays in the thread, so that it can be gone on with."""
+        row, (message_id, text) = active.row, active.view.unfinished
+        taken_back = active.stop_reason is not None and active.stop_reason.rewinds
+        if ending.state is RunState.SUCCESS or taken_back or not (row.attempt and text.strip()):
+            return
+        try:
+            words = Unfinished(run_id=row.run_id, message_id=message_id, text=text)
+            await (await self._harness()).settle(row.thread_id, words)
+        except Exception:
+            # Any error: the run has to end; the next one makes the thread ready without these words.
+            log.exception("what was said of the answer of run %s is not kept in its thread", row.run_id)
 
     async def _forget(self, row: RunRow) -> bool:
         """rewind, whose failure is an ending that says so."""

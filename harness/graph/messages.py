@@ -39,7 +39,7 @@ INTERRUPTED_TURN = "interrupted_turn"
 SUMMARY = "summary"
 REASONING = "reasoning_content"
 TEXT_LENGTH = "antler_text_length"
-"""additional_kwargs key of a user's message: how much of its first text is what the person wrote."""
+"""additional_kwargs key: how much of a message's first text is what its author said; the rest is ours."""
 CHOSEN_SKILL = "antler_skill"
 """additional_kwargs key of a user's message: the name of the skill that they chose for it."""
 

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from harness.agents.maker import Agent
     from harness.agents.parts import Parts
     from harness.agents.tools import Extras
-    from harness.context import HistoryEntry, RunContext, RunInput, Titled
+    from harness.context import HistoryEntry, RunContext, RunInput, Titled, Unfinished
     from harness.events import Usage
     from harness.graph.state import Graph
     from harness.memory.model import Exchange, Memory, Updated
@@ -222,9 +222,9 @@ class HarnessRunner:
         tools = [json.dumps(convert_to_openai_tool(tool), ensure_ascii=False) for tool in agent.tools]
         return agent.prompt(await self._scope(ctx)), tools
 
-    async def settle(self, thread_id: str) -> None:
+    async def settle(self, thread_id: str, unfinished: Unfinished | None = None) -> None:
         """Make a thread that was stopped in mid-turn ready for new input."""
-        await threads.settle(self._any_graph(), self._parts.effects, thread_id)
+        await threads.settle(self._any_graph(), self._parts.effects, thread_id, unfinished)
 
     async def rewind(self, thread_id: str, checkpoint_id: str | None) -> None:
         """Make the thread what it was at that checkpoint, None: before anything."""

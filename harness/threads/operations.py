@@ -11,7 +11,7 @@ from langgraph.types import StateUpdate
 
 from harness.context import HistoryEntry
 from harness.graph.calls import effect_key, open_calls, recorded_result
-from harness.graph.messages import INTERRUPTED_TURN, MARK, answer_text, is_users, users_text
+from harness.graph.messages import INTERRUPTED_TURN, MARK, TEXT_LENGTH, answer_text, is_users, users_text
 from harness.graph.turn import MODEL_NODE
 from harness.threads.checkpoints import RUN_KEY, thread_config
 from harness.tools.asking import question_of
@@ -20,22 +20,35 @@ if TYPE_CHECKING:
     from langchain_core.runnables import RunnableConfig
     from langgraph.types import StateSnapshot
 
+    from harness.context import Unfinished
     from harness.graph.state import Graph
     from harness.ports import EffectLog
 
 NOT_FINISHED = "[This turn was interrupted before it was finished. I will not go on with it unless asked to.]"
+CUT_OFF = "[My answer was interrupted here; the person has read it so far. I will not go on with it unless asked to.]"
 
 
-async def settle(graph: Graph, effects: EffectLog, thread_id: str) -> None:
-    """Close a turn that was stopped in the middle: finished tools keep their results, open calls get an honest one."""
+async def settle(graph: Graph, effects: EffectLog, thread_id: str, unfinished: Unfinished | None = None) -> None:
+    """Close a turn that was stopped in the middle: finished tools keep their results, open calls get an honest one.
+    unfinished: what people have read of the message in the making; not kept where it belongs to no open turn."""
     config = thread_config(thread_id)
     state = await graph.aget_state(config)
     if state.tasks:
-        await _close(graph, effects, state, config)
+        is_open = unfinished is not None and _is_open(state, unfinished)
+        await _close(graph, effects, state, config, unfinished.text if unfinished is not None and is_open else "")
 
 
-async def _close(graph: Graph, effects: EffectLog, state: StateSnapshot, config: RunnableConfig) -> None:
-    """A new newest checkpoint with what was open in `state` closed. config: of the thread, at that state.
+def _is_open(state: StateSnapshot, unfinished: Unfinished) -> bool:
+    """Whether the message is of the open turn, and not whole in the thread already."""
+    own = (state.metadata or {}).get(RUN_KEY) == unfinished.run_id
+    return own and all(message.id != unfinished.message_id for message in state.values.get("messages", []))
+
+
+async def _close(
+    graph: Graph, effects: EffectLog, state: StateSnapshot, config: RunnableConfig, unfinished: str = ""
+) -> None:
+    """A new newest checkpoint with what was open in `state` closed. config: of the thread, at that state. unfinished:
+    the assistant's own words that it ends with.
 
     LangGraph drops the results of parallel tools that had finished when new input comes, so they are written here. One
     note closes the turn: without it the model would take the stopped request up again.
@@ -49,6 +62,9 @@ async def _close(graph: Graph, effects: EffectLog, state: StateSnapshot, config:
             await recorded_result(effects, effect_key(thread_id, run_id, message_id, call["id"] or ""), call)
         )
     note = AIMessage(NOT_FINISHED, additional_kwargs={MARK: INTERRUPTED_TURN})
+    if words := unfinished.strip():
+        marks = {MARK: INTERRUPTED_TURN, TEXT_LENGTH: len(words)}
+        note = AIMessage(f"{words}\n\n{CUT_OFF}", additional_kwargs=marks)
     # As the model's answer without calls: the graph's own edge ends the turn, in the same checkpoint.
     await graph.aupdate_state(config, {"messages": [*missing, note]}, as_node=MODEL_NODE)
 
@@ -87,15 +103,17 @@ def _as(values: dict[str, Any] | None, node: str) -> StateUpdate:
 
 
 def entries(messages: list[AnyMessage]) -> list[HistoryEntry]:
-    """What persons and the assistant said to each other; no tool rounds, no summaries, no notes of the harness."""
+    """What persons and the assistant said to each other, also what was cut off; no tool rounds, no summaries, no notes
+    of the harness."""
     said: list[HistoryEntry] = []
     for message in messages:
         if is_users(message):
             said.append(HistoryEntry(message_id=message.id or "", role="user", text=users_text(message)))
         elif (question := question_of(message)) is not None:
             said.append(HistoryEntry(message_id=message.id or "", role="assistant", text=question.text))
-        elif isinstance(message, AIMessage) and not message.tool_calls and MARK not in message.additional_kwargs:
-            text = answer_text(message)
+        elif isinstance(message, AIMessage) and not message.tool_calls:
+            noted = MARK in message.additional_kwargs
+            text = answer_text(message)[: message.additional_kwargs.get(TEXT_LENGTH, 0) if noted else None]
             if text:
                 said.append(HistoryEntry(message_id=message.id or "", role="assistant", text=text))
     return said

@@ -13,7 +13,7 @@ from harness.ports import Head
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Sequence
 
-    from harness.context import HistoryEntry, RunContext, RunInput, Titled
+    from harness.context import HistoryEntry, RunContext, RunInput, Titled, Unfinished
     from harness.memory.model import Exchange, Memory, Updated
     from harness.ports import AnyRunEvent, Steering
 
@@ -69,6 +69,7 @@ class ScriptedHarness:
     titled: list[tuple[str, str, str]] = field(default_factory=list)
     updates: list[Updated] = field(default_factory=list)
     remembered: list[list[Exchange]] = field(default_factory=list)
+    unfinished: list[str] = field(default_factory=list)
     steering: Steering | None = None
     closed: int = 0
     scrubbed: int = 0
@@ -152,8 +153,9 @@ class ScriptedHarness:
         self.titled.append((model, said, answered))
         return self.titles.pop(0) if self.titles else None
 
-    async def settle(self, thread_id: str) -> None:
-        return None
+    async def settle(self, thread_id: str, unfinished: Unfinished | None = None) -> None:
+        if unfinished is not None:
+            self.unfinished.append(unfinished.text)
 
     async def rewind(self, thread_id: str, checkpoint_id: str | None) -> None:
         if self.lost:

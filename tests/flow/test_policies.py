@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from bot.texts.en import EN
+from harness.threads.operations import CUT_OFF
 from tests.simulators.telegram.seen import ALICE, BOB, TEAM
 
 if TYPE_CHECKING:
@@ -99,7 +100,9 @@ async def test_interrupt_stops_and_the_model_knows_what_was_stopped(world: World
         await world.telegram.wait_for_text(ALICE, "You said: rather this")
         stopped = f"{HALF},\n\n⏹ Stopped, because you wrote something new.{NOT_FINISHED}"
         assert await transcript(world) == [stopped, "You said: rather this"]
-        assert "!pause half" in str((await world.model.completions())[-1].body["messages"])
+        *_, asked, read, _ = (await world.model.completions())[-1].body["messages"]
+        assert "!pause half" in str(asked["content"])
+        assert (read["role"], read["content"]) == ("assistant", f"{HALF},\n\n{CUT_OFF}")
 
 
 async def test_rollback_stops_and_the_model_never_hears_of_it(world: World, settings: dict[str, Any]) -> None:

@@ -114,6 +114,40 @@ async def test_stop_names_the_ending_and_ends_the_agents_work(tmp_path: Path) ->
         assert c.harness.working == 0
 
 
+async def test_what_was_read_of_an_answer_without_an_end_is_kept_in_its_thread(tmp_path: Path) -> None:
+    async with core(tmp_path) as c:
+        c.harness.hold("stopped", half="One half")
+        c.harness.tells(
+            "failed",
+            lambda tell: tell(TextDelta, message_id="a", text="Let me look."),
+            lambda tell: tell(ToolStarted, call_id="1", tool="t", summary="s"),
+            lambda tell: tell(TextDelta, message_id="b", text="It says th"),
+            lambda tell: tell(TextReset, message_id="b"),
+            lambda tell: tell.failed(FailureKind.UNAVAILABLE),
+        )
+        await c.say("stopped")
+        await c.say("/stop")
+        await c.say("failed")
+        await c.say("fine")
+        await c.answered()
+        assert c.harness.unfinished == ["One half", "It says th"], "of the message in the making"
+        assert c.texts()[1].startswith("Let me look.\n\nIt says th\n\n⚠️")
+
+
+async def test_after_a_crash_a_stop_keeps_what_was_read_before_it(tmp_path: Path) -> None:
+    async with core(tmp_path) as c:
+        c.harness.hold("q", half=LONG)
+        await c.say("q")
+        await c.clock.advance(5)
+        await c.crash()
+        c.harness.hold("q", half="")
+        await c.start()
+        await c.clock.advance(5)
+        await c.say("/stop")
+        await c.answered()
+        assert c.harness.unfinished == [LONG]
+
+
 async def test_an_agent_that_breaks_or_just_stops_still_gets_an_ending(tmp_path: Path) -> None:
     async def broken(tell: Teller) -> AsyncGenerator[AnyRunEvent, None]:
         yield half(tell)
@@ -220,13 +254,13 @@ async def test_what_was_read_before_a_crash_hides_no_later_message(tmp_path: Pat
         assert c.texts()[0].startswith(f"{retold}\n\n"), "with what the tool does below"
         gates[1].set()
         await c.clock.advance(5)
-        assert c.texts() == ["Now the last step."]
+        assert c.texts() == [f"{retold}\n\nNow the last step."]
         gates[2].set()
         await c.answered()
-        assert c.texts() == ["Done."]
+        assert c.texts() == [f"{retold}\n\nDone."]
 
 
-async def test_what_was_read_of_a_whole_message_gives_way_to_the_next_one(tmp_path: Path) -> None:
+async def test_what_was_read_of_a_whole_message_stands_above_the_next_one(tmp_path: Path) -> None:
     gates = [asyncio.Event(), asyncio.Event()]
 
     async def script(tell: Teller) -> AsyncGenerator[AnyRunEvent, None]:
@@ -249,9 +283,10 @@ async def test_what_was_read_of_a_whole_message_gives_way_to_the_next_one(tmp_pa
         assert c.texts()[0].startswith(LONG.strip()), "nothing has taken its place"
         gates[0].set()
         await c.clock.advance(5)
-        assert c.texts() == ["The next one."]
+        assert c.texts() == [f"{LONG.strip()}\n\nThe next one."]
         gates[1].set()
         await c.answered()
+        assert c.texts() == [f"{LONG.strip()}\n\nDone."]
 
 
 async def test_a_second_crash_leaves_what_people_still_read(tmp_path: Path) -> None:

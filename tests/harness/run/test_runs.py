@@ -11,10 +11,12 @@ import pytest
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.tools import BaseTool, tool
 
+from harness.context import Unfinished
 from harness.events import FailureKind, Finished, Outcome, Resumed, TextReset, ToolEnded, ToolStarted, Usage
 from harness.graph.calls import INTERRUPTED
 from harness.graph.messages import INTERRUPTED_TURN, MARK
 from harness.ports import MemoryEffectLog
+from harness.threads.operations import CUT_OFF, NOT_FINISHED
 from tests.harness.support import Bench, Script, calls, collect, context, failed, finished, said, visible
 
 if TYPE_CHECKING:
@@ -152,7 +154,13 @@ async def test_a_finished_run_is_answered_from_its_state(bench: Bench, script: S
         first = await collect(harness, context("r1"), said("hello"))
     async with bench.open() as harness:
         again = await collect(harness, context("r1"), said("hello"), attempt=2, next_seq=7)
-    assert [(e.type, e.seq) for e in again] == [("finished", 7)]
+    assert [(e.type, e.seq) for e in again] == [
+        ("text_reset", 7),
+        ("text_delta", 8),
+        ("text_reset", 9),
+        ("finished", 10),
+    ]
+    assert visible(again) == "once", "a crash may have lost what was recorded of it"
     assert (finished(again).text, finished(again).message_id) == (finished(first).text, finished(first).message_id)
     assert len(script.requests) == 1
 
@@ -226,6 +234,42 @@ async def test_settle_is_idempotent_and_keeps_the_open_question_out_of_history(b
     assert isinstance(script.requests[-1][-2], AIMessage)
 
 
+async def test_what_was_read_of_a_stopped_answer_stays_as_the_assistants_own_words(
+    bench: Bench, script: Script
+) -> None:
+    asked = asyncio.Event()
+    script.steps = [at(asked)]
+    words = Unfinished(run_id="r1", message_id="r1-1", text="Elephants are large and ")
+    async with bench.open() as harness:
+        await stopped_at(harness, "r1", "tell me of elephants", asked)
+        await harness.settle("thread-1", words)
+        await harness.settle("thread-1", words)
+    async with bench.open() as harness:
+        assert [e.text for e in await harness.history("thread-1")] == [
+            "tell me of elephants",
+            "Elephants are large and",
+        ]
+        await collect(harness, context("r2"), said("go on from where you stopped"))
+    *_, before, newest = script.requests[-1]
+    assert isinstance(before, AIMessage)
+    assert before.content == f"Elephants are large and\n\n{CUT_OFF}"
+    assert str(newest.content).startswith("go on from where you stopped")
+
+
+@pytest.mark.parametrize("words", [("r0", "r0-1"), ("r1", "r1-1")], ids=["another run's", "whole in the thread"])
+async def test_words_that_belong_to_no_open_message_are_not_kept_twice(
+    bench: Bench, script: Script, toolbox: Toolbox, words: tuple[str, str]
+) -> None:
+    script.steps = [calls(("send", {"name": "a"}), text="I send it.")]
+    entered = toolbox.gate("a")
+    async with bench.open() as harness:
+        await stopped_at(harness, "r1", "go", entered)
+        await harness.settle("thread-1", Unfinished(run_id=words[0], message_id=words[1], text="I send it."))
+        await collect(harness, context("r2"), said("and now?"))
+    assert [str(m.content) for m in script.requests[-1]].count("I send it.") == 1
+    assert script.requests[-1][-2].content == NOT_FINISHED
+
+
 async def test_settling_an_unknown_thread_does_nothing(bench: Bench, script: Script) -> None:
     async with bench.open() as harness:
         await harness.settle("nobody")
@@ -233,21 +277,26 @@ async def test_settling_an_unknown_thread_does_nothing(bench: Bench, script: Scr
         assert await harness.history("nobody") == []
 
 
-async def test_the_text_of_a_tool_round_is_taken_back(bench: Bench, script: Script, toolbox: Toolbox) -> None:
+async def test_the_text_of_a_tool_round_is_told(bench: Bench, script: Script, toolbox: Toolbox) -> None:
     script.steps = [calls(("read", {"name": "x"}), text="Let me look."), "It says x."]
     async with bench.open() as harness:
         events = await collect(harness, context("r1"), said("go"))
-    assert visible(events) == "It says x."
-    assert [e.type for e in events if e.type != "text_delta"] == [
-        "usage",
-        "text_reset",
-        "tool_started",
-        "tool_ended",
-        "usage",
-        "finished",
-    ]
-    started = next(e for e in events if e.type == "tool_started")
-    assert (started.tool, started.summary) == ("read", "x")
+    assert visible(events) == "Let me look.It says x."
+    assert {event.message_id for event in events if event.type == "text_delta"} == {"r1-1", "r1-2"}
+    assert not [event for event in events if event.type == "text_reset"]
+
+
+async def test_a_resumed_run_tells_what_it_said_before_its_tools(
+    bench: Bench, script: Script, toolbox: Toolbox
+) -> None:
+    asked = asyncio.Event()
+    script.steps = [calls(("read", {"name": "x"}), text="Let me look."), at(asked)]
+    async with bench.open() as harness:
+        events = await stopped_at(harness, "r1", "go", asked)
+    script.steps = ["It says x."]
+    async with bench.open() as harness:
+        resumed = await collect(harness, context("r1"), said("go"), attempt=2, next_seq=len(events) + 1)
+    assert visible(resumed) == visible(events) + "It says x." == "Let me look.It says x."
 
 
 async def test_ids_that_a_provider_repeats_do_not_mix_calls_up(bench: Bench, script: Script, toolbox: Toolbox) -> None:
