@@ -207,9 +207,10 @@ class ModelRetrying(BaseEvent):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Notice(BaseEvent):
     """Something the person should know besides the answer. images_not_seen: the model has no vision. fallback: the
-    model answered instead of the one that was asked for."""
+    model answered instead of the one that was asked for. summarizing: a summary of the history is being made, until it
+    is summarized, or not_summarized."""
 
-    kind: Literal["images_not_seen", "summarized", "fallback"]
+    kind: Literal["images_not_seen", "summarizing", "summarized", "not_summarized", "fallback"]
     model: str = ""
     instead_of: str = ""
     type: Literal["notice"] = "notice"

@@ -18,7 +18,12 @@ if TYPE_CHECKING:
     from bot.store.rows import RunRow, StopReason
     from bot.texts.catalogue import Texts
     from bot.usage.meter import EventRecord
+    from channels.base import Clock
     from harness.context import RunContext, RunInput
+
+
+SIGNS_EVERY = 7.5
+"""Seconds between two ages of what stands still: half of what it may stand without one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +50,7 @@ class ActiveRun:
     row: RunRow
     context: RunContext
     texts: Texts
+    clock: Clock
     began: float
     record: EventRecord
     asking_changed: Callable[[], None]
@@ -63,7 +69,14 @@ class ActiveRun:
         if status is not None:
             self.view.status = status
         if self.reply is not None:
-            self.reply.show(self.view.draft(self.texts))
+            self.reply.show(self.view.draft(self.texts, self.clock.monotonic()))
+
+    async def show_signs(self) -> None:
+        """Keep the age of what stands still up to date, until cancelled. What waits for a person needs none."""
+        while True:
+            await self.clock.sleep(SIGNS_EVERY)
+            if not self.asking:
+                self.show()
 
 
 class ActiveRuns(dict[str, ActiveRun]):

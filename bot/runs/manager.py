@@ -152,6 +152,7 @@ class RunManager:
             context=context,
             view=RunView(intermediate=context.intermediate),
             texts=texts,
+            clock=self._clock,
             began=self._clock.monotonic(),
             record=record,
             asking_changed=asking_changed,
@@ -276,31 +277,38 @@ class RunManager:
         taken_back = active.stop_reason is not None and active.stop_reason.rewinds
         if ending.state is RunState.SUCCESS or taken_back or not (row.attempt and text.strip()):
             return
-        try:
-            words = Unfinished(run_id=row.run_id, message_id=message_id, text=text)
-            await (await self._harness()).settle(row.thread_id, words)
-        except Exception:
-            # Any error: the run has to end; the next one makes the thread ready without these words.
-            log.exception("what was said of the answer of run %s is not kept in its thread", row.run_id)
+        words = Unfinished(run_id=row.run_id, message_id=message_id, text=text)
+        await self._tried("keep what was said", row, lambda: self._settle(row.thread_id, words))
 
     async def _forget(self, row: RunRow) -> bool:
         """rewind, whose failure is an ending that says so."""
+        return await self._tried("take it back", row, lambda: self.rewind(row))
+
+    async def _settle(self, thread_id: str, unfinished: Unfinished) -> None:
+        await (await self._harness()).settle(thread_id, unfinished)
+
+    async def _tried(self, what: str, row: RunRow, change: Callable[[], Awaitable[None]]) -> bool:
+        """Whether a change of the thread worked; what the agent's side raises keeps no run from ending."""
         try:
-            await self.rewind(row)
+            await change()
         except Exception:
-            # Any error: the run has to end, and its ending says that it was not forgotten.
-            log.exception("run %s could not be undone", row.run_id)
+            # Any error: the run has to end.
+            log.exception("run %s: could not %s", row.run_id, what)
             return False
         return True
 
     async def _work(self, active: ActiveRun) -> Ending:
         if active.reply is None:
             await self.present(active)
-        await self.transcriber.listen(active)
-        while True:
-            ending = await self._drive(active)
-            if ending is not None or (ending := await self._wait(active)) is not None:
-                return ending
+        signs = asyncio.create_task(active.show_signs(), name=f"signs:{active.row.run_id}")
+        try:
+            await self.transcriber.listen(active)
+            while True:
+                ending = await self._drive(active)
+                if ending is not None or (ending := await self._wait(active)) is not None:
+                    return ending
+        finally:
+            signs.cancel()
 
     async def _drive(self, active: ActiveRun) -> Ending | None:
         """Let the agent work on it in its turn, unless it is known to kill; None: it waits for a person."""

@@ -41,6 +41,8 @@ if TYPE_CHECKING:
     from bot.texts.catalogue import Texts
     from harness.ports import AnyRunEvent
 
+STILL = 15.0
+"""Seconds after which what stands still tells its age."""
 MAX_THOUGHT = 120
 """Characters of a thought that are shown."""
 SOON = 3.0
@@ -79,7 +81,7 @@ class RunningTool:
     def told(self, texts: Texts) -> str:
         if self.seconds is None:
             return texts.tool_running.format(tool=self.tool, summary=self.summary)
-        age = texts.duration(self.seconds)
+        age = texts.age(self.seconds)
         return texts.tool_running_for.format(tool=self.tool, summary=self.summary, age=age)
 
 
@@ -139,7 +141,7 @@ def _counted(words: str, count: int, tasks: str = "") -> str:
 
 def _ages(tasks: Iterable[DelegatedTask], texts: Texts) -> list[str]:
     return [
-        texts.tasks["age"].format(task=task.description, age=texts.duration(task.seconds))
+        texts.tasks["age"].format(task=task.description, age=texts.age(task.seconds))
         if task.seconds
         else task.description
         for task in tasks
@@ -160,6 +162,10 @@ class RunView:
     question: Question | None = None
     plan: tuple[tuple[str, TodoStatus], ...] = ()
     _thought: str = ""
+    _passing: str = ""
+    """A status that is over as soon as the model is asked once more, which nothing tells."""
+    _stands: tuple[str, str] | None = None
+    _stands_since: float = 0.0
 
     @property
     def text(self) -> str:
@@ -209,9 +215,13 @@ class RunView:
             case Question():
                 self.question = event
             case ModelRetrying():
-                self.status = _retrying(event, texts)
+                self.status = self._passing = _retrying(event, texts)
             case Resumed():
-                self.status = texts.resumed
+                self.status = self._passing = texts.resumed
+            case Notice(kind="summarizing"):
+                self.status = texts.condensing
+            case Notice(kind="summarized" | "not_summarized"):
+                self._show_tools(texts)
             case Usage():
                 self.model_calls += 1
             case Notice(kind="images_not_seen"):
@@ -256,18 +266,26 @@ class RunView:
         """The newest line of a thought stands in the place of the status; nothing of it stays."""
         self._thought = (self._thought + event.text)[-MAX_THOUGHT:]
         _, broken, line = self._thought.strip().rpartition("\n")
-        if line and not self.text:
+        if line and not self.said.get(event.message_id, Said()).text:
             cut = not broken and len(self._thought) == MAX_THOUGHT
-            self.status = texts.thinking.format(line=("…" if cut else "") + " ".join(line.split()))
+            self.status = self._passing = texts.thinking.format(line=("…" if cut else "") + " ".join(line.split()))
 
     def _show_tools(self, texts: Texts) -> None:
         told = [_step(self.plan, texts), self.tasks.told(texts), *(tool.told(texts) for tool in self.tools.values())]
         self.status = " · ".join(each for each in told if each)
 
-    def draft(self, texts: Texts) -> OutboundMessage:
-        """What the chat shows while the run goes on."""
-        text = self.visible_text
-        return OutboundMessage(text=text, status=self.status)
+    def draft(self, texts: Texts, now: float = 0.0) -> OutboundMessage:
+        """What the chat shows while the run goes on. now: on the clock; what has stood still for a while tells how
+        long."""
+        text, status = self.visible_text, self.status
+        if (text, status) != self._stands:
+            self._stands, self._stands_since = (text, status), now
+        stood = now - self._stands_since
+        if stood >= STILL:
+            age = texts.age(stood)
+            thinks = status in ("", self._passing)
+            status = texts.thinking_for.format(age=age) if thinks else texts.standing.format(status=status, age=age)
+        return OutboundMessage(text=text, status=status)
 
     def ended(self, sentence: str, texts: Texts) -> OutboundMessage:
         """The final state of a run without an answer: what there is of the text, what happened, and that this is no

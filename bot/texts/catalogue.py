@@ -25,6 +25,9 @@ class Texts:
     retrying_for: str  # {trouble} {age}
     troubles: Mapping[FailureKind, str]  # that pass by themselves
     thinking: str  # {line}
+    thinking_for: str  # {age}
+    standing: str  # {status} {age}
+    condensing: str
     resumed: str
     paused: str
     held: str
@@ -219,3 +222,10 @@ class Texts:
             if seconds < limit:
                 return unit.format(n=max(0, round(seconds / size)))
         return self.day.format(n=round(seconds / 86_400))
+
+    def age(self, seconds: float) -> str:
+        """A length of time that is still growing, told to the second for an hour."""
+        minutes, rest = divmod(round(seconds), 60)
+        if not 0 < minutes < 60:
+            return self.duration(seconds)
+        return f"{self.minute.format(n=minutes)} {self.second.format(n=rest)}"

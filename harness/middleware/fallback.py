@@ -132,7 +132,7 @@ class Fallback(AgentMiddleware[Any, Any, Any]):
             return await candidate.handling.ask(request, handler, tenacity=call.tenacity)
         if place not in call.fitted:
             # Not left to its provider, some of which cut what is too long without a word.
-            call.fitted[place] = compacted = await candidate.summarization.fitting(request.messages)
+            call.fitted[place] = compacted = await candidate.summarization.fitting(request.messages, request.runtime)
             if compacted is not None:
                 candidate.summarization.report(compacted, request.runtime)
         request = request.override(model=candidate.chat)

@@ -229,7 +229,7 @@ class LLMErrorHandling(AgentMiddleware[Any, Any, Any]):
         """The same request with a summarised history, once; raises the failure when that cannot help."""
         if attempts.shortened:
             raise failure
-        compacted = await self._summarization.compacted(request.messages, hard=True)
+        compacted = await self._summarization.compacted(request.messages, hard=True, runtime=request.runtime)
         if compacted is None:
             raise failure
         attempts.compacted, attempts.shortened = compacted, True

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import uuid
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from langchain.agents.middleware import SummarizationMiddleware
@@ -95,16 +96,19 @@ class Summarization(SummarizationMiddleware[Any, Any]):
         messages: list[AnyMessage] = [*state["messages"], *joined.messages]
         compacted = None
         if self._should_summarize(messages, self.token_counter(messages)):
-            compacted = await self.compacted(messages)
+            compacted = await self.compacted(messages, runtime=runtime)
         if compacted is None:
             return {"messages": list(joined.messages), **joined.update} if joined.messages else None
         self.report(compacted, runtime)
         return {"messages": [RemoveMessage(REMOVE_ALL_MESSAGES), *compacted.messages], **joined.update}
 
-    async def compacted(self, messages: list[AnyMessage], *, hard: bool = False) -> Compacted | None:
+    async def compacted(
+        self, messages: list[AnyMessage], *, hard: bool = False, runtime: Runtime[Any] | None = None
+    ) -> Compacted | None:
         """The history made short; None when there is nothing to cut, or no summary to be had and no need yet.
 
-        hard: the provider refused the context, or a person asked: keep only what the open round needs.
+        hard: the provider refused the context, or a person asked: keep only what the open round needs. runtime: of the
+        run that waits for it.
         """
         keep = 1 if hard else self._settings.keep
         cut = cut_history(
@@ -115,7 +119,11 @@ class Summarization(SummarizationMiddleware[Any, Any]):
         )
         if not cut.old:
             return None
+        if runtime is not None:
+            tell(runtime, Told(partial(Notice, kind="summarizing")))
         answer = await self._summary(cut.old)
+        if answer is None and runtime is not None:
+            tell(runtime, Told(partial(Notice, kind="not_summarized")))
         if answer is None and not hard and len(messages) < 2 * self._settings.max_messages:
             return None
         text = NO_SUMMARY if answer is None else f"{SUMMARY_HEADER}\n\n{answer.text.strip()}"
@@ -125,15 +133,17 @@ class Summarization(SummarizationMiddleware[Any, Any]):
             head = with_memory(head, memory)
         return Compacted([head, *cut.kept], answer.usage_metadata if answer is not None else None)
 
-    async def fitting(self, messages: list[AnyMessage]) -> Compacted | None:
+    async def fitting(self, messages: list[AnyMessage], runtime: Runtime[Any]) -> Compacted | None:
         """The history cut to the model's window; None when it fits, or cannot be cut."""
-        return await self.compacted(messages) if self.token_counter(messages) > self._limit else None
+        if self.token_counter(messages) <= self._limit:
+            return None
+        return await self.compacted(messages, runtime=runtime)
 
     def report(self, compacted: Compacted, runtime: Runtime[Any]) -> None:
         """Tell the runner of the cut and of what its summary cost."""
         if compacted.usage is not None:
             tell(runtime, Told(usage_event(self._name, compacted.usage)))
-        tell(runtime, Told(_summarized))
+        tell(runtime, Told(partial(Notice, kind="summarized")))
 
     async def _summary(self, old: list[AnyMessage]) -> AIMessage | None:
         """One call, once more with half of the text when it was too long; None when the model fails."""
@@ -156,10 +166,6 @@ class Summarization(SummarizationMiddleware[Any, Any]):
             self._health.succeeded(self._name)
             return answer if str(answer.text).strip() else None
         return None
-
-
-def _summarized(*, run_id: str, seq: int) -> Notice:
-    return Notice(run_id=run_id, seq=seq, kind="summarized")
 
 
 def cut_history(messages: list[AnyMessage], *, keep: int, fits: Any, skills: int = 0) -> Cut:

@@ -208,10 +208,11 @@ async def test_steer_passes_a_message_on_to_the_answer_at_work(world: World, set
         await world.kill()  # it was heard, and nothing is answered
         await world.start()
         await world.model.release("later")
-        await world.telegram.wait_for_text(ALICE, WHOLE)
+        both = f"{WHOLE}\n\n{WHOLE}"  # what it said before it heard more, and after
+        await world.telegram.wait_for_text(ALICE, both)
         await world.telegram.wait_idle(ALICE)
         answer, acknowledged = await world.telegram.bot_messages(ALICE)
-        assert (answer.text, acknowledged.text) == (WHOLE, EN.steered)
+        assert (answer.text, acknowledged.text) == (both, EN.steered)
         assert acknowledged.message_id == passed_on.message_id
         assert not acknowledged.buttons
         last = (await world.model.completions())[-1].body["messages"]

@@ -151,7 +151,7 @@ def test_tools_that_run_are_named_until_they_end() -> None:
 def test_a_tool_that_takes_longer_tells_how_long_already() -> None:
     running = fold(started("1"), started("2"), progress("1", 12))
     assert running.status == "bash: ls 1 (12 s) · bash: ls 2"
-    assert fold(started("1"), progress("1", 12), progress("1", 90)).status == "bash: ls 1 (2 min)"
+    assert fold(started("1"), progress("1", 12), progress("1", 90)).status == "bash: ls 1 (1 min 30 s)"
     assert fold(progress("1", 12)).status == "", "what has ended, or never began, does not come back"
 
 
@@ -380,6 +380,33 @@ def test_the_newest_line_of_a_thought_is_shown_until_the_answer_begins() -> None
     assert text == ""
     assert status.startswith("💭 …")
     assert len(status) <= 125
+
+
+def still(view: RunView, *seconds: float) -> list[str]:
+    """The status after each of these times."""
+    view.draft(EN, 0.0)
+    return [view.draft(EN, each).status for each in seconds]
+
+
+def test_what_stands_still_tells_its_age() -> None:
+    assert still(fold(), 14.9, 15, 32, 150) == [EN.working, "Thinking, 15 s", "Thinking, 32 s", "Thinking, 2 min 30 s"]
+    assert still(fold(delta("Words.")), 10, 22) == ["", "Thinking, 22 s"]
+    assert still(fold(started("1")), 10, 22) == ["bash: ls 1", "bash: ls 1 (22 s)"]
+    retrying = ModelRetrying(run_id="r", seq=1, kind=FailureKind.TIMEOUT, attempt=1, delay=3)
+    assert still(fold(retrying), 20) == ["Thinking, 20 s"], "the model has been asked again since"
+    assert still(fold(thought("Let me see.\nFirst")), 20) == ["Thinking, 20 s"]
+
+
+def test_a_summary_that_is_being_made_is_told_until_it_is_made() -> None:
+    making, made = (Notice(run_id="r", seq=1, kind=kind) for kind in ("summarizing", "summarized"))
+    assert still(fold(making), 1, 20) == [EN.condensing, f"{EN.condensing} (20 s)"]
+    assert shown(making, made) == ("", EN.working)
+    assert shown(making, Notice(run_id="r", seq=1, kind="not_summarized")) == ("", EN.working)
+
+
+def test_thoughts_are_shown_also_below_what_was_said_before() -> None:
+    told = (delta("Let me look."), started("1"), ended("1"), replace(thought("Hm.\nSo"), message_id="b"))
+    assert shown(*told) == ("Let me look.", "💭 So")
 
 
 def test_thoughts_are_not_kept() -> None:

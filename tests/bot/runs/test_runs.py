@@ -302,7 +302,7 @@ async def test_a_second_crash_leaves_what_people_still_read(tmp_path: Path) -> N
         for _ in range(2):
             await c.restart()
             await c.clock.advance(70)  # what was at work at two deaths waits for a while
-            assert c.texts() == [LONG + "And more."]
+            assert [text.partition("\n\n")[0] for text in c.texts()] == [LONG + "And more."]
 
 
 async def test_after_a_crash_what_ran_and_what_waited_goes_on_in_the_same_messages(tmp_path: Path) -> None:
@@ -351,6 +351,33 @@ async def test_what_could_not_be_written_while_it_worked_is_written_with_its_end
         run = await last_run(c)
         assert await c.store.read(lambda tx: run_events.tools_called(tx, run.run_id)) == {"fetch_page"}
         assert [kind for _, kind, _ in await events_of(c, run)] == ["tool_started", "text_delta", "finished"]
+
+
+async def test_nothing_stands_still_for_longer_than_fifteen_seconds(tmp_path: Path) -> None:
+    tool = asyncio.Event()
+
+    async def script(tell: Teller) -> AsyncGenerator[AnyRunEvent, None]:
+        yield tell(TextDelta, message_id="a", text="Let me look.")
+        yield tell(ToolStarted, call_id="1", tool="web_search", summary="elephants")
+        await tool.wait()
+        yield tell(ToolEnded, call_id="1", tool="web_search", ok=True)
+        await asyncio.Event().wait()
+
+    async with core(tmp_path) as c:
+        c.harness.scripts["q"] = script
+        await c.say("q")
+        seen = []
+        for _ in range(2):
+            for _ in range(5):
+                await c.clock.advance(15)
+                seen.append(c.texts()[0])
+            tool.set()
+        assert len(set(seen)) == len(seen), seen
+        assert all(text.startswith("Let me look.\n\n") for text in seen)
+        assert "elephants (" in seen[4]
+        assert "Thinking, 1 min " in seen[9]
+        await c.say("/stop")
+        await c.answered()
 
 
 async def test_planned_stops_do_not_count_and_are_told(tmp_path: Path) -> None:

@@ -134,7 +134,7 @@ async def test_what_died_once_goes_on_at_once_and_what_died_twice_waits_for_a_qu
         for _ in range(10):  # while it waits, nothing counts against it
             await w.core.clock.advance(QUIET_SECONDS / 2)
             assert w.agent.working_on == set()
-            assert w.core.texts() == [EN.held]
+            assert w.core.texts() == [f"{EN.held} (30 s)"]
             await w.kill()
         assert [len(run.deaths) for run in await w.unended()] == [2]
         await w.core.clock.advance(QUIET_SECONDS)
@@ -195,7 +195,7 @@ async def test_what_waits_for_its_trial_can_be_stopped_and_outlives_a_planned_st
         assert w.core.texts(BOB) == [EN.paused]
         await w.core.start()
         await w.core.clock.advance(QUIET_SECONDS / 2)
-        assert w.core.texts(BOB) == [EN.held]
+        assert w.core.texts(BOB) == [f"{EN.held} (30 s)"]
         await w.core.answered()
         assert w.core.texts(BOB) == ["echo: two"]
 

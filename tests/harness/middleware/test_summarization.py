@@ -89,7 +89,8 @@ async def test_a_summary_is_told_and_paid_for_but_its_text_is_not_shown(bench: B
             await collect(harness, context(f"r{number}"), said(f"question {number}"))
         script.steps = ["THE SUMMARY", "the answer"]
         events = await collect(harness, context("r2"), said("question 2"))
-    assert [e.type for e in events if e.type != "text_delta"] == ["usage", "notice", "usage", "finished"]
+    told = [getattr(e, "kind", e.type) for e in events if e.type != "text_delta"]
+    assert told == ["summarizing", "usage", "summarized", "usage", "finished"]
     assert "".join(e.text for e in events if e.type == "text_delta") == "the answer"
     head = script.requests[-1][1]
     assert str(head.content) == f"{SUMMARY_HEADER}\n\nTHE SUMMARY"

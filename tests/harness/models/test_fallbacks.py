@@ -225,7 +225,7 @@ async def test_a_fallback_gets_no_more_than_its_window_takes(bench: Bench, scrip
         await collect(harness, context("r1"), said("tell me a lot"))
         events = await collect(harness, context("r2"), said("and?"))
         assert finished(events).text == "fits"
-        assert [kind for kind, _, _ in notices(events)] == ["summarized", "fallback"]
+        assert [kind for kind, _, _ in notices(events)] == ["summarizing", "summarized", "fallback"]
         assert [e.model for e in events if e.type == "usage"] == ["other", "other"]
         assert size(other.requests[-1]) < 2000
         # The cut is kept, as every cut is: the next request need not be cut anew.

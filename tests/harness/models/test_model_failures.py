@@ -183,7 +183,7 @@ async def test_a_too_long_context_is_summarised_once_and_the_cut_is_kept(
             await collect(harness, context(f"r{number}"), said(f"!say answer {number}"))
         events = await collect(harness, context("r6"), said("!context 6\n!say short enough"))
         assert events[-1].type == "finished"
-        assert [e.kind for e in events if e.type == "notice"] == ["summarized"]
+        assert [e.kind for e in events if e.type == "notice"] == ["summarizing", "summarized"]
         assert len(await harness.history("thread-1")) == 2
         before = len(await simulator.completions())
         assert (await collect(harness, context("r7"), said("!say next")))[-1].type == "finished"
