@@ -8,6 +8,9 @@ from typing import Literal
 
 from pydantic import TypeAdapter
 
+Progress = Literal["off", "short", "full"]
+"""What people see of the work: nothing, a label for each call, or the calls themselves."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Speaker:
@@ -42,7 +45,7 @@ class RunContext:
 
     model: a name of the config's list. schedule: the id of the one that started this turn, "" where a person did.
     skills_off: those that were turned off for the conversation. intermediate: which of the run's messages people are
-    shown.
+    shown; progress: how much of what it does.
     """
 
     thread_id: str
@@ -60,6 +63,7 @@ class RunContext:
     timezone: str = "UTC"
     place: Place = Place()
     intermediate: Literal["all", "last"] = "all"
+    progress: Progress = "short"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -93,11 +93,13 @@ class ReasoningDelta(BaseEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolStarted(BaseEvent):
-    """summary: one short line for people (the salient argument), no secret in it."""
+    """summary: one short line (the salient argument), no secret in it. description: what the model says that the call
+    does, for people; "" where it says nothing."""
 
     call_id: str
     tool: str
     summary: str
+    description: str = ""
     type: Literal["tool_started"] = "tool_started"
 
 
@@ -135,14 +137,17 @@ class SubagentStarted(BaseEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubagentProgress(BaseEvent):
-    """The task is running, for so many seconds. line: what the subagent did last, for people; one short line.
+    """The task is running, for so many seconds. tool, summary, description: of the call that the subagent made last, ""
+    before the first.
 
     At most one a second and call, and like ToolProgress not worth keeping.
     """
 
     call_id: str
     seconds: int
-    line: str
+    tool: str = ""
+    summary: str = ""
+    description: str = ""
     type: Literal["subagent_progress"] = "subagent_progress"
 
 

@@ -7,7 +7,7 @@ import secrets
 from dataclasses import dataclass
 from datetime import timedelta
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, get_args
 from zoneinfo import available_timezones
 
 from bot.commands.group import ButtonKind
@@ -16,6 +16,7 @@ from bot.store import conversations, prompts
 from bot.texts.markdown import inline
 from bot.usage.days import zone_of
 from channels.message import Button, OutboundMessage
+from harness.context import Progress
 from harness.scheduling.when import local, zone_name
 
 if TYPE_CHECKING:
@@ -66,6 +67,28 @@ class TimezoneCommands:
 
     def _told(self, sentence: str, zone: str) -> str:
         return sentence.format(zone=zone, time=local(self._clock.now(), zone))
+
+
+class VerboseCommands:
+    def __init__(self, answers: Answers) -> None:
+        self._answers = answers
+        self.commands: Mapping[str, CommandHandler] = {"verbose": self._verbose}
+        self.buttons: Mapping[str, ButtonKind] = {}
+
+    async def _verbose(self, conversation: Conversation, call: Call) -> None:
+        row, wanted, words = await conversation.row(call.message), call.line.arguments.strip().casefold(), call.texts
+        usual = call.progress
+        if wanted not in (*get_args(Progress), DEFAULT):
+            known = words.verbose["unknown"] if wanted else words.verbose["shown"]
+            return await self._answers.say(call, known.format(state=words.verbose[row.progress or usual]), "/verbose")
+        if not call.may_control:
+            return await self._answers.say(call, words.not_allowed, "not allowed")
+        chosen = None if wanted == DEFAULT else wanted
+        text = words.verbose["changed"].format(state=words.verbose[chosen or usual])
+        await self._answers.say(
+            call, text, "/verbose", also=lambda tx: conversations.choose(tx, conversation.key, "progress", chosen)
+        )
+        conversation.forget_row()
 
 
 def _near(wanted: str) -> str:

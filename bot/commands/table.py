@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from bot.commands.access import AccessCommands
 from bot.commands.approvals import ApprovalCommands, QuestionCommands
-from bot.commands.choosing import TimezoneCommands, agent_commands, model_commands
+from bot.commands.choosing import TimezoneCommands, VerboseCommands, agent_commands, model_commands
 from bot.commands.deleting import DeletingCommands
 from bot.commands.group import Answers
 from bot.commands.memory import MemoryCommands
@@ -72,6 +72,7 @@ def make_commands(
             SkillCommands(answers, ports.skills, agents.agent_of),
             MemoryCommands(answers, memory, store, pictures, clock),
             TimezoneCommands(answers, clock, spending.days.zone),
+            VerboseCommands(answers),
             ReminderCommands(answers, schedules, clock, spending.days.zone),
             AccessCommands(answers, editor, clock),
         ],

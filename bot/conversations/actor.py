@@ -383,6 +383,7 @@ class Conversation:
             agent=agent,
             timezone=zone_of(known, ports.timezone),
             skills_off=off,
+            progress=known.progress if known is not None else None,
             now=now,
             epoch=ports.store.epoch,
         )

@@ -235,6 +235,7 @@ class ChannelManager:
             person=person,
             is_admin=policy.access.is_admin(person),
             may_control=policy.access.may_control(message.address, person),
+            progress=policy.turns.progress,
         )
 
         async def handle(actor: Conversation) -> None:

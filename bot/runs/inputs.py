@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from bot.runs.turns import Turn
     from bot.store.rows import ConversationRow, InboxRow
     from channels.base import Channel
+    from harness.context import Progress
 
 
 def run_of(
@@ -94,6 +95,7 @@ def _context_of(
         skills_off=conversation.skills_off,
         timezone=timezone,
         intermediate=turn.rules.intermediate,
+        progress=conversation.progress or turn.rules.progress,
     )
 
 
@@ -170,11 +172,12 @@ def run_again(
     agent: str,
     timezone: str,
     skills_off: tuple[str, ...] = (),
+    progress: Progress | None = None,
     now: datetime,
     epoch: int,
 ) -> RunRow:
     """The pending run that answers what an ended one answered. event_id: the event that asks for it. timezone: the
-    conversation's.
+    conversation's. progress: that was chosen for it.
 
     Voice messages that could not be transcribed are tried again; the others are not paid for twice.
     """
@@ -186,6 +189,7 @@ def run_again(
         agent=agent,
         skills_off=skills_off,
         timezone=timezone,
+        progress=progress or run.context.progress,
     )
     return RunRow(
         run_id=run_id,

@@ -150,7 +150,7 @@ class RunManager:
         active = ActiveRun(
             row=row,
             context=context,
-            view=RunView(intermediate=context.intermediate),
+            view=RunView(intermediate=context.intermediate, progress=context.progress),
             texts=texts,
             clock=self._clock,
             began=self._clock.monotonic(),

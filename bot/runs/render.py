@@ -39,7 +39,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from bot.texts.catalogue import Texts
+    from harness.context import Progress
     from harness.ports import AnyRunEvent
+
+    Calls = ToolStarted | SubagentProgress
 
 STILL = 15.0
 """Seconds after which what stands still tells its age."""
@@ -47,6 +50,8 @@ MAX_THOUGHT = 120
 """Characters of a thought that are shown."""
 SOON = 3.0
 """Seconds of trying again after which it is told how long that has been going on."""
+FILE_TOOLS = frozenset({"read_file", "write_file", "str_replace", "view_image"})
+"""Of these people read the file's name, not its folders."""
 _MARKDOWN = MarkdownIt("commonmark", {"html": False})
 OPEN = (SubagentState.RUNNING, SubagentState.PENDING)
 
@@ -70,29 +75,44 @@ class Said:
             self.text, self.held, self.whole = _closed(self.text), "", True
 
 
+def told_call(call: Calls, texts: Texts, progress: Progress) -> str:
+    """One line about a call: as it is (full), or in its own words, else by a label."""
+    tool, summary = call.tool, call.summary
+    if progress == "full":
+        return f"{tool}: {summary}" if summary else tool
+    if call.description:
+        return call.description
+    if tool == "read_file" and summary.endswith("/SKILL.md"):
+        tool, what = "skill", summary.split("/")[-2]
+    elif tool == "web_fetch":
+        what = summary.partition("://")[2].partition("/")[0] or summary
+    elif tool in texts.tool_labels:
+        what = summary.rpartition("/")[2] if tool in FILE_TOOLS else summary
+    else:
+        tool, what = "other", tool.replace("_", " ")
+    return texts.tool_labels[tool].format(what=what).rstrip(" :：")
+
+
 @dataclass(slots=True)
 class RunningTool:
     """A tool call that is under way, for so many seconds; None while it has not told of any."""
 
-    tool: str
-    summary: str
+    call: Calls
     seconds: int | None = None
 
-    def told(self, texts: Texts) -> str:
-        if self.seconds is None:
-            return texts.tool_running.format(tool=self.tool, summary=self.summary)
-        age = texts.age(self.seconds)
-        return texts.tool_running_for.format(tool=self.tool, summary=self.summary, age=age)
+    def told(self, texts: Texts, progress: Progress) -> str:
+        call = told_call(self.call, texts, progress)
+        return call if self.seconds is None else texts.standing.format(status=call, age=texts.age(self.seconds))
 
 
 @dataclass(slots=True)
 class DelegatedTask:
-    """line: what its subagent did last."""
+    """call: that its subagent made last."""
 
     description: str
     state: SubagentState = SubagentState.PENDING
     seconds: int = 0
-    line: str = ""
+    call: SubagentProgress | None = None
 
 
 @dataclass(slots=True)
@@ -109,11 +129,11 @@ class DelegatedTasks:
             if isinstance(event, SubagentEnded):
                 task.state = event.state
             else:
-                task.state, task.line = SubagentState.RUNNING, event.line
+                task.state, task.call = SubagentState.RUNNING, event if event.tool else None
         if not any(task.state in OPEN for task in self.by_call.values()):
             self.by_call.clear()
 
-    def told(self, texts: Texts) -> str:
+    def told(self, texts: Texts, progress: Progress) -> str:
         """Such as "3 tasks: 1 done, 2 running: compare prices (12 s), read the report (9 s)"; "" when there are none.
 
         Of a task that runs alone it is also told what it does.
@@ -131,7 +151,8 @@ class DelegatedTasks:
             _counted(words["waiting"], len(waiting), words["and"].join(waiting)),
         ]
         head = words["one" if len(tasks) == 1 else "many"].format(count=len(tasks))
-        line = f" · {running[0].line}" if len(running) == 1 and running[0].line else ""
+        call = running[0].call if len(running) == 1 else None
+        line = f" · {told_call(call, texts, progress)}" if call is not None else ""
         return head + words["and"].join(part for part in parts if part) + line
 
 
@@ -153,6 +174,7 @@ class RunView:
     """What the chat shows of one run, folded from its events. intermediate: which of its messages; said: by id."""
 
     intermediate: Literal["all", "last"] = "all"
+    progress: Progress = "short"
     said: dict[str, Said] = field(default_factory=dict)
     status: str = ""
     notices: list[str] = field(default_factory=list)
@@ -195,7 +217,7 @@ class RunView:
                 self._reset(event)
             case ToolStarted():
                 self._end_messages()
-                self.tools[event.call_id] = RunningTool(event.tool, event.summary)
+                self.tools[event.call_id] = RunningTool(event)
                 self._show_tools(texts)
             case ToolProgress() if event.call_id in self.tools:
                 self.tools[event.call_id].seconds = event.seconds
@@ -271,7 +293,11 @@ class RunView:
             self.status = self._passing = texts.thinking.format(line=("…" if cut else "") + " ".join(line.split()))
 
     def _show_tools(self, texts: Texts) -> None:
-        told = [_step(self.plan, texts), self.tasks.told(texts), *(tool.told(texts) for tool in self.tools.values())]
+        if self.progress == "off":
+            self.status = ""
+            return
+        tools = (tool.told(texts, self.progress) for tool in self.tools.values())
+        told = [_step(self.plan, texts), self.tasks.told(texts, self.progress), *tools]
         self.status = " · ".join(each for each in told if each)
 
     def draft(self, texts: Texts, now: float = 0.0) -> OutboundMessage:

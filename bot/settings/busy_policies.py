@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from harness.context import Progress
 
 
 class Busy(StrEnum):
@@ -25,11 +28,12 @@ class Busy(StrEnum):
 @dataclass(frozen=True, slots=True)
 class TurnRules:
     """How an account makes turns of messages. debounce: seconds in which one person's further messages join, 0: off.
-    intermediate: which of an answer's messages are shown."""
+    intermediate: which of an answer's messages are shown; progress: how much of the work."""
 
     busy: Busy = Busy.QUEUE
     debounce: float = 0.0
     intermediate: Literal["all", "last"] = "all"
+    progress: Progress = "short"
 
 
 QUEUED = TurnRules()

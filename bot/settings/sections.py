@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, field_validator, model_validator
 
 from harness.config import Section
+from harness.context import Progress
 
 # Persons and groups.
 
@@ -225,7 +226,7 @@ class AccessSettings(Section):
 class ConversationSettings(Section):
     """busy: what a message does that arrives during a run. debounce_seconds: in which a person's further messages join
     the first one. group_*: how groups are held. agent: that answers where none was chosen. intermediate: whether what
-    the agent says before it uses its tools stays above its last message."""
+    the agent says before it uses its tools stays above its last message. progress: what is shown of its work."""
 
     busy: Literal["queue", "collect", "steer", "interrupt", "rollback", "reject"] = "queue"
     debounce_seconds: float = Field(default=0, ge=0, le=60)
@@ -234,6 +235,7 @@ class ConversationSettings(Section):
     group_control: Literal["admins", "members"] = "admins"
     agent: str = "default"
     intermediate: Literal["all", "last"] = "all"
+    progress: Progress = "short"
 
 
 class LimitSettings(Section):

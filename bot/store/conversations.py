@@ -131,7 +131,9 @@ def _was_used(tx: Connection, thread_id: str) -> bool:
     return tx.scalar(select(usage.c.id).where(usage.c.thread_id == thread_id).limit(1)) is not None
 
 
-def choose(tx: Connection, key: str, what: Literal["model", "agent", "timezone"], chosen: str | None) -> None:
+def choose(
+    tx: Connection, key: str, what: Literal["model", "agent", "timezone", "progress"], chosen: str | None
+) -> None:
     """Record what the conversation uses, None for the default."""
     tx.execute(update(conversations).where(conversations.c.key == key).values({what: chosen}))
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Row
 
-    from harness.context import RunContext, RunInput
+    from harness.context import Progress, RunContext, RunInput
 
 Value = TypeVar("Value")
 
@@ -100,7 +100,7 @@ class InboxRow:
 class ConversationRow:
     """key: account:chat[/topic][@speaker]. model: chosen by /models, agent: by /agent, None for the
     default. title: of the thread. skills_off: names of the skills that /skills turned off there. timezone: chosen by
-    /timezone, None for the gateway's."""
+    /timezone, progress: by /verbose; None for the gateway's."""
 
     key: str
     account: str
@@ -111,6 +111,7 @@ class ConversationRow:
     agent: str | None = None
     skills_off: tuple[str, ...] = ()
     timezone: str | None = None
+    progress: Progress | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,8 +18,7 @@ class Texts:
     # A run as it goes on: status lines, plain text.
     working: str
     plan_step: str  # {number} {count} {step}
-    tool_running: str  # {tool} {summary}
-    tool_running_for: str  # {tool} {summary} {age}
+    tool_labels: Mapping[str, str]  # {what}; keys: names of our tools, skill, other
     tasks: Mapping[str, str]  # {count} {tasks} {task} {age}; keys: one, many, done, failed, running, waiting, age, and
     retrying: str  # {trouble} {seconds}
     retrying_for: str  # {trouble} {age}
@@ -93,6 +92,7 @@ class Texts:
     reminder_for: str  # {name}
     reminder_late: str  # {time}
     timezone: Mapping[str, str]
+    verbose: Mapping[str, str]  # {state}; keys: shown, changed, unknown, and each level
     reminders_head: str
     reminders_none: str
     reminders_line: str  # {number} {text} {time} {again} {whose}

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from bot.settings.busy_policies import TurnRules
     from bot.texts.catalogue import Texts
     from channels.message import Address, Message, Sender
+    from harness.context import Progress
 
 _LINE = re.compile(r"/([A-Za-z][\w-]{0,31})(?:@(\S+))?(?:\s+(.*))?", re.DOTALL)
 
@@ -58,7 +59,8 @@ def meant_for_us(message: Message, username: str | None, knows: Callable[[str], 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One use of a command. person: who typed it; may_control: whether /new and /models are theirs to use here."""
+    """One use of a command. person: who typed it; may_control: whether /new and /models are theirs to use here.
+    progress: the account's."""
 
     event_id: int
     message: Message
@@ -67,6 +69,7 @@ class Call:
     person: str
     is_admin: bool
     may_control: bool
+    progress: Progress = "short"
 
     @property
     def texts(self) -> Texts:

@@ -14,7 +14,7 @@ import unicodedata
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from harness.text.plain import clean_text
+from harness.text.plain import DESCRIPTION, clean_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -49,6 +49,7 @@ _EMPTY = frozenset("\u115f\u1160\u3164\uffa0\u2800\u034f\u17b4\u17b5")
 
 def args_hash(tool: str, args: Mapping[str, Any], place: str) -> str:
     """Hash of the exact call. place: where it would run (isolation, the server's definition)."""
+    args = {name: value for name, value in args.items() if not (tool == "bash" and name == DESCRIPTION)}
     text = json.dumps([tool, args, place], sort_keys=True, ensure_ascii=True, default=str, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
 

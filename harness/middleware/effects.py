@@ -22,7 +22,7 @@ from harness.graph.calls import (
 from harness.graph.messages import next_message_id, stored_form, usage_event
 from harness.graph.signals import CallEnded, CallStarted, Told, scope_of, tell
 from harness.ports import EffectKey
-from harness.text.plain import summary
+from harness.text.plain import described, summary
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -68,9 +68,8 @@ class RunReport(AgentMiddleware[Any, Any, Any]):
     ) -> ToolMessage | Command[Any]:
         call, ok = request.tool_call, False
         call_id, name = call["id"] or "", call["name"]
-        tell(
-            request.runtime, Told(partial(ToolStarted, call_id=call_id, tool=name, summary=summary(name, call["args"])))
-        )
+        about = {"summary": summary(name, call["args"]), "description": described(name, call["args"])}
+        tell(request.runtime, Told(partial(ToolStarted, call_id=call_id, tool=name, **about)))
         try:
             result = await handler(request)
             ok = not (isinstance(result, ToolMessage) and result.status == "error")

@@ -50,6 +50,7 @@ RECURSION_LIMIT = 1_000_000
 CANCEL_SECONDS = 0.8
 """How long a subagent that is stopped may take to end. One that does not is left behind: nobody waits for it."""
 
+NO_CALL: Mapping[str, str] = {}
 EVERY = 1.0
 """Seconds between two events at least."""
 QUIET = 5.0
@@ -67,7 +68,7 @@ class Watch:
         self._call_id = call_id
         self._clock = clock
         self._tell = tell
-        self._line = ""
+        self._call = NO_CALL
         self._text = ""
         self._said = ""
         self._began: float | None = None
@@ -109,7 +110,7 @@ class Watch:
             case TextReset():
                 self._text = ""
             case ToolStarted():
-                self._line = f"{event.tool}: {event.summary}" if event.summary else event.tool
+                self._call = {"tool": event.tool, "summary": event.summary, "description": event.description}
             case Usage() | FileReady():
                 self._tell(Told(partial(replace, event)))
             case _:
@@ -127,14 +128,14 @@ class Watch:
             await asyncio.wait({teller})
 
     async def _progress(self) -> None:
-        told, told_at = "", self._clock.monotonic()
-        self._say(SubagentProgress, seconds=0, line="")
+        told, told_at = NO_CALL, self._clock.monotonic()
+        self._say(SubagentProgress, seconds=0)
         while True:
             await self._clock.sleep(EVERY)
-            now, line = self._clock.monotonic(), self._line
-            if line != told or now - told_at >= QUIET:
-                told, told_at = line, now
-                self._say(SubagentProgress, seconds=self.seconds, line=line)
+            now, call = self._clock.monotonic(), self._call
+            if call != told or now - told_at >= QUIET:
+                told, told_at = call, now
+                self._say(SubagentProgress, seconds=self.seconds, **call)
 
     def _say(self, make: Callable[..., AnyRunEvent], **fields: Any) -> None:
         self._tell(Told(partial(make, call_id=self._call_id, **fields)))

@@ -57,6 +57,8 @@ SALIENT = {
     "task": "description",
 }
 """Tool -> the argument that says what a call is about."""
+DESCRIPTION = "description"
+"""The argument in which the model tells people what a command does. It changes nothing of the call."""
 OWN, WORK = "/mnt/user-data/", "workspace/"
 """What people need not read of a path."""
 
@@ -127,6 +129,12 @@ def summary(tool: str, args: Mapping[str, object]) -> str:
         return one_line(value if tool == "bash" else value.removeprefix(OWN).removeprefix(WORK))
     texts = (one_line(value) for value in args.values() if isinstance(value, str) and value.strip())
     return next(texts, "") if tool not in SALIENT else ""
+
+
+def described(tool: str, args: Mapping[str, object]) -> str:
+    """What the model says that a call does, for people; elsewhere an argument of that name may be anything."""
+    said = args.get(DESCRIPTION)
+    return one_line(said) if tool == "bash" and isinstance(said, str) else ""
 
 
 def entropy(text: str) -> float:

@@ -47,6 +47,7 @@ def bash_tool(setup: SandboxSetup, clock: Clock) -> BaseTool:
     async def bash(
         command: Annotated[str, "The command"],
         runtime: Runtime,
+        description: Annotated[str, "What it does, for the person: a few words in their language"] = "",
         timeout: Annotated[float, "Seconds that it may take"] = default,
     ) -> Answer:
         run = sandbox_of(runtime)

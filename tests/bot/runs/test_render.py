@@ -38,17 +38,19 @@ from harness.events import (
     Usage,
 )
 from harness.failures import PASSING
+from harness.graph.calls import OWN_TOOLS
 from harness.middleware.llm_errors import RETRIED
 from tests.tables import table
 
 if TYPE_CHECKING:
     from bot.texts.catalogue import Texts
+    from harness.context import Progress
 
 SENTENCE = "It failed."
 
 
-def fold(*events: Any) -> RunView:
-    view = RunView()
+def fold(*events: Any, progress: Progress = "full") -> RunView:
+    view = RunView(progress=progress)
     for event in events:
         view.apply(event, EN)
     return view
@@ -70,8 +72,8 @@ def thought(text: str) -> ReasoningDelta:
     return ReasoningDelta(run_id="r", seq=1, message_id="a", text=text)
 
 
-def shown(*events: Any) -> tuple[str, str]:
-    draft = fold(*events).draft(EN)
+def shown(*events: Any, progress: Progress = "full") -> tuple[str, str]:
+    draft = fold(*events, progress=progress).draft(EN)
     assert not draft.final
     return draft.text, draft.status
 
@@ -153,6 +155,40 @@ def test_a_tool_that_takes_longer_tells_how_long_already() -> None:
     assert running.status == "bash: ls 1 (12 s) · bash: ls 2"
     assert fold(started("1"), progress("1", 12), progress("1", 90)).status == "bash: ls 1 (1 min 30 s)"
     assert fold(progress("1", 12)).status == "", "what has ended, or never began, does not come back"
+
+
+def call(tool: str, summary: str = "", description: str = "") -> ToolStarted:
+    return ToolStarted(run_id="r", seq=1, call_id=tool, tool=tool, summary=summary, description=description)
+
+
+@table(
+    ("started", "told"),
+    [
+        (call("read_file", "uploads/sales.csv"), "Reading sales.csv"),
+        (call("read_file", "/mnt/skills/public/report-generation/SKILL.md"), "Reading the skill report-generation"),
+        (call("bash", "rm -rf /mnt/user-data/x"), "Running a command"),
+        (call("bash", "make test", "Running the tests"), "Running the tests"),
+        (call("web_search", "prices of pears"), "Searching: prices of pears"),
+        (call("web_fetch", "https://example.org/a/b?c"), "Reading example.org"),
+        (call("present_files", "a.csv, b.csv"), "Handing over a.csv, b.csv"),
+        (call("web_search"), "Searching"),
+        (call("crm_find_customer", "name=Ann"), "Using crm find customer"),
+    ],
+)
+def test_people_read_what_a_call_does_and_no_folders_or_commands(started: ToolStarted, told: str) -> None:
+    assert shown(started, progress="short") == ("", told)
+    assert shown(started, progress="off") == ("", EN.working)
+    full = f"{started.tool}: {started.summary}" if started.summary else started.tool
+    assert shown(started, progress="full") == ("", full)
+
+
+def test_each_of_our_tools_has_a_label_in_each_language() -> None:
+    for texts in (EN, ZH):
+        assert texts.tool_labels.keys() == OWN_TOOLS | {"skill", "other"}
+
+
+def test_where_nothing_of_the_work_is_shown_it_still_tells_that_it_goes_on() -> None:
+    assert still(fold(started("1"), progress="off"), 10, 22) == [EN.working, "Thinking, 22 s"]
 
 
 def test_how_long_a_tool_takes_is_not_kept() -> None:
@@ -310,8 +346,9 @@ def delegated(call_id: str, description: str) -> SubagentStarted:
     return SubagentStarted(run_id="r", seq=1, call_id=call_id, subagent="general-purpose", description=description)
 
 
-def at_work(call_id: str, seconds: int = 0, line: str = "") -> SubagentProgress:
-    return SubagentProgress(run_id="r", seq=2, call_id=call_id, seconds=seconds, line=line)
+def at_work(call_id: str, seconds: int = 0, command: str = "") -> SubagentProgress:
+    tool = "bash" if command else ""
+    return SubagentProgress(run_id="r", seq=2, call_id=call_id, seconds=seconds, tool=tool, summary=command)
 
 
 def reported(call_id: str, state: SubagentState = SubagentState.COMPLETED) -> SubagentEnded:
@@ -334,8 +371,9 @@ def test_tasks_of_subagents_are_one_line() -> None:
 
 
 def test_what_a_task_does_is_told_when_it_runs_alone() -> None:
-    alone = (delegated("a", "compare prices"), at_work("a", 3, "bash: make test"))
+    alone = (delegated("a", "compare prices"), at_work("a", 3, "make test"))
     assert shown(*alone)[1] == "1 task: 1 running: compare prices (3 s) · bash: make test"
+    assert shown(*alone, progress="short")[1] == "1 task: 1 running: compare prices (3 s) · Running a command"
 
 
 def test_tasks_that_did_not_end_well_are_counted() -> None:

@@ -47,7 +47,11 @@ class Followed:
 
     @property
     def progress(self) -> list[tuple[int, str]]:
-        return [(event.seconds, event.line) for event in self.events if isinstance(event, SubagentProgress)]
+        return [
+            (event.seconds, f"{event.tool}: {event.summary}" if event.summary else event.tool)
+            for event in self.events
+            if isinstance(event, SubagentProgress)
+        ]
 
 
 def test_the_text_is_that_of_the_message_in_the_making() -> None:

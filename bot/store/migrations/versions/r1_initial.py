@@ -123,6 +123,7 @@ def _conversations() -> None:
         sa.Column("agent", sa.Text(), nullable=True),
         sa.Column("skills_off", sa.Text(), nullable=True),
         sa.Column("timezone", sa.Text(), nullable=True),
+        sa.Column("progress", sa.Text(), nullable=True),
         sa.PrimaryKeyConstraint("key", name=op.f("pk_conversations")),
         sa.ForeignKeyConstraint(
             ["thread_id", "owner"],
