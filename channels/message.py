@@ -220,7 +220,10 @@ class OutboundMessage:
     """The whole state of one reply, growing until `final`; a channel lays it out as one or more parts.
 
     text: Markdown (CommonMark, tables, strikethrough, ||spoiler||), possibly with an unclosed fence while it grows.
-    status: one plain line that tells what happens now, shown below the text; "" when there is nothing to say.
+    status: plain lines that tell what happens now, shown below the text; the last one stands for all of them where
+    there is room for one. "" when there is nothing to say.
+    done: plain lines about the work behind a final text, the first of them their heading; shown collapsed below it, and
+    left out where a platform cannot collapse.
     reply_to: the platform message that the first part answers, None for none.
     plain: the platform refused the reply as it was: everything in `text` is escaped, and a channel that has an even
     simpler way to show it takes that one.
@@ -228,6 +231,7 @@ class OutboundMessage:
 
     text: str = ""
     status: str = ""
+    done: tuple[str, ...] = ()
     buttons: tuple[tuple[Button, ...], ...] = ()
     files: tuple[OutboundFile, ...] = ()
     final: bool = False

@@ -58,6 +58,7 @@ def redact_message(message: OutboundMessage, redact: Redactor) -> OutboundMessag
         message,
         text=_redacted(message.text, redact, growing=not message.final),
         status=_redacted(message.status, redact, growing=False),
+        done=tuple(redact(sanitize(line)) for line in message.done),
         buttons=tuple(
             tuple(replace(button, label=redact(sanitize(button.label))) for button in row) for row in message.buttons
         ),

@@ -52,6 +52,9 @@ SOON = 3.0
 """Seconds of trying again after which it is told how long that has been going on."""
 FILE_TOOLS = frozenset({"read_file", "write_file", "str_replace", "view_image"})
 """Of these people read the file's name, not its folders."""
+TOLD_OTHERWISE = frozenset({"write_todos", "task", "ask_clarification"})
+"""Tools whose calls people see by what comes of them."""
+MOST_DONE = 20
 _MARKDOWN = MarkdownIt("commonmark", {"html": False})
 OPEN = (SubagentState.RUNNING, SubagentState.PENDING)
 
@@ -183,6 +186,8 @@ class RunView:
     tasks: DelegatedTasks = field(default_factory=DelegatedTasks)
     question: Question | None = None
     plan: tuple[tuple[str, TodoStatus], ...] = ()
+    calls: dict[str, int] = field(default_factory=dict)
+    """What was done, as people read it, and how often; in the order in which it was begun."""
     _thought: str = ""
     _passing: str = ""
     """A status that is over as soon as the model is asked once more, which nothing tells."""
@@ -218,6 +223,8 @@ class RunView:
             case ToolStarted():
                 self._end_messages()
                 self.tools[event.call_id] = RunningTool(event)
+                if event.tool not in TOLD_OTHERWISE:
+                    self._did(told_call(event, texts, self.progress))
                 self._show_tools(texts)
             case ToolProgress() if event.call_id in self.tools:
                 self.tools[event.call_id].seconds = event.seconds
@@ -227,7 +234,11 @@ class RunView:
                 self._show_tools(texts)
             case SubagentStarted() | SubagentProgress() | SubagentEnded():
                 self.tools.pop(event.call_id, None)  # the task says more than its call
+                task = self.tasks.by_call.get(event.call_id)
                 self.tasks.apply(event)
+                if isinstance(event, SubagentEnded) and task is not None:
+                    ended = texts.done["ok" if event.state is SubagentState.COMPLETED else "failed"]
+                    self._did(ended.format(what=task.description))
                 self._show_tools(texts)
             case TodosChanged():
                 self.plan = event.todos
@@ -277,12 +288,32 @@ class RunView:
     def go_on_from(self, told: Iterable[AnyRunEvent], texts: Texts) -> None:
         """Take over what was said before a restart: `told` is what was written of the run's events. What was in the
         making is going to be told once more."""
-        before = RunView(said=self.said)
+        before = RunView(said=self.said, calls=self.calls, progress=self.progress)
         for event in told:
             before.apply(event, texts)
+        self.plan = before.plan
         for said in self.said.values():
             if not said.whole:
                 said.text, said.held = "", said.shown
+
+    def _did(self, what: str) -> None:
+        self.calls[what] = self.calls.get(what, 0) + 1
+
+    @property
+    def _shows_plan(self) -> bool:
+        return bool(self.plan) and self.progress != "off"
+
+    def _checklist(self, texts: Texts) -> list[str]:
+        return [f"{texts.plan_marks[status]} {step}" for step, status in self.plan] if self._shows_plan else []
+
+    def done(self, texts: Texts) -> tuple[str, ...]:
+        """What stands collapsed below the answer: the plan and what was done; () when there is nothing."""
+        if self.progress == "off" or not (self.plan or self.calls):
+            return ()
+        times = texts.done["times"]
+        lines = [what if count == 1 else times.format(what=what, count=count) for what, count in self.calls.items()]
+        more = [texts.done["more"].format(count=len(lines) - MOST_DONE)] if len(lines) > MOST_DONE else []
+        return (texts.done["head"], *self._checklist(texts), *lines[:MOST_DONE], *more)
 
     def _think(self, event: ReasoningDelta, texts: Texts) -> None:
         """The newest line of a thought stands in the place of the status; nothing of it stays."""
@@ -311,19 +342,24 @@ class RunView:
             age = texts.age(stood)
             thinks = status in ("", self._passing)
             status = texts.thinking_for.format(age=age) if thinks else texts.standing.format(status=status, age=age)
-        return OutboundMessage(text=text, status=status)
+        elif not status and self._shows_plan:
+            status = _step(self.plan, texts)
+        lines = [*self._checklist(texts), *([status] if status else [])]
+        return OutboundMessage(text=text, status="\n".join(lines))
 
     def ended(self, sentence: str, texts: Texts) -> OutboundMessage:
         """The final state of a run without an answer: what there is of the text, what happened, and that this is no
         answer."""
         text = self.visible_text
         partial = [texts.partial] if text.strip() else []
-        return OutboundMessage(text=_paragraphs(text, sentence, *partial, *self.notices), final=True)
+        whole = _paragraphs(text, sentence, *partial, *self.notices)
+        return OutboundMessage(text=whole, done=self.done(texts), final=True)
 
     def answer(self, event: Finished, texts: Texts) -> OutboundMessage:
         limited = [_limit(event, texts)] if event.outcome is Outcome.LIMITED and event.budget is None else []
         options = _long_options(self.question) if self.question is not None else []
-        return OutboundMessage(text=_paragraphs(self._answer(event), *options, *limited, *self.notices), final=True)
+        whole = _paragraphs(self._answer(event), *options, *limited, *self.notices)
+        return OutboundMessage(text=whole, done=self.done(texts), final=True)
 
     def _answer(self, event: Finished) -> str:
         """The last message as it is kept, below what was said before it; a question stands below its own message."""

@@ -17,6 +17,8 @@ class Texts:
 
     # A run as it goes on: status lines, plain text.
     working: str
+    plan_marks: Mapping[str, str]  # keys: TodoStatus
+    done: Mapping[str, str]  # {count} {what}; keys: head, times, more, ok, failed
     plan_step: str  # {number} {count} {step}
     tool_labels: Mapping[str, str]  # {what}; keys: names of our tools, skill, other
     tasks: Mapping[str, str]  # {count} {tasks} {task} {age}; keys: one, many, done, failed, running, waiting, age, and

@@ -7,6 +7,14 @@ from harness.events import FailureKind
 
 EN = Texts(
     working="Working…",
+    plan_marks={"pending": "☐", "in_progress": "▶", "completed": "☑"},
+    done={
+        "head": "What I did",
+        "times": "{what} ({count} times)",
+        "more": "… and {count} more",
+        "ok": "✓ {what}",
+        "failed": "✗ {what}",
+    },
     plan_step="📋 {number}/{count} {step}",
     tool_labels={
         "bash": "Running a command",

@@ -11,6 +11,14 @@ from harness.events import FailureKind
 
 ZH = Texts(
     working="处理中…",
+    plan_marks={"pending": "☐", "in_progress": "▶", "completed": "☑"},
+    done={
+        "head": "工作过程",
+        "times": "{what}（{count} 次）",
+        "more": "……还有 {count} 项",
+        "ok": "✓ {what}",
+        "failed": "✗ {what}",
+    },
     plan_step="📋 {number}/{count} {step}",
     tool_labels={
         "bash": "正在运行命令",

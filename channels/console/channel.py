@@ -108,7 +108,7 @@ class FilePart(Part):
 def layout(message: OutboundMessage) -> tuple[Part, ...]:
     """One text part (more only past MAX_UNIT characters), then one part for each file."""
     text = sanitize(message.text)
-    status = one_line(message.status)
+    status = one_line(message.status.rpartition("\n")[2])
     parts: list[Part] = []
     if text or status:
         slices = [text[start : start + MAX_UNIT] for start in range(0, len(text), MAX_UNIT)] or [""]

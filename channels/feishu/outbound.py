@@ -15,7 +15,7 @@ from channels.adapter import Keyboard, keyboard
 from channels.base import Part
 from channels.text.marks import Dialect, escape_marks
 from channels.text.outline import pages
-from channels.text.sanitize import one_line, seen_line
+from channels.text.sanitize import one_line, seen_line, seen_lines
 from channels.text.split import shortened
 
 if TYPE_CHECKING:
@@ -25,7 +25,8 @@ PAGE_UNITS = 24_000
 """Limit of one card's text, in bytes of JSON within JSON; a card may have 30 KB."""
 TABLES = 5
 """Most tables in one card; the platform publishes no number and was seen to refuse more."""
-_STATUS_CHARACTERS = 240
+_STATUS_CHARACTERS = 1000
+_DONE_CHARACTERS = 1900
 _BUTTONS_ONLY = "👇"
 _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 _HTML = re.compile(r"[<>|]|&(?=[#A-Za-z])|:(?=\w+:)")
@@ -53,6 +54,7 @@ class FeishuPart(Part):
 
     text: str = ""
     status: str = ""
+    done: tuple[str, ...] = ()
     keyboard: Keyboard = ()
     growing: bool = False
     awaited: bool = False
@@ -94,7 +96,9 @@ def layout(message: OutboundMessage) -> tuple[FeishuPart, ...]:
     """The messages that show a reply: its text, then its files; () when there is nothing to see."""
     open_end = not message.final
     texts = list(pages(message.text, DIALECT, PAGE_UNITS, growing=open_end))
-    status = escape(shortened(seen_line(message.status), _STATUS_CHARACTERS)) if open_end or not texts else ""
+    status = escape(shortened(seen_lines(message.status, _STATUS_CHARACTERS), _STATUS_CHARACTERS))
+    status = status if open_end or not texts else ""
+    done = tuple(filter(None, map(seen_line, message.done))) if message.final else ()
     if not texts and message.buttons and not status:
         texts = [_BUTTONS_ONLY]
     elif not texts and status:
@@ -106,6 +110,7 @@ def layout(message: OutboundMessage) -> tuple[FeishuPart, ...]:
             index,
             text=text,
             status=status if index == last else "",
+            done=done if index == last else (),
             keyboard=rows if index == last else (),
             growing=open_end and index == last and not rows,
             awaited=open_end and index == last and bool(rows),
@@ -146,6 +151,8 @@ def card(part: FeishuPart, address: Address, *, streams: bool = False, card_id: 
     elements: list[dict[str, Any]] = [_markdown(TEXT, part.text or NOTHING)]
     if part.status or streams:
         elements.append(_markdown(STATUS, part.status or NOTHING, text_size="notation"))
+    if part.done:
+        elements.append(_panel(*part.done))
     elements += _buttons(part.keyboard, _origin(address, card_id))
     config: dict[str, Any] = {"update_multi": True, "streaming_mode": streams}
     if streams:
@@ -185,6 +192,17 @@ def summary(part: FeishuPart) -> str:
 
 def _with_the_rest(part: FeishuPart) -> str:
     return "\n\n".join(piece for piece in (part.text, part.status) if piece) or NOTHING
+
+
+def _panel(head: str, *lines: str) -> dict[str, Any]:
+    """Lines below a heading that opens them (page "Collapsible panel component")."""
+    text = escape(shortened("\n".join(lines), _DONE_CHARACTERS))
+    return {
+        "tag": "collapsible_panel",
+        "expanded": False,
+        "header": {"title": {"tag": "plain_text", "content": head}},
+        "elements": [{"tag": "markdown", "content": text or NOTHING, "text_size": "notation"}],
+    }
 
 
 def _markdown(element_id: str, content: str, **more: str) -> dict[str, Any]:

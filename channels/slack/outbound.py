@@ -16,7 +16,7 @@ from channels.capabilities import TextUnit
 from channels.text.marks import Dialect, escape_marks
 from channels.text.outline import pages
 from channels.text.parse import parse
-from channels.text.sanitize import is_blank, sanitize, seen_line
+from channels.text.sanitize import is_blank, sanitize, seen_line, seen_lines
 from channels.text.split import shortened, split_text
 
 if TYPE_CHECKING:
@@ -38,7 +38,9 @@ BUTTONS_BELOW = 100
 METADATA_EVENT = "antler_reply"
 FALLBACK_CHARACTERS = 3900
 """Characters of a message's `text`; chat.update refuses more than 4000."""
-_STATUS_CHARACTERS = 240
+_STATUS_CHARACTERS = 1000
+_DONE_CHARACTERS = 1900
+"""A text in a context block may have 2000 characters."""
 _LABEL_CHARACTERS = 75
 _MOST_BLOCKS = 50
 _MOST_IN_ROW = 25
@@ -100,7 +102,9 @@ def layout(message: OutboundMessage) -> tuple[SlackPart, ...]:
     growing = not message.final
     plain = message.plain
     texts = _plain_pages(message.text) if plain else pages(message.text, DIALECT, PAGE_CHARACTERS, growing=growing)
-    status = shortened(seen_line(message.status), _STATUS_CHARACTERS) if growing or not texts else ""
+    status = shortened(seen_lines(message.status, _STATUS_CHARACTERS), _STATUS_CHARACTERS)
+    done = shortened("\n".join(filter(None, map(seen_line, message.done))), _DONE_CHARACTERS)
+    status = status if growing or not texts else done
     if sum(map(len, message.buttons)) > BUTTONS_BELOW or (not texts and (status or message.buttons)):
         texts = (*texts, "")
     parts = [SlackPart(index, markdown=text, plain=plain) for index, text in enumerate(texts)]

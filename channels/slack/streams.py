@@ -130,4 +130,4 @@ def _task(key: str, title: str) -> dict[str, str]:
 
 
 def _title(status: str) -> str:
-    return one_line(status)[:_TITLE_CHARACTERS]
+    return one_line(status.rpartition("\n")[2])[:_TITLE_CHARACTERS]

@@ -12,7 +12,9 @@ from channels.text.split import cut, utf16_length
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-EntityType = Literal["bold", "italic", "strikethrough", "spoiler", "code", "pre", "text_link", "blockquote"]
+EntityType = Literal[
+    "bold", "italic", "strikethrough", "spoiler", "code", "pre", "text_link", "blockquote", "expandable_blockquote"
+]
 
 LONGEST_LINE = 800
 """UTF-16 units; a longer line comes in pieces, so that messages can be cut between them."""

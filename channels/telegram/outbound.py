@@ -15,7 +15,7 @@ from channels.capabilities import TextUnit
 from channels.telegram.lines import BEFORE_LINE, Line, Run, Style, make_lines
 from channels.telegram.render import render
 from channels.text.parse import segments
-from channels.text.sanitize import is_blank, sanitize, seen_line
+from channels.text.sanitize import is_blank, sanitize, seen_line, seen_lines
 from channels.text.split import shortened, utf16_length
 
 if TYPE_CHECKING:
@@ -36,6 +36,8 @@ _CARRY_SPANS = 30
 FILE_AFTER_PARTS = 4
 """A finished reply of more text messages than this comes as a file as well."""
 _STATUS_UNITS = 240
+_CLOSING_UNITS = 1800
+"""The most that stands below a text that leaves room for it."""
 # A message with buttons needs a text.
 _BUTTONS_ONLY = "👇"
 
@@ -80,13 +82,14 @@ def layout(message: OutboundMessage) -> tuple[TelegramPart, ...]:
     growing = not message.final
     rendered = [render(segment) for segment in segments(message.text, growing=growing)]
     pages = _visible([line for piece in rendered for line in piece.lines])
-    status = _status(message.status) if growing or not pages else ()
+    status = seen_lines(message.status, _CLOSING_UNITS) if growing or not pages else ""
     if not pages and not status:
         # Only marks, such as a fence that has just been opened: better as they are than nothing.
         pages = _visible(_verbatim(message.text))
     if status or (message.buttons and not pages):
         pages = pages or [()]
-    parts = [_text_part(index, page, status if index == len(pages) - 1 else ()) for index, page in enumerate(pages)]
+    closing = _closing(pages[-1], status, message.done) if pages else ()
+    parts = [_text_part(index, page, closing if index == len(pages) - 1 else ()) for index, page in enumerate(pages)]
     if message.buttons:
         parts[-1] = replace(parts[-1], keyboard=keyboard(message.buttons))
     files = [_file(file) for file in message.files]
@@ -106,10 +109,20 @@ def _text_part(index: int, page: tuple[Line, ...], status: tuple[Run, ...]) -> T
     return TelegramPart(index, text=text or _BUTTONS_ONLY, entities=entities)
 
 
-def _status(status: str) -> tuple[Run, ...]:
-    """One line in italics, cut to its room; nothing when it would not be seen."""
-    line = shortened(seen_line(status), _STATUS_UNITS, TextUnit.UTF16)
-    return make_lines([(line, (Style("italic"),))], 0, 0)[0].runs if line else ()
+def _closing(page: tuple[Line, ...], status: str, done: Sequence[str]) -> tuple[Run, ...]:
+    """What stands below the last page: what happens now, in italics; or what was done, in a quote that opens. Cut to
+    the room that there is; of a status that needs more its last line."""
+    room = min(_CLOSING_UNITS, MESSAGE_UNITS + _STATUS_UNITS - utf16_length(compose(page)[0]))
+    if status:
+        text, style = seen_lines(status, room // 2), Style("italic")
+        room = room if "\n" in text else _STATUS_UNITS
+    else:
+        text, style = "\n".join(filter(None, map(seen_line, done))), Style("expandable_blockquote")
+    runs: list[Run] = []
+    for line in shortened(text, room, TextUnit.UTF16).split("\n") if text else []:
+        runs += [("\n", (style,))] if runs else []
+        runs += [run for piece in make_lines([(line, (style,))], 0, 0) for run in piece.runs]
+    return tuple(runs)
 
 
 def _verbatim(text: str) -> list[Line]:

@@ -48,6 +48,13 @@ def seen_line(text: str) -> str:
     return "" if is_blank(line) else line
 
 
+def seen_lines(text: str, most: int) -> str:
+    """Its lines that would be seen; the last one alone where they have more than `most` characters."""
+    lines = [line for line in map(seen_line, text.split("\n")) if line]
+    whole = "\n".join(lines)
+    return whole if len(whole) <= most else lines[-1]
+
+
 def is_safe_link(url: str) -> bool:
     """Whether people may be sent there: http, https, mailto and tel only, at most 2048 characters."""
     return len(url) <= _MAX_LINK and _SAFE_LINK.match(url) is not None

@@ -191,7 +191,7 @@ def _files(message: OutboundMessage, texts: int) -> Iterator[WecomFile]:
 
 def _status(status: str) -> str:
     """One quoted line, cut to its room; "" when it would not be seen."""
-    line = one_line(status)
+    line = one_line(status.rpartition("\n")[2])
     if is_blank(line):
         return ""
     end = cut(line, STATUS_BYTES // 2, TextUnit.UTF8_BYTES)

@@ -68,8 +68,9 @@ class RunReport(AgentMiddleware[Any, Any, Any]):
     ) -> ToolMessage | Command[Any]:
         call, ok = request.tool_call, False
         call_id, name = call["id"] or "", call["name"]
-        about = {"summary": summary(name, call["args"]), "description": described(name, call["args"])}
-        tell(request.runtime, Told(partial(ToolStarted, call_id=call_id, tool=name, **about)))
+        told, own = summary(name, call["args"]), described(name, call["args"])
+        started = partial(ToolStarted, call_id=call_id, tool=name, summary=told, description=own)
+        tell(request.runtime, Told(started))
         try:
             result = await handler(request)
             ok = not (isinstance(result, ToolMessage) and result.status == "error")

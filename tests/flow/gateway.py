@@ -71,6 +71,8 @@ class World:
                 {"name": "other", "model": "sim-2", "base_url": self.model.base_url, "api_key": "$MODEL_KEY"},
             ],
             "channels": {"telegram": {"token": "$BOT_TOKEN", "base_url": self.telegram.root}},
+            # Tests compare answers with what the model said; those about the work behind them say /verbose.
+            "conversations": {"progress": "off"},
             "access": {
                 "allow": [f"telegram:{ALICE.id}"],
                 "groups": {"allow": [f"telegram:{TEAM.id}"]},

@@ -97,6 +97,7 @@ async def test_a_file_that_the_platform_refuses_is_named_in_the_chat(gateway: Wo
 
 
 async def test_stop_ends_the_command_within_a_second(gateway: World, person: Person, mark: str) -> None:
+    await asked(gateway, person, "/verbose full")
     await asked(gateway, person, bash(f"echo begun; (sleep {mark} & setsid sleep {mark} & wait)"))
     await until_running(mark)
     shown = re.compile(rf"sleep {re.escape(mark)} & wait\) \([1-9]\d* s\)")  # how long it has run, whenever we look

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 import pytest_asyncio
 
+from bot.texts.en import EN
 from tests.flow.sandboxed import bash, delegates, require_bubblewrap, until_gone, until_running
 
 if TYPE_CHECKING:
@@ -30,6 +31,8 @@ async def gateway(public_world: World) -> AsyncIterator[World]:
 async def test_the_draft_tells_how_the_tasks_are_going(gateway: World, person: Person, mark: str) -> None:
     one, two = f"one-{mark}", f"two-{mark}"
     tasks = delegates(compare_prices=f"!pause {one}", read_the_report=f"!pause {two}", look_it_up="!say found it")
+    await gateway.telegram.user_says("/verbose short", user=person)
+    await gateway.telegram.wait_for_text(person, EN.verbose["short"])
     await gateway.telegram.user_says(f"{tasks}\n!say All in all: yes.", user=person)
     await gateway.telegram.wait_for_text(person, "3 tasks: 1 done, 2 running: compare prices")
     for name in (one, two):
@@ -39,8 +42,10 @@ async def test_the_draft_tells_how_the_tasks_are_going(gateway: World, person: P
     await gateway.model.release(two)
     await gateway.telegram.wait_for_text(person, "All in all: yes.")
     await gateway.telegram.wait_idle(person)
-    (message,) = await gateway.telegram.bot_messages(person)
-    assert message.text == "All in all: yes."
+    _, message = await gateway.telegram.bot_messages(person)
+    done = "What I did\n✓ look it up\n✓ compare prices\n✓ read the report"
+    assert message.text == f"All in all: yes.\n\n{done}"
+    assert [entity["type"] for entity in message.entities] == ["expandable_blockquote"]
     assert "first half" not in await gateway.telegram.transcript(person), "what a subagent writes is not the answer"
 
 

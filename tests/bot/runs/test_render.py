@@ -32,6 +32,8 @@ from harness.events import (
     SubagentState,
     TextDelta,
     TextReset,
+    TodosChanged,
+    TodoStatus,
     ToolEnded,
     ToolProgress,
     ToolStarted,
@@ -440,6 +442,45 @@ def test_a_summary_that_is_being_made_is_told_until_it_is_made() -> None:
     assert still(fold(making), 1, 20) == [EN.condensing, f"{EN.condensing} (20 s)"]
     assert shown(making, made) == ("", EN.working)
     assert shown(making, Notice(run_id="r", seq=1, kind="not_summarized")) == ("", EN.working)
+
+
+def plan(*steps: tuple[str, str]) -> TodosChanged:
+    return TodosChanged(run_id="r", seq=1, todos=tuple((step, TodoStatus(status)) for step, status in steps))
+
+
+PLAN = plan(("Read the list", "completed"), ("Compare prices", "in_progress"), ("Write it down", "pending"))
+CHECKLIST = "☑ Read the list\n▶ Compare prices\n☐ Write it down"
+DONE = Finished(run_id="r", seq=9, outcome=Outcome.SUCCESS, text="Four.", message_id="b")
+
+
+def test_a_plan_is_a_checklist_that_stays() -> None:
+    step = "📋 2/3 Compare prices"
+    assert shown(PLAN) == ("", f"{CHECKLIST}\n{step}")
+    assert shown(PLAN, started("1"))[1] == f"{CHECKLIST}\n{step} · bash: ls 1"
+    assert shown(PLAN, started("1"), ended("1"), delta("Words.")) == ("Words.", f"{CHECKLIST}\n{step}")
+    assert still(fold(PLAN, delta("Words.")), 20) == [f"{CHECKLIST}\nThinking, 20 s"]
+    assert shown(PLAN, *THREE)[1].startswith(f"{CHECKLIST}\n{step} · 3 tasks: 3 waiting")
+    assert fold(PLAN).answer(DONE, EN).done == ("What I did", *CHECKLIST.split("\n"))
+    assert fold(PLAN).ended(SENTENCE, EN).done == ("What I did", *CHECKLIST.split("\n")), "also of what has no end"
+    assert shown(PLAN, progress="off") == ("", EN.working)
+
+
+def test_what_was_done_is_told_with_the_answer() -> None:
+    search = replace(call("web_search", "pears"), call_id="s")
+    events = (search, search, call("write_todos"), call("task", "x"), delegated("a", "compare prices"))
+    view = fold(*events, reported("a", SubagentState.FAILED), progress="short")
+    assert view.answer(DONE, EN).done == ("What I did", "Searching: pears (2 times)", "✗ compare prices")
+    many = fold(*(started(str(number)) for number in range(30)))
+    assert many.done(EN)[-2:] == ("bash: ls 19", "… and 10 more")
+    assert fold(*events, progress="off").done(EN) == ()
+    assert fold(delta("Four.")).done(EN) == ()
+
+
+def test_what_was_done_before_a_restart_is_told_too() -> None:
+    view = RunView(progress="full")
+    view.go_on_from([PLAN, started("1"), ended("1")], EN)
+    assert view.done(EN) == ("What I did", *CHECKLIST.split("\n"), "bash: ls 1")
+    assert view.draft(EN).status.startswith(CHECKLIST)
 
 
 def test_thoughts_are_shown_also_below_what_was_said_before() -> None:

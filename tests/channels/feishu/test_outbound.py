@@ -102,12 +102,12 @@ def test_text_messages_mention_nobody(text: str) -> None:
 
 
 def test_a_draft_grows_and_tells_what_happens() -> None:
-    part = only("Hel", final=False, status="Reading\na file")
-    assert (part.text, part.status, part.growing) == ("Hel", "Reading a file", True)
+    part = only("Hel", final=False, status="Reading\n\na file")
+    assert (part.text, part.status, part.growing) == ("Hel", "Reading\na file", True)
     card = json.loads(outbound.card(part, DM, streams=True))
     assert [(e["element_id"], e["content"]) for e in card["body"]["elements"]] == [
         ("text", "Hel"),
-        ("status", "Reading a file"),
+        ("status", "Reading\na file"),
     ]
     assert card["config"]["streaming_mode"]
     assert "summary" not in card["config"]  # the platform's own "generating"
@@ -162,3 +162,13 @@ def test_tables_can_become_code() -> None:
 def test_ids_are_read_as_they_were_written(text: str) -> None:
     assert str(MessageId.parse(text)) == text
     assert MessageId.parse(text).native == "om_1"
+
+
+def test_what_was_done_is_a_panel_that_opens_below_the_answer() -> None:
+    part = only("The answer.", done=("What I did", "Reading *a*.csv", "Searching: <at>"))
+    *_, panel = json.loads(outbound.card(part, DM))["body"]["elements"]
+    assert (panel["tag"], panel["expanded"]) == ("collapsible_panel", False)
+    assert panel["header"]["title"]["content"] == "What I did"
+    (lines,) = panel["elements"]
+    assert html.unescape(lines["content"]) == "Reading *a*.csv\nSearching: <at>"
+    assert "<at>" not in lines["content"]

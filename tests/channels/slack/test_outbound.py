@@ -59,7 +59,16 @@ def test_status_and_buttons_hang_below_the_last_page() -> None:
     blocks = outbound.content(parts[1])["blocks"]
     assert [block["type"] for block in blocks] == ["markdown", "context", "actions", "actions"]
     check_blocks(blocks)
-    assert blocks[1]["elements"][0]["text"] == "searching the web"
+    assert blocks[1]["elements"][0]["text"] == "searching\nthe web"
+
+
+def test_what_was_done_hangs_below_the_answer_in_small_print() -> None:
+    (part,) = layout(OutboundMessage(text="The answer.", done=("What I did", "Reading *a*.csv"), final=True))
+    *_, below = outbound.content(part)["blocks"]
+    text = {"type": "plain_text", "text": "What I did\nReading *a*.csv", "emoji": False}
+    assert below == {"type": "context", "elements": [text]}
+    (cut,) = layout(OutboundMessage(text="The answer.", done=("Reading",) * 500, final=True))
+    assert len(outbound.content(cut)["blocks"][-1]["elements"][0]["text"]) <= 2000
 
 
 def test_a_final_shows_no_status_and_files_come_last() -> None:

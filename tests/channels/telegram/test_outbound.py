@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -143,10 +144,33 @@ def test_the_status_is_below_the_text_while_the_reply_grows() -> None:
     assert part.text == "so far\n\nThinking …"
     assert spans(part) == [("italic", "Thinking …")]
     assert [part.text for part in layout(OutboundMessage(text="done", status="Thinking …", final=True))] == ["done"]
-    (alone,) = layout(OutboundMessage(status="a\nb" + "😀" * 300))
+    (alone,) = layout(OutboundMessage(status="a b" + "😀" * 300))
     assert alone.text.startswith("a b😀")
     assert alone.text.endswith("…")
     assert len(alone.text.encode("utf-16-le")) // 2 <= 240
+
+
+def test_a_status_of_several_lines_is_cut_to_its_last_where_there_is_no_room() -> None:
+    status = "☑ read\n▶ write\n\nWriting a.txt"
+    (part,) = layout(OutboundMessage(text="so far", status=status))
+    assert part.text == "so far\n\n☑ read\n▶ write\nWriting a.txt"
+    assert spans(part) == [("italic", "☑ read\n▶ write\nWriting a.txt")]
+    plan = "\n".join(f"☐ step {number} of a long plan" for number in range(100))
+    assert layout(OutboundMessage(text="so far", status=f"{plan}\nnow"))[0].text == "so far\n\nnow"
+    (full,) = layout(OutboundMessage(text="word " * 760, status=status * 10))
+    assert full.text.endswith("word\n\nWriting a.txt")
+    assert len(full.text.encode("utf-16-le")) // 2 <= 4096
+
+
+def test_what_was_done_is_a_quote_that_opens_below_the_answer() -> None:
+    message = OutboundMessage(text="> quoted\n\nThe answer.", done=("What I did", "Reading a.csv", " "), final=True)
+    (part,) = layout(message)
+    assert part.text == "quoted\n\nThe answer.\n\nWhat I did\nReading a.csv"
+    assert spans(part) == [("blockquote", "quoted"), ("expandable_blockquote", "What I did\nReading a.csv")]
+    assert layout(replace(message, final=False, done=(), status="x"))[0].text.endswith("The answer.\n\nx")
+    *_, last = layout(OutboundMessage(text="word " * 2000, done=("Reading",) * 500, final=True))
+    assert len(last.text.encode("utf-16-le")) // 2 <= 4096
+    assert last.text.endswith("…")
 
 
 def test_buttons_are_below_the_last_text() -> None:

@@ -95,7 +95,8 @@ def test_an_answer_cannot_fold_itself_away() -> None:
 
 
 def test_the_status_is_a_quoted_line_below_and_cannot_form_marks() -> None:
-    assert stream_text(OutboundMessage(status="reading **a**\n# b")) == "> reading \\*\\*a\\*\\* # b"
+    assert stream_text(OutboundMessage(status="reading **a** # b")) == "> reading \\*\\*a\\*\\* # b"
+    assert stream_text(OutboundMessage(status="☑ read\nwriting")) == "> writing"
     assert stream_text(OutboundMessage(text="Half", status="writing")) == "Half\n\n> writing"
     assert stream_text(OutboundMessage(text="Whole", status="done", final=True)) == "Whole"
     assert stream_text(OutboundMessage(status="x" * 5000)).endswith("…")
