@@ -189,8 +189,4 @@ async def test_that_an_outage_is_over_is_told_after_a_restart(world: World) -> N
         await world.stop()
         await world.start()
         await answered(world, "is it better now?")
-<<<<<<< HEAD
-        await world.telegram.wait_for_text(ALICE, "✅ The model main (sim) answers again", timeout=KNOWN)
-=======
-        await world.telegram.wait_for_text(ALICE, "✅ The model main is answering again", timeout=KNOWN)
->>>>>>> 5928b4c (Health tests ask for the sentences as they are written now)
+        await world.telegram.wait_for_text(ALICE, "✅ The model main (sim) is answering again", timeout=KNOWN)
