@@ -179,7 +179,7 @@ def call(tool: str, summary: str = "", description: str = "") -> ToolStarted:
 )
 def test_people_read_what_a_call_does_and_no_folders_or_commands(started: ToolStarted, told: str) -> None:
     assert shown(started, progress="short") == ("", told)
-    assert shown(started, progress="off") == ("", EN.working)
+    assert shown(started, progress="off") == ("", "")
     full = f"{started.tool}: {started.summary}" if started.summary else started.tool
     assert shown(started, progress="full") == ("", full)
 
@@ -190,7 +190,7 @@ def test_each_of_our_tools_has_a_label_in_each_language() -> None:
 
 
 def test_where_nothing_of_the_work_is_shown_it_still_tells_that_it_goes_on() -> None:
-    assert still(fold(started("1"), progress="off"), 10, 22) == [EN.working, "Thinking, 22 s"]
+    assert still(fold(started("1"), progress="off"), 10, 22) == ["", "Thinking, 22 s"]
 
 
 def test_how_long_a_tool_takes_is_not_kept() -> None:
@@ -429,7 +429,7 @@ def still(view: RunView, *seconds: float) -> list[str]:
 
 
 def test_what_stands_still_tells_its_age() -> None:
-    assert still(fold(), 14.9, 15, 32, 150) == [EN.working, "Thinking, 15 s", "Thinking, 32 s", "Thinking, 2 min 30 s"]
+    assert still(fold(), 14.9, 15, 32, 150) == ["", "Thinking, 15 s", "Thinking, 32 s", "Thinking, 2 min 30 s"]
     assert still(fold(delta("Words.")), 10, 22) == ["", "Thinking, 22 s"]
     assert still(fold(started("1")), 10, 22) == ["bash: ls 1", "bash: ls 1 (22 s)"]
     retrying = ModelRetrying(run_id="r", seq=1, kind=FailureKind.TIMEOUT, attempt=1, delay=3)
@@ -440,8 +440,8 @@ def test_what_stands_still_tells_its_age() -> None:
 def test_a_summary_that_is_being_made_is_told_until_it_is_made() -> None:
     making, made = (Notice(run_id="r", seq=1, kind=kind) for kind in ("summarizing", "summarized"))
     assert still(fold(making), 1, 20) == [EN.condensing, f"{EN.condensing} (20 s)"]
-    assert shown(making, made) == ("", EN.working)
-    assert shown(making, Notice(run_id="r", seq=1, kind="not_summarized")) == ("", EN.working)
+    assert shown(making, made) == ("", "")
+    assert shown(making, Notice(run_id="r", seq=1, kind="not_summarized")) == ("", "")
 
 
 def plan(*steps: tuple[str, str]) -> TodosChanged:
@@ -462,7 +462,7 @@ def test_a_plan_is_a_checklist_that_stays() -> None:
     assert shown(PLAN, *THREE)[1].startswith(f"{CHECKLIST}\n{step} · 3 tasks: 3 waiting")
     assert fold(PLAN).answer(DONE, EN).done == ("What I did", *CHECKLIST.split("\n"))
     assert fold(PLAN).ended(SENTENCE, EN).done == ("What I did", *CHECKLIST.split("\n")), "also of what has no end"
-    assert shown(PLAN, progress="off") == ("", EN.working)
+    assert shown(PLAN, progress="off") == ("", "")
 
 
 def test_what_was_done_is_told_with_the_answer() -> None:
