@@ -159,7 +159,7 @@ def policy_of(settings: Settings, account: str) -> AccountPolicy:
             group_control=talk.group_control,
             admins_only=settings.sandbox.trusts_senders,
         ),
-        turns=TurnRules(Busy(talk.busy), talk.debounce_seconds, talk.intermediate, talk.progress),
+        turns=TurnRules(Busy(talk.busy), talk.debounce_seconds, talk.join_seconds, talk.intermediate, talk.progress),
         group_scope=talk.group_scope,
         group_context=talk.group_context == "on",
         locale=settings.locale_for(account),

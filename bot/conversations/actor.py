@@ -243,7 +243,7 @@ class Conversation:
 
     async def _open_complete(self) -> None:
         for turn in self._arrivals.completed():
-            await self._openings.open(turn, self.active)
+            self.active = await self._openings.open(turn, self.active)
             await self._start_next()
 
     # Runs, one at a time.

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from bot.delivery.buttons import take_answer, waiting_question
-from bot.runs.inputs import as_steering, can_join, can_steer, joined_run, place_of, run_of, steered_run
+from bot.runs.inputs import as_steering, belongs, can_join, can_steer, joined_run, place_of, run_of, steered_run
 from bot.settings.busy_policies import Moment, Move, decide
 from bot.store import prompts, runs
 from bot.store.rows import StopReason
@@ -41,17 +41,23 @@ class Openings:
         self._line = line
         self._record = record
 
-    async def open(self, turn: Turn, running: RunRow | None) -> None:
+    async def open(self, turn: Turn, running: RunRow | None) -> RunRow | None:
         """Put the turn into the line, or just tell that its files were refused, or that voice messages are not
-        transcribed here, when it was nothing else."""
+        transcribed here, when it was nothing else. Returns the run that works, as it is now."""
         notice = turn.not_taken()
         if notice is not None and turn.hollow:
             await self.answer(turn, notice, "files refused")
-            return
-        if turn.only_voice and not self._ports.runs.transcriber.works:
+        elif turn.only_voice and not self._ports.runs.transcriber.works:
             sentence = self._ports.runs.transcriber.refusal(texts_for(turn.language))
             await self.answer(turn, OutboundMessage(text=sentence, final=True), "not listened to")
-            return
+        else:
+            joined = await self._restart(running, turn, notice) if running is not None else None
+            if joined is not None:
+                return joined
+            await self._place(turn, running, notice)
+        return running
+
+    def _decide(self, turn: Turn, running: RunRow | None, *, unseen: bool = False) -> Move:
         last = self._line.last
         moment = Moment(
             running=running.speaker if running is not None else None,
@@ -59,8 +65,26 @@ class Openings:
             waiting=last is not None,
             joinable=last is not None and can_join(last.row, turn),
             steerable=running is not None and self._is_heard(running, turn),
+            unseen=unseen,
         )
-        move = decide(turn.rules.busy, moment, turn.person, turn.is_admin)
+        return decide(turn.rules.busy, moment, turn.person, turn.is_admin)
+
+    async def _restart(self, running: RunRow, turn: Turn, notice: OutboundMessage | None) -> RunRow | None:
+        """The run that works begins again with this turn, where that is to be and still can be; else None."""
+        unseen = self._ports.runs.unseen(running.run_id, turn.rules.join) and belongs(running, turn)
+        overtakes = any(waiting.row.speaker == turn.person for waiting in self._line)
+        if self._decide(turn, running, unseen=unseen and not overtakes) is not Move.RESTART:
+            return None
+
+        async def join(row: RunRow) -> RunRow:
+            row = joined_run(row, turn, self._ports.background.take(row.conversation))
+            await self._commit(turn, notice, lambda tx: runs.extend(tx, row.run_id, turn.ids, row.input))
+            return row
+
+        return await self._ports.runs.begin_again(running.run_id, join)
+
+    async def _place(self, turn: Turn, running: RunRow | None, notice: OutboundMessage | None) -> None:
+        last, move = self._line.last, self._decide(turn, running)
         if move is Move.JOIN and last is not None:
             await self._join(last, turn, notice)
         elif move in (Move.INTERRUPT, Move.ROLLBACK) and running is not None:

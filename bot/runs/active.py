@@ -45,6 +45,7 @@ class ActiveRun:
     asking_changed: called when `asking` has changed. take_in: makes what was said meanwhile a part of `row`. reply:
     None until it is opened. keeping: writes the text so far. worked: seconds of its time that are used up; waiting for
     a person is not counted. asking: what it waits for a person to decide; decided: set when something of that was.
+    held: it is to begin again as soon as this is set.
     """
 
     row: RunRow
@@ -63,6 +64,14 @@ class ActiveRun:
     worked: float = 0.0
     asking: tuple[ApprovalRow, ...] = ()
     decided: asyncio.Event = field(default_factory=asyncio.Event)
+    held: asyncio.Event | None = None
+
+    @property
+    def unseen(self) -> bool:
+        """Nothing of its answer was seen, it has done nothing, and no voice message is being transcribed for it: from
+        its beginning again nobody would notice anything, and nothing would be paid twice but the model's start."""
+        heard = all(file.voice is None or file.voice.listened for file in self.row.input.files)
+        return heard and not self.view.seen and self.stop_reason is None
 
     def show(self, status: str | None = None) -> None:
         """Bring the reply up to date. status: replaces the one that is shown."""

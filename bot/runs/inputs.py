@@ -117,13 +117,18 @@ def message_id(event_id: int) -> str:
 
 
 def can_join(row: RunRow, turn: Turn) -> bool:
-    """Whether a run that waits can answer this turn too: the same person's, answered in the same place and language.
-    What a schedule began is answered by itself, and so is what calls a skill, or seems to."""
+    """Whether a run that waits can answer this turn too: as `belongs`, in the language of what its message shows."""
+    return belongs(row, turn) and row.context.locale == turn.language and row.attempt == 0
+
+
+def belongs(row: RunRow, turn: Turn) -> bool:
+    """Whether one answer can be given to a run's messages and this turn: the same person's, with the same rights, in
+    the same place. What a schedule began is answered by itself, and so is what calls a skill, or seems to."""
     context = row.context
     if context.schedule or turn.schedule or parse(turn.text) is not None or row.input.skill:
         return False
-    told = (row.speaker, row.address, context.locale, context.speaker.is_admin)
-    return told == (turn.person, turn.first.address, turn.language, turn.is_admin) and row.attempt == 0
+    told = (row.speaker, row.address, context.speaker.is_admin)
+    return told == (turn.person, turn.first.address, turn.is_admin)
 
 
 def can_steer(running: RunRow, turn: Turn) -> bool:
@@ -151,7 +156,7 @@ def steered_run(running: RunRow, heard: RunRow) -> RunRow:
 
 
 def joined_run(row: RunRow, turn: Turn, background: tuple[str, ...]) -> RunRow:
-    """A run that waits, answering this turn too. background: what others said in between."""
+    """A run that waits or begins again, answering this turn too. background: what others said in between."""
     run_input = row.input
     run_input = replace(
         run_input,

@@ -150,13 +150,15 @@ class RunManager:
         active = ActiveRun(
             row=row,
             context=context,
-            view=RunView(intermediate=context.intermediate, progress=context.progress),
             texts=texts,
             clock=self._clock,
             began=self._clock.monotonic(),
             record=record,
             asking_changed=asking_changed,
             take_in=take_in,
+            view=RunView(
+                intermediate=context.intermediate, progress=context.progress, seen=row.started_at is not None
+            ),
         )
         if self._suspending:
             active.stop_reason = StopReason.SUSPENDED
@@ -201,12 +203,42 @@ class RunManager:
         active = self.active.get(run_id)
         if active is None or active.stop_reason is not None:
             return False
-        if active.worker is not None:
+        if active.worker is not None and active.held is None:
             if active.worker.done():
                 return False
             active.worker.cancel()
         active.stop_reason = reason
         return True
+
+    def unseen(self, run_id: str, seconds: float) -> bool:
+        """Whether it began within so many seconds and could begin again unseen."""
+        active = self.active.get(run_id)
+        return active is not None and active.unseen and self._clock.monotonic() - active.began < seconds
+
+    async def begin_again(self, run_id: str, change: Callable[[RunRow], Awaitable[RunRow]]) -> RunRow | None:
+        """Stop the work on a run, make the agent forget it, and let it begin again as `change` has stored it. None: it
+        ended before, or cannot be forgotten and goes on as it was.
+
+        Each step leaves what a new process goes on with: the run as it was, then from its beginning, then changed.
+        """
+        active = self.active.get(run_id)
+        if active is None or not active.unseen:
+            return None
+        active.held = held = asyncio.Event()
+        try:
+            if active.worker is not None:
+                active.worker.cancel()
+                await asyncio.wait({active.worker})
+                if not active.worker.cancelled():
+                    active.held = None
+                    return None
+            forgotten = await self._forget(active.row)
+            await self._put_aside(active)
+            if forgotten:
+                active.row = await change(active.row)
+            return active.row if forgotten else None
+        finally:
+            held.set()
 
     def hears(self, run_id: str) -> bool:
         """Whether it can take in what is said now: it neither ends nor waits for a person."""
@@ -252,7 +284,7 @@ class RunManager:
 
     async def _supervise(self, active: ActiveRun) -> Ending | None:
         """The run's ending, or None when it was suspended."""
-        if active.stop_reason is None:
+        while await self._may_work(active):
             active.worker = asyncio.create_task(self._work(active), name=f"run:{active.row.run_id}")
             try:
                 await asyncio.wait({active.worker})
@@ -260,6 +292,8 @@ class RunManager:
                 active.worker.cancel()
             if not active.worker.cancelled():
                 return active.worker.result()
+            if active.held is None:
+                break
         match active.stop_reason:
             case None:
                 return endings.broken("cancelled by itself", active.context.model, active.view, active.texts)
@@ -279,6 +313,16 @@ class RunManager:
             return
         words = Unfinished(run_id=row.run_id, message_id=message_id, text=text)
         await self._tried("keep what was said", row, lambda: self._settle(row.thread_id, words))
+
+    async def _may_work(self, active: ActiveRun) -> bool:
+        """Whether it is to be worked on, once it need not wait for its new beginning."""
+        while (held := active.held) is not None:
+            await held.wait()
+            active.held = None if active.held is held else active.held
+            old = active.view
+            active.view = RunView(old.intermediate, old.progress, model_calls=old.model_calls)
+            active.show()
+        return active.stop_reason is None
 
     async def _forget(self, row: RunRow) -> bool:
         """rewind, whose failure is an ending that says so."""
@@ -337,8 +381,12 @@ class RunManager:
     async def _pause(self, active: ActiveRun, reply: Reply) -> None:
         reply.show(OutboundMessage(text=active.view.visible_text, status=active.texts.paused))
         reply.suspend()
+        await self._put_aside(active)
+
+    async def _put_aside(self, active: ActiveRun) -> None:
+        """Record that it is not worked on, with what it told so far: its next start is no new attempt."""
         active.record.flush()
-        record, now = active.record, self._clock.now()
+        record, now = active.record.taken(), self._clock.now()
 
         def unit(tx: Connection) -> None:
             runs.suspend(tx, active.row.run_id)

@@ -57,6 +57,8 @@ TOLD_OTHERWISE = frozenset({"write_todos", "task", "ask_clarification"})
 MOST_DONE = 20
 _MARKDOWN = MarkdownIt("commonmark", {"html": False})
 OPEN = (SubagentState.RUNNING, SubagentState.PENDING)
+TELLING = (TextDelta, ToolStarted, SubagentStarted, TodosChanged, ApprovalRequested, Question, Finished, Failed)
+"""Events after which a run cannot begin again unseen: words of its answer, what it does, its end."""
 
 
 @dataclass(slots=True)
@@ -188,6 +190,8 @@ class RunView:
     plan: tuple[tuple[str, TodoStatus], ...] = ()
     calls: dict[str, int] = field(default_factory=dict)
     """What was done, as people read it, and how often; in the order in which it was begun."""
+    seen: bool = False
+    """Words of the answer may have been read, or something was done; a passing status is neither."""
     _thought: str = ""
     _passing: str = ""
     """A status that is over as soon as the model is asked once more, which nothing tells."""
@@ -213,6 +217,7 @@ class RunView:
         return message_id, "" if said.whole else said.shown
 
     def apply(self, event: AnyRunEvent, texts: Texts) -> None:
+        self.seen = self.seen or isinstance(event, TELLING)
         match event:
             case TextDelta():
                 self._add(event)

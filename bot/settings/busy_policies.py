@@ -28,10 +28,12 @@ class Busy(StrEnum):
 @dataclass(frozen=True, slots=True)
 class TurnRules:
     """How an account makes turns of messages. debounce: seconds in which one person's further messages join, 0: off.
+    join: seconds since an answer began in which they still join it, as long as nothing of it was seen; 0: off.
     intermediate: which of an answer's messages are shown; progress: how much of the work."""
 
     busy: Busy = Busy.QUEUE
     debounce: float = 0.0
+    join: float = 0.0
     intermediate: Literal["all", "last"] = "all"
     progress: Progress = "short"
 
@@ -73,6 +75,7 @@ class Move(StrEnum):
     """What a complete turn does. START: at once. WAIT: at the end of the line. JOIN: the last that waits takes it in.
 
     INTERRUPT, ROLLBACK: it ends the run that works, and is the next. STEER: it waits, and may be heard by that run.
+    RESTART: the run that works begins again, with what it had to answer and this.
     """
 
     START = "start"
@@ -81,6 +84,7 @@ class Move(StrEnum):
     INTERRUPT = "interrupt"
     ROLLBACK = "rollback"
     STEER = "steer"
+    RESTART = "restart"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +92,7 @@ class Moment:
     """What a complete turn meets. running: the person whose run works, None without one. stopping: that run is ending.
 
     waiting: something waits. joinable: the last that waits can answer this turn too. steerable: the run that works can
-    hear it.
+    hear it. unseen: the run that works has just begun and can answer this turn too: nothing of it was seen.
     """
 
     running: str | None = None
@@ -96,16 +100,20 @@ class Moment:
     waiting: bool = False
     joinable: bool = False
     steerable: bool = False
+    unseen: bool = False
 
 
 def decide(busy: Busy, moment: Moment, person: str, is_admin: bool) -> Move:
     """What becomes of a person's complete turn.
 
     Another person's run is only an admin's to stop. While a run is ending already, what its person writes joins what
-    comes next, so that no word of it is lost.
+    comes next, so that no word of it is lost. People write one request as several messages, so what follows at once
+    belongs to it; not with ROLLBACK, where a message takes the place of the one before.
     """
     if moment.running is None and not moment.waiting:
         return Move.START
+    if moment.unseen and not moment.stopping and busy is not Busy.ROLLBACK:
+        return Move.RESTART
     if busy is Busy.COLLECT:
         return Move.JOIN if moment.joinable else Move.WAIT
     if busy in (Busy.INTERRUPT, Busy.ROLLBACK):

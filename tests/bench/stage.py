@@ -28,9 +28,11 @@ LOOK_SECONDS = 0.03
 QUIET_SECONDS = 0.3
 LIFTED: dict[str, Any] = {
     "channels": {"telegram": {"rate": {"per_second": 10_000, "per_chat_per_second": 100}}},
+    "conversations": {"busy": "queue", "join_seconds": 0},
     "limits": {"messages_per_minute": 1_000_000, "message_burst": 1_000_000},
 }
-"""The account's rate and a person's out of the way, so that the gateway and not a limit is measured."""
+"""The account's rate and a person's out of the way, so that the gateway and not a limit is measured. Each message has
+an answer of its own, however fast the next one comes."""
 
 
 @dataclass(frozen=True)

@@ -66,6 +66,7 @@ class PlayedAgent(ScriptedHarness):
     """lives: of the process, so far. at_work, hanging: runs by conversation, which work and of these which hang.
 
     threads: what each remembers: (checkpoint, run). told: each start, in which life, and what the thread remembered.
+    begun: runs that this life's process has started -> whether they told any words or did anything since.
     """
 
     clock: VirtualClock | None = None
@@ -75,6 +76,7 @@ class PlayedAgent(ScriptedHarness):
     hanging: Counter[str] = field(default_factory=Counter)
     threads: dict[str, list[tuple[int, str]]] = field(default_factory=dict)
     told: list[tuple[int, Start, frozenset[str]]] = field(default_factory=list)
+    begun: dict[str, bool] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
     gate: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -93,8 +95,12 @@ class PlayedAgent(ScriptedHarness):
         head: Head | None = None,
     ) -> AsyncGenerator[AnyRunEvent, None]:
         start = Start(ctx, run_input, attempt, next_seq)
-        if any(life == self.lives and known.ctx.run_id == ctx.run_id for life, known, _ in self.told):
+        before = [life for life, known, _ in self.told if known.ctx.run_id == ctx.run_id]
+        if self.lives in before and self.begun[ctx.run_id]:
             self.problems.append(f"run {ctx.run_id} was started twice by one process")
+        if self.lives in before and any(run_id == ctx.run_id for _, run_id in self.threads.get(ctx.thread_id, ())):
+            self.problems.append(f"run {ctx.run_id} began again in a thread that knows it")
+        self.begun[ctx.run_id] = attempt > 1
         remembered = frozenset(run_id for _, run_id in self.threads.get(ctx.thread_id, ()))
         self.told.append((self.lives, start, remembered))
         tell, key = Teller(ctx, run_input, next_seq), ctx.conversation
@@ -127,8 +133,10 @@ class PlayedAgent(ScriptedHarness):
                 continue
             match act:
                 case "t":
+                    self.begun[tell.ctx.run_id] = True
                     yield tell(TextDelta, message_id=answer.message_id, text=answer.piece())
                 case "T":
+                    self.begun[tell.ctx.run_id] = True
                     yield tell(ToolStarted, call_id=f"c{index}", tool="read", summary="x")
                     yield tell(ToolEnded, call_id=f"c{index}", tool="read", ok=True)
                     answer.next_message(index)
@@ -161,8 +169,10 @@ class PlayedAgent(ScriptedHarness):
 
     async def rewind(self, thread_id: str, checkpoint_id: str | None) -> None:
         await super().rewind(thread_id, checkpoint_id)
-        kept = self.heads.get(thread_id, 0)
-        self.threads[thread_id] = [(number, run_id) for number, run_id in self.threads[thread_id] if number <= kept]
+        kept, known = self.heads.get(thread_id, 0), self.threads.get(thread_id, [])
+        self.threads[thread_id] = [(number, run_id) for number, run_id in known if number <= kept]
+        for _, run_id in {*known} - {*self.threads[thread_id]}:
+            self.memories.pop(run_id, None)
 
     async def _hang(self, conversation: str) -> None:
         self.hanging[conversation] += 1

@@ -9,6 +9,7 @@ import pytest
 
 from bot.texts.en import EN
 from harness.threads.operations import CUT_OFF
+from tests.simulators.model.scripts import Hang, Pause, Say
 from tests.simulators.telegram.seen import ALICE, BOB, TEAM
 
 if TYPE_CHECKING:
@@ -187,6 +188,32 @@ async def test_quick_messages_are_one_turn(world: World, settings: dict[str, Any
         await world.telegram.user_says("one more thing")
         await world.telegram.wait_for_text(ALICE, "one more thing")
         assert await transcript(world) == ["You said: hello\none more thing"]
+
+
+async def test_what_follows_before_anything_is_seen_is_answered_together(
+    world: World, settings: dict[str, Any]
+) -> None:
+    async with world:
+        await world.telegram.user_says("remember the zebra")
+        await world.telegram.wait_for_text(ALICE, "You said: remember the zebra")
+        await world.model.script(
+            "and more", [Say(text=HALF), Pause(name="both"), Say(text=WHOLE[len(HALF) :])], "contains"
+        )
+        await world.model.script("the request", [Hang()], "contains")
+        await world.telegram.user_says("the request")
+        await world.model.wait_for_request(lambda asked: "the request" in asked.last_user_text)
+        await world.telegram.user_says("and more")
+        asked = await world.model.wait_for_pause("both")
+        await world.telegram.wait_for_text(ALICE, HALF)
+        await world.kill()
+        await world.start()
+        await world.model.release("both")
+        await world.telegram.wait_for_text(ALICE, WHOLE)
+        assert await transcript(world) == ["You said: remember the zebra", WHOLE]
+        said = [message["content"] for message in asked.body["messages"] if message["role"] == "user"]
+        assert len(said) == 2
+        assert "the request\nand more" in str(said[-1])
+        assert "interrupted" not in str(asked.body["messages"][1:])
 
 
 async def test_steer_passes_a_message_on_to_the_answer_at_work(world: World, settings: dict[str, Any]) -> None:

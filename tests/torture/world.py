@@ -30,6 +30,8 @@ SETTINGS: dict[str, Any] = {
     "access": {"dm": "open", "i_accept_public": True},
     # The suite talks faster than people, and wants to see the crash and not the wait for a budget.
     "channels": {"telegram": {"rate": {"per_second": 200, "per_chat_per_second": 20, "per_group_per_minute": 1200}}},
+    # Each message has an answer of its own, however fast the next one comes.
+    "conversations": {"busy": "queue", "join_seconds": 0},
     "limits": {"queued_per_conversation": 500, "messages_per_minute": 10_000, "message_burst": 1000},
     "shutdown_grace_seconds": 8,
 }

@@ -82,7 +82,7 @@ plans = st.lists(steps, min_size=15, max_size=30)
 policies = st.builds(
     AccountPolicy,
     access=st.builds(replace, st.just(RULES), pairing=st.booleans()),
-    turns=st.builds(TurnRules, st.sampled_from(Busy), st.sampled_from([0.0, 0.0, 1.0])),
+    turns=st.builds(TurnRules, st.sampled_from(Busy), st.sampled_from([0.0, 0.0, 1.0]), st.sampled_from([0.0, 3.0])),
     group_scope=st.sampled_from(["chat", "speaker"]),
 )
 
