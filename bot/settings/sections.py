@@ -229,7 +229,7 @@ class ConversationSettings(Section):
     nobody waits for that. group_*: how groups are held. agent: that answers where none was chosen. intermediate: whether
     what the agent says before it uses its tools stays above its last message. progress: what is shown of its work."""
 
-    busy: Literal["queue", "collect", "steer", "interrupt", "rollback", "reject"] = "queue"
+    busy: Literal["queue", "collect", "steer", "interrupt", "rollback", "reject"] = "steer"
     debounce_seconds: float = Field(default=0, ge=0, le=60)
     join_seconds: float = Field(default=3, ge=0, le=60)
     group_scope: Literal["chat", "speaker"] = "chat"

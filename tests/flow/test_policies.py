@@ -46,6 +46,7 @@ async def press(world: World, message_id: int, label: str, **who: Any) -> str:
 async def test_queue_says_where_each_message_stands_and_its_buttons_work(
     world: World, settings: dict[str, Any]
 ) -> None:
+    settings["busy"] = "queue"
     async with world:
         await world.telegram.user_says("!pause half")
         await world.telegram.wait_for_text(ALICE, HALF)
@@ -216,8 +217,7 @@ async def test_what_follows_before_anything_is_seen_is_answered_together(
         assert "interrupted" not in str(asked.body["messages"][1:])
 
 
-async def test_steer_passes_a_message_on_to_the_answer_at_work(world: World, settings: dict[str, Any]) -> None:
-    settings["busy"] = "steer"
+async def test_a_message_is_passed_on_to_the_answer_at_work(world: World, settings: dict[str, Any]) -> None:
     plan = json.dumps({"todos": [{"content": "look", "status": "in_progress"}]})
     async with world:
         await world.telegram.user_says(f"!pause half\n!tool write_todos {plan}")
