@@ -1,6 +1,6 @@
 """What people type with a slash, and the buttons that it shows. table.py lists all groups."""
 
 from bot.commands.table import Commands, make_commands
-from bot.texts.command_line import Call, CommandLine, Press, meant_for_us, parse
+from bot.texts.command_line import Call, CommandLine, Press, asks_to_stop, meant_for_us, parse
 
-__all__ = ["Call", "CommandLine", "Commands", "Press", "make_commands", "meant_for_us", "parse"]
+__all__ = ["Call", "CommandLine", "Commands", "Press", "asks_to_stop", "make_commands", "meant_for_us", "parse"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from bot.commands.access import AccessCommands
@@ -35,7 +36,9 @@ if TYPE_CHECKING:
     from bot.usage.report import Spending
 
 
-WITHOUT_CONVERSATION = frozenset({"access", "allow", "disallow", "forget", "help", "pair", "whoami"})
+ALIASES = {"cancel": "stop", "clear": "new", "reset": "new", "commands": "help", "menu": "help"}
+"""What other bots call some of our commands. No list shows them."""
+WITHOUT_CONVERSATION = frozenset({"access", "allow", "disallow", "forget", "help", "pair", "start", "whoami"})
 """Commands that act on no conversation, so that they mean something where there is none."""
 
 
@@ -90,13 +93,14 @@ class Commands:
 
     @property
     def names(self) -> Collection[str]:
-        return self._commands.keys()
+        return self._commands.keys() | ALIASES.keys()
 
     def knows(self, name: str) -> bool:
-        return name in self._commands
+        return name in self.names
 
     async def handle(self, conversation: Conversation, call: Call, placed: bool = True) -> None:
         """placed: it was typed in a conversation; else only what needs none is done."""
+        call = replace(call, line=replace(call.line, name=ALIASES.get(call.line.name, call.line.name)))
         if not placed and self.knows(call.line.name) and call.line.name not in WITHOUT_CONVERSATION:
             text = call.texts.which_thread.format(command=call.line.name)
             return await self._answers.say(call, text, "typed outside of threads")
@@ -118,6 +122,8 @@ class Commands:
 
     async def _unknown(self, conversation: Conversation, call: Call) -> None:
         text = call.texts.unknown_command.format(command=f"`{command(call.line.name)}`")
-        near = difflib.get_close_matches(call.line.name, self._commands, n=1, cutoff=0.5)
-        text += call.texts.did_you_mean.format(suggestion=f"`{command(near[0])}`") if near else call.texts.see_help
+        listed = (*call.texts.command_menu, *(call.texts.admin_menu if call.is_admin else ()))
+        near = difflib.get_close_matches(call.line.name, (*listed, *ALIASES), n=1, cutoff=0.5)
+        meant = command(ALIASES.get(near[0], near[0])) if near else ""
+        text += call.texts.did_you_mean.format(suggestion=f"`{meant}`") if meant else call.texts.see_help
         await self._answers.say(call, text, "unknown command")

@@ -1,7 +1,7 @@
-"""/new, /stop, /status, /usage, /whoami, /help, /undo and /compact: a person's own conversation.
+"""/new, /stop, /status, /usage, /whoami, /help, /start, /undo and /compact: a person's own conversation.
 
-In a DM everything for oneself; in a group /status, /help and /whoami for everybody, /stop for one's own runs, /new by
-`group_control`.
+In a DM everything for oneself; in a group /status, /help, /start and /whoami for everybody, /stop for one's own runs,
+/new by `group_control`.
 """
 
 from __future__ import annotations
@@ -116,6 +116,7 @@ class TalkCommands:
             "status": self._show_status,
             "whoami": self._whoami,
             "help": self._help,
+            "start": self._start,
         }
         self.buttons: Mapping[str, ButtonKind] = {}
 
@@ -161,6 +162,10 @@ class TalkCommands:
         if call.message.address.kind != "dm":
             text += call.texts.whoami_group.format(chat=chat_id(call.message.address))
         await self._answers.say(call, text, "/whoami")
+
+    async def _start(self, conversation: Conversation, call: Call) -> None:
+        """What Telegram's clients send first."""
+        await self._answers.say(call, call.texts.started, "/start")
 
     async def _help(self, conversation: Conversation, call: Call) -> None:
         texts = call.texts

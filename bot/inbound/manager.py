@@ -6,7 +6,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from bot.access.admission import OncePer, Verdict
-from bot.commands import Call
+from bot.commands import Call, CommandLine, asks_to_stop
 from bot.conversations.actor import Edited, Resume, Task
 from bot.conversations.actors import Conversations
 from bot.delivery.buttons import may_be_number
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from bot.access.admission import Decision, FloodGate
     from bot.access.editor import AccessEditor
     from bot.access.service import AccessService
-    from bot.commands import CommandLine, Commands
+    from bot.commands import Commands
     from bot.conversations.actor import Conversation
     from bot.conversations.services import ConversationPorts
     from bot.inbound.bus import Inbound, MessageBus
@@ -190,15 +190,19 @@ class ChannelManager:
     def _spoken(self, spoken: Spoken, *, sure: bool) -> None:
         """sure: else it was let in because its conversation had begun, as an earlier process knew or as was forgotten
         since; the conversation itself finds out, so that nobody else waits for it."""
+        stops = asks_to_stop(spoken.message.text) and not spoken.message.attachments
 
         async def hear(actor: Conversation) -> None:
             if not sure and await actor.stored() is None:
                 await self._ports.responder.settle([spoken.id], "not addressed")
+            elif stops and actor.active is not None:
+                stop = CommandLine("stop", None, "")
+                await self._commands.handle(actor, self._call(spoken.id, spoken.message, stop, spoken.language))
             elif not await self._presses.number(actor, spoken):
                 await self._said(actor, spoken)
 
         conversation = self._conversations.of(self.gate.key(spoken.message.address, spoken.message.sender))
-        plain = sure and not may_be_number(spoken.message)
+        plain = sure and not stops and not may_be_number(spoken.message)
         conversation.post(spoken if plain else Task(hear))
 
     async def _said(self, actor: Conversation, spoken: Spoken) -> None:
@@ -224,10 +228,9 @@ class ChannelManager:
         else:
             self._ports.responder.settle_soon(event_id, "flood")
 
-    def _command_called(self, event_id: int, message: Message, line: CommandLine, language: str) -> None:
-        person = person_id(message.account, message.sender.id)
-        policy = self._policies(message.account)
-        call = Call(
+    def _call(self, event_id: int, message: Message, line: CommandLine, language: str) -> Call:
+        person, policy = person_id(message.account, message.sender.id), self._policies(message.account)
+        return Call(
             event_id=event_id,
             message=message,
             line=line,
@@ -238,13 +241,16 @@ class ChannelManager:
             progress=policy.turns.progress,
         )
 
+    def _command_called(self, event_id: int, message: Message, line: CommandLine, language: str) -> None:
+        call, turns = self._call(event_id, message, line, language), self._policies(message.account).turns
+
         async def handle(actor: Conversation) -> None:
             if message.continues or message.address.kind == "dm":
                 # A conversation begins with a command too: a thread goes on, an administrator can be written to.
                 await actor.row(message)
             known = self._commands.knows(line.name)
             if not known and await actor.calls_skill(message):
-                spoken = Spoken(event_id, message, language, call.is_admin, policy.turns)
+                spoken = Spoken(event_id, message, language, call.is_admin, turns)
                 await self._said(actor, spoken)
             elif not known and line.bot is None and not message.mention:
                 # A skill of this name is off here: what was said to nobody may have been meant for another bot.

@@ -111,6 +111,7 @@ class Texts:
     pairing_over: str
     pairing_used: str
     welcome: str
+    started: str
     claimed: str
     access_revoked: str
     code_refused: str

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from channels.message import Address, Message, Sender
     from harness.context import Progress
 
+_STOP = re.compile(r"\s*(?:stop|cancel|停|取消)[\W_]*", re.IGNORECASE)
 _LINE = re.compile(r"/([A-Za-z][\w-]{0,31})(?:@(\S+))?(?:\s+(.*))?", re.DOTALL)
 
 
@@ -34,6 +35,11 @@ def parse(text: str) -> CommandLine | None:
     if match is None:
         return None
     return CommandLine(match[1].lower(), match[2], (match[3] or "").strip())
+
+
+def asks_to_stop(text: str) -> bool:
+    """Whether a text says nothing but that the running answer is to stop; while none runs it is a text like others."""
+    return _STOP.fullmatch(text) is not None
 
 
 def skill_name(command: str) -> str:

@@ -297,6 +297,7 @@ EN = Texts(
     pairing_over="This code is no longer valid. Send me another message to get a new one.",
     pairing_used="✅ This code has been used.",
     welcome="👋 An administrator let you in. Just write what you need; /help shows what else I can do.",
+    started="👋 Hello! Just write what you need. /help shows what else I can do.",
     claimed=(
         "🔑 You are now my administrator. Next steps:\n\n"
         "1. Send me a message: I answer right here.\n"

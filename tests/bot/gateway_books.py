@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from tests.bot.gateway_play import Play
 
 GROUPS = ("g", "k")
+ALSO = {"/cancel": "/stop", "/reset": "/new", "stop": "/stop", "取消。": "/stop"}
+"""Other ways to give a command; a word is one only while an answer runs."""
 
 
 def admitted(message: Message) -> bool:
@@ -88,7 +90,7 @@ class Books:
 
     def commands_in(self, chat: str) -> set[str]:
         """The commands that were given in a chat."""
-        return {message.text for row, message in self.messages if row.chat == chat and message.text.startswith("/")}
+        return {command for row, message in self.messages if row.chat == chat and (command := command_of(row, message))}
 
     def conversation_of(self, play: Play, message: Message) -> str:
         shared = message.address.kind == "dm" or play.core.policy.group_scope == "chat"
@@ -98,6 +100,13 @@ class Books:
         """Whether its run was opened when it was its turn to be handled, and for nothing else."""
         plain = message.bundle_key is None and not message.attachments and not message.text.startswith("/")
         return plain and not play.core.policy.turns.debounce and run.inbox_ids[0] == row.id
+
+
+def command_of(row: Any, message: Message) -> str:
+    """The command that a message was; "" for any other."""
+    meant = ALSO.get(message.text, message.text)
+    was_word = not message.text.startswith("/") and row.reason in ("/stop", "not allowed")
+    return meant if message.text.startswith("/") or was_word else ""
 
 
 async def read_books(play: Play) -> Books:

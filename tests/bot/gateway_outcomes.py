@@ -6,7 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from bot.store.rows import RunState
-from tests.bot.gateway_books import Books, admitted
+from tests.bot.gateway_books import Books, admitted, command_of
 from tests.bot.played_agent import said_in
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def one_outcome_each(books: Books) -> None:
             _answered_by_a_run(books, row, outcome)
         elif row.id in books.run_of:
             raise AssertionError(f"{outcome}, but it is part of a run")
-        elif message.text.startswith("/"):
+        elif command_of(row, message):
             assert row.reason in COMMANDS | {"flood"}, outcome
             assert f"event:{row.id}" in books.replies or row.reason in ("/stop", "flood"), outcome
         elif row.reason != "flood":

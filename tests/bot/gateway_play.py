@@ -24,6 +24,7 @@ from channels.errors import (
 )
 from channels.message import Address, Attachment, ButtonPressed, MessageEdited, Sender
 from tests.bot.core import ANN, BOB, Core, GatedChannel
+from tests.bot.gateway_books import ALSO
 from tests.bot.played_agent import PlayedAgent
 from tests.clock import VirtualClock
 from tests.delivery_world import RATE, Tripwire
@@ -258,7 +259,7 @@ class Play:
     async def do_say(self, person: str, group: str | None, text: str, **more: Any) -> None:
         """text: what the agent does with it, or a command."""
         number = len(self.said)
-        if text and not text.startswith("/"):
+        if text and not text.startswith("/") and text not in ALSO:
             text = f"say{number}v1x {text}"
         message = self.core.message(text, person, group, number=number, **more)
         self.said.append(message)

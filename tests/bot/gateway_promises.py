@@ -18,7 +18,7 @@ from bot.store.runs import JOINED
 from bot.texts import texts_for
 from bot.texts.commands import written
 from channels.message import OUTBOUND_MESSAGE, Address
-from tests.bot.gateway_books import Books, admitted, read_books
+from tests.bot.gateway_books import Books, admitted, command_of, read_books
 from tests.bot.gateway_outcomes import one_outcome_each
 from tests.bot.played_agent import ending_of, mark_of, said_in
 from tests.delivery_world import RATE
@@ -195,7 +195,7 @@ def commands_count(play: Play, books: Books) -> None:
     assert all(len(found) == 1 for found in owners.values()), f"a thread of several owners: {owners}"
     for row, message in books.messages:
         run, key = books.run_of.get(row.id), books.conversation_of(play, message)
-        if message.text == "/new" and row.reason == "/new":
+        if command_of(row, message) == "/new" and row.reason == "/new":
             begun[key] += 1
         elif message.text in ("/models main", "/models other") and row.reason == "/models":
             model[key] = message.text.removeprefix("/models ")

@@ -9,7 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.commands import CommandLine, parse
+from bot.commands import CommandLine, asks_to_stop, parse
+from bot.settings.busy_policies import Busy, TurnRules
+from bot.store.rows import StopReason
+from bot.texts import texts_for
+from bot.texts.commands import unmarked
+from bot.texts.en import EN
 from channels.message import Attachment
 from tests.bot.core import ANN, BOB, RULES, Core, core
 from tests.tables import table
@@ -132,6 +137,60 @@ async def test_a_misspelt_command_gets_the_nearest_and_never_reaches_the_model(t
         assert await reply(c, "/statu now") == "I do not know the command `/statu`. Did you mean `/status`?"
         assert await reply(c, "/zzz") == "I do not know the command `/zzz`. /help lists them all."
         assert c.harness.asked == []
+
+
+@pytest.mark.parametrize(
+    ("alias", "same"), [("cancel", "stop"), ("reset", "new"), ("clear", "new"), ("menu", "help"), ("commands", "help")]
+)
+async def test_names_that_other_bots_have_do_the_same(tmp_path: Path, alias: str, same: str) -> None:
+    async with core(tmp_path) as c:
+        assert await reply(c, f"/{alias}") == await reply(c, f"/{same}")
+        assert (await c.reasons())[-2:] == [f"/{same}"] * 2
+        assert f"/{alias}" not in await reply(c, "/help")
+        assert await reply(c, "/start") == EN.started.replace("\u2063", "")
+
+
+async def test_only_what_a_list_shows_to_them_is_suggested(tmp_path: Path) -> None:
+    async with core(tmp_path) as c:
+        assert "`/stop`" in await reply(c, "/cancle")
+        assert "`/start`" not in await reply(c, "/starts")
+        assert "/help lists them all" in await reply(c, "/disalow", BOB)
+        assert "`/disallow`" in await reply(c, "/disalow", ANN)
+
+
+STOPS = ("stop", " Stop. ", "STOP!!", "cancel", "Cancel…", "停", "停！", "取消", "取消。")
+NO_STOPS = ("stop it", "don't stop", "cancel the trip", "停一下", "取消订单", "stops", "@stop", "", "/stopp")
+
+
+def test_what_asks_to_stop() -> None:
+    assert [text for text in (*STOPS, *NO_STOPS) if asks_to_stop(text)] == [*STOPS]
+
+
+@pytest.mark.parametrize("text", STOPS)
+async def test_a_word_stops_the_answer_and_else_is_a_message(tmp_path: Path, text: str) -> None:
+    async with core(tmp_path, turns=TurnRules(Busy.STEER, join=3.0)) as c:
+        c.harness.hold("work", half="")
+        await c.say("work")
+        await c.say(text)
+        await c.answered()
+        assert c.harness.asked == ["work"]
+        assert c.texts() == [unmarked(texts_for("en").stopped_by[StopReason.STOPPED])]
+        await c.say(text)
+        await c.answered()
+        assert c.harness.asked == ["work", text]
+
+
+async def test_in_a_group_a_word_to_the_bot_stops_ones_own_answer(tmp_path: Path) -> None:
+    async with core(tmp_path) as c:
+        c.harness.hold("work")
+        await c.say("work", **ANNS)
+        await c.say("stop", mention=False, **ANNS)  # said to others
+        assert "Only the person who asked" in await reply(c, "stop", **BOBS)
+        assert len(c.runs.active) == 1
+        await c.say("stop", **ANNS)
+        await c.answered()
+        assert "Stopped" in c.texts("g")[0]
+        assert c.harness.asked == ["work"]
 
 
 async def test_another_bots_command_is_not_ours(tmp_path: Path) -> None:

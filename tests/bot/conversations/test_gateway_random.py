@@ -35,7 +35,10 @@ chats = st.sampled_from([None, None, None, None, "g", "g", "g", "k", "h"])
 played = st.builds("{}:{}".format, st.text("tttssTTwwhh", max_size=4), st.sampled_from(ENDINGS))
 lengthy = st.sampled_from(["sh:ok", "tsh:ok", "Tw:ok", "tswt:long", "h:fail", "sw:ok"])
 commands = st.sampled_from(
-    ["/new", "/stop", "/status", "/models", "/models other", "/models main", "/queue", "/queue clear", "/retry"]
+    [
+        *("/new", "/stop", "/status", "/models", "/models other", "/models main", "/queue", "/queue clear", "/retry"),
+        *("/cancel", "/reset", "stop", "取消。"),
+    ]
 )
 refs = st.lists(st.sampled_from(["a", "slow", "gone", "slow-gone"]), min_size=1, max_size=2).map(tuple)
 methods = st.sampled_from(["send", "send", "edit", "edit", "find", "open_stream", "stream", "finish"])
