@@ -31,6 +31,7 @@ P = TypeVar("P", bound=Part)
 TOO_DEEP = "nested too deeply to be kept"
 LONGEST_KEY = 80
 _LONGEST_REASON = 500
+_COORDINATE = re.compile(r"-?\d{1,3}(?:\.\d{1,15})?")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -80,6 +81,19 @@ class Adapter:
     def resume_stream(self, address: Address, idem_key: str, reply_to: str | None, age: float) -> LiveReply | None:
         """Most platforms have no streams, or messages that can be edited afterwards."""
         return None
+
+
+def told_place(name: str, latitude: str, longitude: str) -> str:
+    """A place that somebody sent, as a line for the agent, with a map that people can open. Only what is known."""
+    point, link = ", ".join(part for part in (latitude, longitude) if part), ""
+    if _COORDINATE.fullmatch(latitude) and _COORDINATE.fullmatch(longitude):
+        link = f"https://www.openstreetmap.org/?mlat={latitude}&mlon={longitude}"
+    return f"[location: {', '.join(part for part in (one_line(name), point, link) if part)}]"
+
+
+def told_poll(question: str, options: Iterable[str]) -> str:
+    """A poll that somebody sent, as a line for the agent."""
+    return f"[poll: {one_line(question)} Options: {' / '.join(map(one_line, options))}]"
 
 
 def keyboard(buttons: tuple[tuple[Button, ...], ...]) -> Keyboard:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BeforeValidator, ConfigDict, Field, StrictStr
 
-from channels.adapter import Raw, without_surrogates
+from channels.adapter import Raw, told_place, told_poll, without_surrogates
 from channels.message import Attachment, AttachmentKind
 from channels.text.sanitize import one_line, sanitize
 
@@ -188,10 +188,11 @@ class Content:
     unread: str = ""
 
 
+SHARED_PERSON = "share_user"
 _UNREAD = {
     "sticker": "sticker",
     "share_chat": "shared_group",
-    "share_user": "shared_contact",
+    SHARED_PERSON: "shared_contact",
     "todo": "task",
     "vote": "poll",
     "hongbao": "red_packet",
@@ -207,6 +208,15 @@ _UNREAD = {
 def unread(kind: str) -> Content | None:
     """Content of a message that cannot be read but is answered, since its sender waits; None for service messages."""
     return Content("", unread=_UNREAD[kind]) if kind in _UNREAD else None
+
+
+def shared_person(raw: str) -> str:
+    """The open_id of the person whose card was shared; "" where it says none."""
+    try:
+        fields = json.loads(raw)
+    except (ValueError, RecursionError):
+        return ""
+    return _string(fields, "user_id") if isinstance(fields, dict) else ""
 
 
 def read_content(kind: str, raw: str, names: Names, message_id: str) -> Content | None:
@@ -356,16 +366,13 @@ def _media(fields: Mapping[str, Any], names: Names, message_id: str) -> Content:
 
 
 def _vote(fields: Mapping[str, Any], names: Names, message_id: str) -> Content:
-    topic, options = (
-        one_line(_string(fields, "topic")),
-        [one_line(str(option)) for option in _list(fields.get("options"))],
-    )
-    return Content(f"[poll: {topic} {' / '.join(options)}]") if topic else Content("", unread=_UNREAD["vote"])
+    topic, options = one_line(_string(fields, "topic")), map(str, _list(fields.get("options")))
+    return Content(told_poll(topic, options)) if topic else Content("", unread=_UNREAD["vote"])
 
 
 def _location(fields: Mapping[str, Any], names: Names, message_id: str) -> Content:
-    parts = (one_line(_string(fields, part)) for part in ("name", "latitude", "longitude"))
-    return Content(f"[location: {', '.join(part for part in parts if part)}]")
+    name, latitude, longitude = (one_line(_string(fields, part)) for part in ("name", "latitude", "longitude"))
+    return Content(told_place(name, latitude, longitude))
 
 
 _READERS = {

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from channels.adapter import unparsed
 from channels.feishu.content import (
+    SHARED_PERSON,
     Content,
     Names,
     RawEnvelope,
@@ -18,6 +19,7 @@ from channels.feishu.content import (
     RawPressed,
     RawReceived,
     read_content,
+    shared_person,
     unread,
 )
 from channels.feishu.lookup import Chat, Context, MessageId
@@ -102,7 +104,10 @@ class Reader:
         if not sender or sender == self.me.open_id:
             return None
         content = read_content(raw.message_type, raw.content, Names.of(raw.mentions, self.me.open_id), raw.message_id)
-        if content is None and raw.chat_type == "p2p":
+        shared = context.names.get(shared_person(raw.content)) if raw.message_type == SHARED_PERSON else None
+        if shared:
+            content = Content(f"[contact: {one_line(shared)}]")
+        elif content is None and raw.chat_type == "p2p":
             content = unread(raw.message_type)
         if content is None:
             return None

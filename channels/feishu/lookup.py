@@ -19,7 +19,7 @@ from cachetools import LRUCache
 from pydantic import ValidationError
 
 from channels.errors import ChannelError
-from channels.feishu.content import RawItem
+from channels.feishu.content import SHARED_PERSON, RawItem, shared_person
 from channels.feishu.failures import MissingScope
 from channels.feishu.outbound import read_value
 from channels.feishu.sdk import build, contact, im
@@ -132,9 +132,9 @@ class Lookup:
     async def for_message(self, message: RawMessage, sender: str) -> Context:
         """sender: the open_id of who wrote."""
         group = message.chat_type != "p2p"
-        forwarded = message.message_type == "merge_forward"
+        forwarded, shared = message.message_type == "merge_forward", message.message_type == SHARED_PERSON
         names, chat, quoted, children = await asyncio.gather(
-            self._names_of([sender]),
+            self._names_of([sender, shared_person(message.content)] if shared else [sender]),
             self._chat(message.chat_id) if group else _nothing(),
             self._quoted(message) if self._quotes(message) else _nothing(),
             self._children(message.message_id) if forwarded else _nothing(),

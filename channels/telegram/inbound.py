@@ -150,7 +150,8 @@ class Reader:
         sender = _sender(raw)
         attachments = read_attachments(raw)
         written = raw.text if raw.text is not None else raw.caption
-        if written is None and not attachments and raw.edit_date is None:  # a live location moves all the time
+        bare = not attachments or raw.sticker is not None
+        if written is None and bare and raw.edit_date is None:  # a live location moves all the time
             written = described(raw) or None
         kind = unread(raw) if written is None and not attachments and raw.edit_date is None else ""
         if sender is None or sender.id == str(self.me.id) or (written is None and not attachments and not kind):

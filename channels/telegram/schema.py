@@ -10,7 +10,7 @@ from typing import Literal
 
 from pydantic import Field, StrictBool, StrictInt
 
-from channels.adapter import Raw, Text
+from channels.adapter import Raw, Text, told_place, told_poll
 from channels.errors import AttachmentFailed
 from channels.message import Attachment, AttachmentKind
 from channels.text.sanitize import one_line
@@ -49,6 +49,7 @@ class RawFile(Raw):
     file_size: StrictInt | None = None
     is_animated: StrictBool = False
     is_video: StrictBool = False
+    emoji: Text = ""
 
 
 class RawOrigin(Raw):
@@ -192,7 +193,7 @@ def read_attachments(raw: RawMessage) -> tuple[Attachment, ...]:
     if raw.animation is not None:  # before document, which an animation also sets
         return (_attachment(raw.animation, "video", "video/mp4"),)
     if raw.sticker is not None:
-        return () if unread(raw) else (_attachment(raw.sticker, "image", "image/webp"),)
+        return () if _moves(raw.sticker) else (_attachment(raw.sticker, "image", "image/webp"),)
     kinds: tuple[tuple[RawFile | None, AttachmentKind, str | None], ...] = (
         (raw.voice, "voice", "audio/ogg"),
         (raw.audio, "audio", "audio/mpeg"),
@@ -206,31 +207,37 @@ def read_attachments(raw: RawMessage) -> tuple[Attachment, ...]:
 def described(raw: RawMessage) -> str:
     """What is neither words nor a file, as a line for the agent; "" where there is nothing of the kind."""
     if raw.venue is not None:  # before location, which a venue also sets
-        name = ", ".join(one_line(part) for part in (raw.venue.title, raw.venue.address) if part)
-        return f"[place: {name} ({_point(raw.venue.location)})]"
+        name = ", ".join(part for part in (raw.venue.title, raw.venue.address) if part)
+        return told_place(name, *_point(raw.venue.location))
     if raw.location is not None:
-        return f"[location: {_point(raw.location)}]"
+        return told_place("", *_point(raw.location))
     if raw.contact is not None:
         name = one_line(f"{raw.contact.first_name} {raw.contact.last_name}")
         return f"[contact: {name}, {one_line(raw.contact.phone_number)}]"
     if raw.poll is not None:
-        options = " / ".join(one_line(option.text) for option in raw.poll.options)
-        return f"[poll: {one_line(raw.poll.question)} {options}]"
+        return told_poll(raw.poll.question, (option.text for option in raw.poll.options))
+    if raw.sticker is not None and raw.sticker.emoji:
+        return f"[sticker: {one_line(raw.sticker.emoji)}]"
     if raw.dice is not None:
         return f"[{one_line(raw.dice.emoji)} shows {raw.dice.value}]"
     return ""
 
 
 def unread(raw: RawMessage) -> str:
-    """The kind of what no model can read, "" for all else. A sticker that does not move is a picture."""
-    if raw.sticker is not None and (raw.sticker.is_animated or raw.sticker.is_video):
+    """The kind of what no model can read, "" for all else. A sticker stands for its emoji, and one that does not move
+    is a picture as well."""
+    if raw.sticker is not None and _moves(raw.sticker) and not raw.sticker.emoji:
         return "sticker"
     kinds = ("story", "game", "invoice", "checklist", "giveaway", "paid_media")
     return next((kind for kind in kinds if getattr(raw, kind) is not None), "")
 
 
-def _point(location: RawLocation) -> str:
-    return f"{location.latitude:.6g}, {location.longitude:.7g}"
+def _moves(sticker: RawFile) -> bool:
+    return sticker.is_animated or sticker.is_video
+
+
+def _point(location: RawLocation) -> tuple[str, str]:
+    return f"{location.latitude:.6g}", f"{location.longitude:.7g}"
 
 
 def file_id(attachment: Attachment) -> str:

@@ -26,6 +26,8 @@ _MESSAGE_IDS = itertools.count(500_000)
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def gateway(public_world: World) -> AsyncIterator[World]:
+    """Each message has an answer of its own, however fast the next one comes."""
+    public_world.settings["conversations"] = {"busy": "queue", "join_seconds": 0}
     async with public_world:
         yield public_world
 

@@ -150,10 +150,15 @@ class TestMessages:
             await bench.feishu.sends_raw("sticker", {"file_key": "x"})
             place = {"name": "Cafe", "latitude": "52.5", "longitude": "13.4"}
             await bench.feishu.sends_raw("location", place)
-            said = [await message(bench, number) for number in range(2)]
+            await bench.feishu.user_says("hello", user=BOB, silent=True)  # the tenant knows him
+            await bench.feishu.sends_raw("share_user", {"user_id": bench.feishu.open_id(BOB)})
+            await bench.feishu.sends_raw("vote", {"topic": "Lunch?", "options": ["Pizza", "Soup"]})
+            said = [await message(bench, number) for number in range(4)]
             assert [(each.text, each.unread) for each in said] == [
                 ("", "sticker"),
-                ("[location: Cafe, 52.5, 13.4]", ""),
+                ("[location: Cafe, 52.5, 13.4, https://www.openstreetmap.org/?mlat=52.5&mlon=13.4]", ""),
+                ("[contact: Bob]", ""),
+                ("[poll: Lunch? Options: Pizza / Soup]", ""),
             ]
             assert all(each.address == bench.dm for each in said)
 
