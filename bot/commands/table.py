@@ -123,7 +123,8 @@ class Commands:
     async def _unknown(self, conversation: Conversation, call: Call) -> None:
         text = call.texts.unknown_command.format(command=f"`{command(call.line.name)}`")
         listed = (*call.texts.command_menu, *(call.texts.admin_menu if call.is_admin else ()))
-        near = difflib.get_close_matches(call.line.name, (*listed, *ALIASES), n=1, cutoff=0.5)
-        meant = command(ALIASES.get(near[0], near[0])) if near else ""
-        text += call.texts.did_you_mean.format(suggestion=f"`{meant}`") if meant else call.texts.see_help
+        meant = {name: name for name in listed} | ALIASES
+        near = difflib.get_close_matches(call.line.name, meant, n=1, cutoff=0.5)
+        suggested = [f"`{command(meant[name])}`" for name in near]
+        text += call.texts.did_you_mean.format(suggestion=suggested[0]) if suggested else call.texts.see_help
         await self._answers.say(call, text, "unknown command")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 from typing import TYPE_CHECKING
 
+from bot.texts.en import EN
 from tests.flow.gateway import merged
 from tests.flow.sandboxed import call
 from tests.flow.test_mcp import local
@@ -56,7 +57,7 @@ async def test_who_is_taken_out_of_the_config_gets_nothing_of_what_waits(world: 
         await world.telegram.user_says("!pause half", user=BOB)
         await world.telegram.wait_for_text(BOB, "The first half")
         await world.telegram.user_says("and this", user=BOB)
-        await world.telegram.wait_for_text(BOB, "Queued")
+        await world.telegram.wait_for_text(BOB, EN.steering)
         edited(world, access={"allow": [f"telegram:{ALICE.id}"]})
         code, told = await world.command("reload")
         assert (code, "access" in told) == (0, True), told

@@ -13,6 +13,7 @@ import pytest_asyncio
 from tests.flow.platforms.base import Group, Person, shows
 from tests.flow.platforms.world import PLATFORMS, SECOND, Everywhere, everywhere, simulators
 from tests.simulators.model.client import ModelSimulator
+from tests.simulators.model.scripts import Hang, Pause, Say
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -77,7 +78,8 @@ async def gateway(
                         "allow": [platform.id(Group(number)) for platform in accounts for number in KNOWN],
                         "members": "listed",
                     },
-                }
+                },
+                "conversations": {"busy": "queue"},
             }
             async with world:
                 for platform in world.platforms.values():
@@ -164,6 +166,18 @@ async def test_stop_ends_the_answer_in_its_message(here: Here) -> None:
     assert "unfinished" in stopped.text
     await here.platform.say("still there?", here.ada)
     await here.shows(here.ada, "You said: still there?")
+
+
+async def test_what_follows_at_once_is_answered_together_and_a_word_stops_it(here: Here) -> None:
+    await here.gateway.model.script("and more", [Say(text=BEGUN), Pause(name="both"), Say(text="done")], "contains")
+    await here.gateway.model.script("the request", [Hang()], "contains")
+    await here.platform.say("the request", here.ada)
+    await here.gateway.model.wait_for_request(lambda asked: "the request" in asked.last_user_text)
+    await here.platform.say("and more", here.ada)
+    await here.shows(here.ada, BEGUN)
+    await here.platform.say("Stop!", here.ada)
+    await here.shows(here.ada, "Stopped")
+    assert "the request\\nand more" in (await here.asked())[-1]
 
 
 async def test_new_stops_what_runs_drops_what_waits_and_forgets(here: Here) -> None:
@@ -272,7 +286,7 @@ async def test_an_unknown_group_gets_one_line_until_an_admin_opens_it(here: Here
 @pytest.mark.parametrize("here", ["telegram", "slack"], indirect=True)
 async def test_a_message_edited_while_it_waits_is_answered_in_its_new_state(here: Here) -> None:
     await here.platform.say(ASKED, here.ada)
-    await here.gateway.model.wait_for_pause("half")
+    await here.shows(here.ada, BEGUN)
     waiting = await here.platform.say("the capital of Frence?", here.ada)
     await here.platform.edit(waiting, "the capital of France?", here.ada)
     await here.platform.quiet(here.ada)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 import pytest_asyncio
 
+from bot.texts.en import EN
 from tests.flow.wecom_world import ASKED, BEGUN, WHOLE, WecomWorld
 from tests.simulators.process import SimulatorProcess
 from tests.simulators.wecom import client as wecom_client
@@ -96,7 +97,7 @@ async def test_a_waiting_message_has_buttons_that_work(gateway: WecomWorld, alic
     await wecom.says(ASKED, alice)
     await wecom.wait_for_text(alice, BEGUN)
     await wecom.says("never mind this one", alice)
-    await wecom.wait_for_text(alice, "Queued")
+    await wecom.wait_for_text(alice, EN.steering)
     await wecom.says("/queue", alice)
     card = await wecom.wait_for_message(alice, lambda message: bool(message.buttons))
     await wecom.presses(card.labels[1], alice)
@@ -124,7 +125,7 @@ async def test_a_message_that_waited_is_answered_in_its_own_stream(gateway: Weco
     await wecom.says(ASKED, alice)
     await wecom.wait_for_text(alice, BEGUN)
     waiting = await wecom.says("!count 200\n!pause second", alice)
-    notice = await wecom.wait_for_text(alice, "Queued")
+    notice = await wecom.wait_for_text(alice, EN.steering)
     assert (notice.kind, notice.answers) == ("stream", waiting.msgid)
     await gateway.model.release("half")
     answer = await wecom.wait_for_text(alice, "199 200")
@@ -140,7 +141,7 @@ async def test_a_quick_answer_to_a_message_that_waited_is_its_answer_and_no_push
     await wecom.says(ASKED, alice)
     await wecom.wait_for_text(alice, BEGUN)
     waiting = await wecom.says("a quick one", alice)
-    await wecom.wait_for_text(alice, "Queued")
+    await wecom.wait_for_text(alice, EN.steering)
     await gateway.model.release("half")
     answer = await wecom.wait_finished(alice, "a quick one")
     assert (answer.kind, answer.answers) == ("stream", waiting.msgid)

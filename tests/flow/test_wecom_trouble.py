@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from bot.texts.en import EN
 from tests.flow.wecom_world import ASKED, BEGUN, WHOLE, WecomWorld
 from tests.simulators.process import SimulatorProcess
 from tests.simulators.wecom import client as wecom_client
@@ -91,7 +92,7 @@ async def test_a_waiting_message_is_acknowledged_once_whatever_dies(wecom_world:
         await wecom.says(ASKED)
         await wecom.wait_for_text(ALICE, BEGUN)
         await wecom.says("and this one waits")
-        notice = await wecom.wait_for_text(ALICE, "Queued")
+        notice = await wecom.wait_for_text(ALICE, EN.steering)
         await wecom.wait_idle(ALICE, streams=True)
         await wecom_world.kill()
         await wecom_world.start()
