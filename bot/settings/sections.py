@@ -226,8 +226,9 @@ class AccessSettings(Section):
 class ConversationSettings(Section):
     """busy: what a message does that arrives during a run. debounce_seconds: in which a person's further messages join
     the first one before it is answered. join_seconds: in which they join an answer that has begun and shown nothing;
-    nobody waits for that. group_*: how groups are held. agent: that answers where none was chosen. intermediate: whether
-    what the agent says before it uses its tools stays above its last message. progress: what is shown of its work."""
+    nobody waits for that. group_*: how groups are held. agent: that answers where none was chosen. intermediate:
+    whether what the agent says before it uses its tools stays above its last message. progress: what is shown of its
+    work."""
 
     busy: Literal["queue", "collect", "steer", "interrupt", "rollback", "reject"] = "steer"
     debounce_seconds: float = Field(default=0, ge=0, le=60)
