@@ -22,7 +22,7 @@ class Record:
     """
 
     index: int = UNKEPT
-    arrived: float = field(default_factory=time.monotonic)
+    arrived: float = field(default_factory=lambda: time.monotonic())
     outcome: str = PENDING
     applied: bool = False
 

@@ -28,10 +28,11 @@ from tests.simulators.model.scripts import (
     StreamError,
     TellResults,
     Tokens,
+    Wait,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Awaitable, Callable, Sequence
 
     from tests.simulators.model.records import Record, RecordLog
     from tests.simulators.model.request import Asked
@@ -120,6 +121,8 @@ class Player:
                 await self._say(Say(text=self._results()), answer)
             case Quote(words=words):
                 await self._say(Say(text=self._quoted(words)), answer)
+            case Wait(seconds=seconds):
+                await asyncio.sleep(seconds)
             case Pause(name=name):
                 await self._pause(name, answer)
             case Call(calls=calls) if self._asked.tools:
@@ -164,18 +167,11 @@ class Player:
         return None
 
     async def _say(self, step: Say, answer: Answer) -> None:
-        for piece in _pieces(step.text, step.pieces):
-            await answer.text(piece)
+        await _paced(_pieces(step.text, step.pieces), step.delay_ms, answer.text)
 
     async def _tokens(self, step: Tokens, answer: Answer) -> None:
-        """By the clock, not by the gap: a late token does not delay the ones behind it."""
-        due = time.monotonic()
-        for index in range(step.count):
-            await answer.text(WORDS[index % len(WORDS)])
-            due += step.delay_ms / 1000
-            left = due - time.monotonic()
-            if left > 0:
-                await asyncio.sleep(left)
+        words = [WORDS[index % len(WORDS)] for index in range(step.count)]
+        await _paced(words, step.delay_ms, answer.text)
 
     async def _pause(self, name: str, answer: Answer) -> None:
         gate = self._gates.gate(name)
@@ -220,6 +216,17 @@ def refusal(record: Record, step: Status) -> web.Response:
     record.status = step.status
     error = {"message": message, "type": code or kind, "code": code, "param": None}
     return web.json_response({"error": error}, status=step.status, headers=headers)
+
+
+async def _paced(pieces: Sequence[str], delay_ms: float, tell: Callable[[str], Awaitable[None]]) -> None:
+    """By the clock, not by the gap: a late piece does not delay the ones behind it."""
+    due = time.monotonic()
+    for piece in pieces:
+        await tell(piece)
+        due += delay_ms / 1000
+        left = due - time.monotonic()
+        if left > 0:
+            await asyncio.sleep(left)
 
 
 def _pieces(text: str, count: int) -> list[str]:

@@ -14,10 +14,11 @@ from pydantic import Field, TypeAdapter
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Say:
-    """Text, told in `pieces` chunks."""
+    """Text, told in `pieces` chunks, `delay_ms` milliseconds apart."""
 
     text: str
     pieces: int = 8
+    delay_ms: float = 0.0
     type: Literal["say"] = "say"
 
 
@@ -141,6 +142,14 @@ class StreamError(Fault):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Wait:
+    """Silence for so many seconds; before any other step not even the response's head is sent."""
+
+    seconds: float
+    type: Literal["wait"] = "wait"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Pause:
     """Wait until the control endpoint releases this name. A name stays released until the next reset."""
 
@@ -172,6 +181,7 @@ Step = Annotated[
     | Cut
     | Garbage
     | StreamError
+    | Wait
     | Pause
     | Finish,
     Field(discriminator="type"),

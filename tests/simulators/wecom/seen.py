@@ -69,6 +69,7 @@ class Version:
 
     at: float
     text: str
+    buttons: list[str]
 
 
 @dataclass(frozen=True)

@@ -45,7 +45,8 @@ class Bubble:
         """Change what is seen."""
         self.text = text
         self.card = card
-        self.versions.append({"at": time.monotonic(), "text": text})
+        labels = [str(button["text"]) for button in (card or {}).get("button_list") or ()]
+        self.versions.append({"at": time.monotonic(), "text": text, "buttons": labels})
 
 
 @dataclass
