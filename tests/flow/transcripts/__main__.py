@@ -1,4 +1,4 @@
-"""`python -m tests.flow.transcripts [--update] [SCENE ...]`: play scenes and show, or with --update keep, what is seen."""
+"""`python -m tests.flow.transcripts [--update] [SCENE ...]`: play scenes and show what is seen, or keep it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def main() -> int:
     given = parser.parse_args()
     if unknown := set(given.scenes) - set(SCENES):
         parser.error(f"no such scene: {', '.join(sorted(unknown))}")
-    logging.disable(logging.WARNING)
+    logging.disable(logging.CRITICAL)
     for record in records.RECORDS:
         if record.platform in given.on and record.scene.name in (given.scenes or SCENES):
             changes = record.changes(played := record.play())

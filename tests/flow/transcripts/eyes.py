@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
+import html
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,18 +17,26 @@ from tests.flow.platforms.telegram import Telegram
 from tests.flow.platforms.wecom import Wecom
 from tests.simulators.feishu import client as feishu_client
 from tests.simulators.feishu import server as feishu_server
+from tests.simulators.feishu.acting import PNG
 from tests.simulators.feishu.ids import direct_chat
+from tests.simulators.feishu.seen import Person as FeishuPerson
 from tests.simulators.feishu.world import World as FeishuWorld
 from tests.simulators.slack import client as slack_client
 from tests.simulators.slack import server as slack_server
 from tests.simulators.slack.ids import dm_id
+from tests.simulators.slack.seen import FileSpec as SlackFile
+from tests.simulators.slack.seen import Person as SlackPerson
 from tests.simulators.slack.view import shown_text as slack_text
 from tests.simulators.slack.world import World as SlackWorld
 from tests.simulators.telegram import client as telegram_client
 from tests.simulators.telegram import server as telegram_server
+from tests.simulators.telegram.seen import FileSpec as TelegramFile
+from tests.simulators.telegram.seen import Person as TelegramPerson
 from tests.simulators.telegram.state import World as TelegramWorld
 from tests.simulators.wecom import client as wecom_client
 from tests.simulators.wecom import server as wecom_server
+from tests.simulators.wecom.seen import FileSpec as WecomFile
+from tests.simulators.wecom.seen import Person as WecomPerson
 from tests.simulators.wecom.world import World as WecomWorld
 
 if TYPE_CHECKING:
@@ -39,6 +48,10 @@ if TYPE_CHECKING:
     from tests.simulators.telegram.state import Chat as TelegramChat
     from tests.simulators.telegram.state import StoredMessage as TelegramMessage
 
+HERE = {"latitude": 47.0502, "longitude": 8.3093}
+PHOTO = "garden.png"
+TYPING_SECONDS = 2.0
+"""Between two messages of one person."""
 ANN, BOB = Person(1, "Ann"), Person(2, "Bob")
 TEAM = Group(1)
 
@@ -78,12 +91,16 @@ class Eye:
     name = ""
     platform: Any
 
+    buttons = True
+
     def __init__(self, place: Place) -> None:
         self.place = place
+        self.noted: list[Sign] = []
+        """What people did that the platform does not keep."""
 
     @property
     def account(self) -> str:
-        return self.platform.account
+        return str(self.platform.account)
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -97,7 +114,7 @@ class Eye:
 
     @property
     def variables(self) -> Mapping[str, str]:
-        return self.platform.variables
+        return dict(self.platform.variables)
 
     async def open(self, stage: Stage) -> None:
         """Serve the platform."""
@@ -114,6 +131,20 @@ class Eye:
 
     def wrote(self, text: str) -> None:
         """A person is about to write a text; for a platform that does not keep what people write."""
+
+    async def send_file(self, name: str, content: bytes, text: str) -> None:
+        """Ann sends a file and says something about it, in a message of its own where files have no text."""
+        await self.platform.send_file(name, content, ANN)
+        await asyncio.sleep(TYPING_SECONDS)
+        await self.platform.say(text, ANN)
+
+    async def send_photo(self) -> None:
+        """Ann sends a photo."""
+        raise NotImplementedError
+
+    async def send_location(self) -> None:
+        """Ann sends where she is."""
+        raise NotImplementedError
 
     def bubbles(self) -> Iterator[Bubble]:
         """All messages of the place, in their order."""
@@ -135,6 +166,21 @@ class TelegramEye(Eye):
         self._bot = self._world.add_bot(token)
         process.ready["token"] = token
         self.platform = Telegram(await stage.stack.enter_async_context(telegram_client.connect(process)))
+
+    async def send_file(self, name: str, content: bytes, text: str) -> None:
+        file = TelegramFile(name=name, content=content)
+        await self.platform.simulator.user_says(text, user=self._ann, file=file)
+
+    async def send_photo(self) -> None:
+        file = TelegramFile("photo", name=PHOTO, content=PNG, mime="image/png")
+        await self.platform.simulator.user_says(user=self._ann, file=file)
+
+    async def send_location(self) -> None:
+        await self.platform.simulator.user_says(user=self._ann, extra={"location": HERE})
+
+    @property
+    def _ann(self) -> TelegramPerson:
+        return TelegramPerson(int(self.platform.id(ANN).partition(":")[2]), ANN.name)
 
     @property
     def _chat(self) -> TelegramChat | None:
@@ -199,6 +245,17 @@ class SlackEye(Eye):
     def _serves_at(self, origin: str) -> None:
         self._world.origin = origin
 
+    async def send_file(self, name: str, content: bytes, text: str) -> None:
+        await self.platform.simulator.user_says(text, user=self._ann, files=[SlackFile(name, content=content)])
+
+    async def send_photo(self) -> None:
+        picture = SlackFile(PHOTO, content=PNG, mime="image/png")
+        await self.platform.simulator.user_says(user=self._ann, files=[picture])
+
+    @property
+    def _ann(self) -> SlackPerson:
+        return SlackPerson(self.platform.id(ANN).rpartition("/")[2], ANN.name)
+
     @property
     def _channel(self) -> SlackChannel | None:
         simulator = self.platform.simulator
@@ -211,11 +268,12 @@ class SlackEye(Eye):
         (workspace,) = self._world.workspaces.values()
         for message in self._channel.messages.values() if self._channel is not None else ():
             person = "" if message.author_app is not None else str(message.data.get("user"))
-            yield Bubble(
-                who=str(workspace.users[person]["real_name"]) if person else "",
-                looks=tuple(self._look(version) for version in message.versions),
-                gone=message.deleted_at,
-            )
+            looks = tuple(self._look(version) for version in message.versions)
+            if message.ephemeral_to is not None:
+                only = f"[only {workspace.users[message.ephemeral_to]['real_name']} sees this] "
+                looks = tuple(replace(look, text=only + look.text) for look in looks)
+            who = str(workspace.users[person]["real_name"]) if person else ""
+            yield Bubble(who, looks, rings=message.ephemeral_to is None, gone=message.deleted_at)
 
     def _look(self, version: Mapping[str, Any]) -> Look:
         text = slack_text(dict(version)).replace(f"<@{self.platform.simulator.bot_user_id}>", "@Antler")
@@ -253,6 +311,13 @@ class FeishuEye(Eye):
     def _serves_at(self, origin: str) -> None:
         self._world.origin = origin
 
+    async def send_photo(self) -> None:
+        await self.platform.simulator.sends_image(PNG, user=_FEISHU_ANN)
+
+    async def send_location(self) -> None:
+        fields = {"name": "Lake", "latitude": str(HERE["latitude"]), "longitude": str(HERE["longitude"])}
+        await self.platform.simulator.sends_raw("location", fields, user=_FEISHU_ANN)
+
     def bubbles(self) -> Iterator[Bubble]:
         (app,) = self._world.apps.values()
         place = self.place
@@ -275,10 +340,13 @@ class FeishuEye(Eye):
                 yield Sign(record.arrived, "reaction" if record.http_method == "POST" else "no reaction any more")
 
 
+_FEISHU_ANN = FeishuPerson(f"u_{ANN.number}", ANN.name)
+
+
 def _feishu_look(version: Mapping[str, Any], files: tuple[str, ...]) -> Look:
     labels = tuple(str(button["text"]) for button in version["buttons"])
-    text = "" if files else str(version["text"]).replace("@_user_1", "@Antler").replace("\u200b", "").strip("\n")
-    return Look(version["at"], text, labels, files)
+    text = "" if files else html.unescape(str(version["text"]))  # Feishu shows entities as what they stand for
+    return Look(version["at"], text.replace("@_user_1", "@Antler").replace("\u200b", "").strip("\n"), labels, files)
 
 
 class WecomEye(Eye):
@@ -292,6 +360,9 @@ class WecomEye(Eye):
 
     def _serves_at(self, origin: str) -> None:
         self._world.origin = origin
+
+    async def send_photo(self) -> None:
+        await self.platform.simulator.sends("image", WecomFile(PNG, PHOTO), WecomPerson(f"person{ANN.number}"))
 
     def bubbles(self) -> Iterator[Bubble]:
         (bot,) = self._world.bots.values()
@@ -327,6 +398,7 @@ class ConsoleEye(Eye):
     """The frames that the gateway sends to a terminal."""
 
     name = "console"
+    buttons = False
 
     def __init__(self, place: Place) -> None:
         super().__init__(place)

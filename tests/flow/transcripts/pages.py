@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import textwrap
 from dataclasses import dataclass
 from itertools import pairwise
@@ -45,8 +44,8 @@ def written(eye: Eye, begin: float) -> list[str]:
     """What an eye saw since a moment, line by line."""
     bubbles = sorted(eye.bubbles(), key=lambda bubble: bubble.looks[0].at)
     events = [event for number, bubble in enumerate(bubbles, 1) for event in _events(bubble, number)]
-    events += [Event(sign.at, "sign", sign.who or BOT, sign.text) for sign in eye.signs()]
-    seen = sorted((event for event in events if event.at >= begin), key=lambda event: event.at)
+    events += [Event(sign.at, "sign", sign.who or BOT, sign.text) for sign in (*eye.noted, *eye.signs())]
+    seen = sorted((event for event in events if event.at >= begin), key=lambda event: (event.at, event.who == BOT))
     return [line for lines in _shared(seen, begin) for line in lines]
 
 
@@ -83,7 +82,8 @@ def _change(before: Look, look: Look) -> str | None:
     buttons = "" if before.buttons == look.buttons else _buttons(look) or "\nno buttons"
     if before.text == look.text:
         return buttons.lstrip("\n")
-    common = len(os.path.commonprefix([before.text, look.text]))
+    pairs = zip(before.text, look.text, strict=False)
+    common = next((at for at, (one, other) in enumerate(pairs) if one != other), min(len(before.text), len(look.text)))
     removed, added = before.text[common:], look.text[common:]
     if not removed:
         return f"+ {_short(added)}{buttons}"
@@ -137,4 +137,4 @@ def _lines(event: Event, begin: float, text: str) -> list[str]:
 
 
 def _wrapped(line: str, width: int) -> list[str]:
-    return textwrap.wrap(line, width, replace_whitespace=False, drop_whitespace=False) or [""]
+    return textwrap.wrap(line, width, replace_whitespace=False) or [""]

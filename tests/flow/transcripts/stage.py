@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import contextvars
 import random
 import shutil
@@ -24,7 +23,7 @@ from channels.console.link import link_pair
 from tests.bot.core import FlakyStore
 from tests.flow.gateway import merged
 from tests.flow.platforms.base import Group
-from tests.flow.transcripts.eyes import ANN
+from tests.flow.transcripts.eyes import ANN, Sign
 from tests.flow.transcripts.pages import written
 from tests.flow.transcripts.virtual_loop import LoopClock, VirtualLoop, side, virtual_time
 from tests.simulators.model.client import ModelSimulator
@@ -40,9 +39,11 @@ if TYPE_CHECKING:
     from tests.flow.transcripts.eyes import Eye
     from tests.simulators.model.scripts import Step
 
-CURTAIN = 2000.0
+CURTAIN = 1100.0
 """The loop's time at which the play begins, when everything is connected."""
 SEED = 15
+READING_SECONDS = 3.0
+"""Until somebody who sees a button presses it."""
 
 
 class PlayedGateway(Gateway):
@@ -154,12 +155,12 @@ class Stage:
         return await asyncio.ensure_future(context.run(asyncio.create_task, _awaited(work)))
 
     async def kill(self) -> None:
-        """kill -9."""
+        """kill -9. Only then, when no task is left that could say anything, is closed what would stay open here."""
         self.store.gone = True
         self.loop.kill(self._processes)
         await self.loop.bury(self._processes)
-        with contextlib.suppress(asyncio.CancelledError):
-            await self._as_process(self.gateway.end())
+        self.loop.dead.discard(self._processes)
+        await self._as_process(self.gateway.end())
         await self.store.close()
 
     async def close(self) -> None:
@@ -185,6 +186,26 @@ class Stage:
         said: Said = await self.eye.platform.say(text, person, group, mention=mention)
         await self.loop.settle()
         return said
+
+    async def send_file(self, name: str, content: bytes, text: str) -> None:
+        await self.eye.send_file(name, content, text)
+        await self.loop.settle()
+
+    async def choose(self, label: str, person: Person = ANN) -> None:
+        """Somebody presses a button, as soon as there is one that says this; without buttons they write its label."""
+        place, platform = self.eye.place, self.eye.platform
+        if not self.eye.buttons:
+            await self.say(label, person)
+            return
+        seen = await platform.until(place, lambda message: label in message.labels)
+        await asyncio.sleep(READING_SECONDS)
+        self.eye.noted.append(Sign(self.loop.time(), f"presses [{label}]", person.name))
+        await platform.press(seen, label, person, place if isinstance(place, Group) else None)
+        await self.loop.settle()
+
+    def note(self, what: str) -> None:
+        """Something happens that nobody in the chat sees."""
+        self.eye.noted.append(Sign(self.loop.time(), what, "-"))
 
     async def wait(self, seconds: float) -> None:
         await asyncio.sleep(seconds)

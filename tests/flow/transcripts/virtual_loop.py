@@ -134,7 +134,9 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
     # Threads.
 
-    def run_in_executor(self, executor: Any, func: Callable[..., Any], *args: Any) -> asyncio.Future[Any]:
+    def run_in_executor(  # type: ignore[override]  # asyncio's own signature needs a TypeVarTuple
+        self, executor: Any, func: Callable[..., Any], *args: Any
+    ) -> asyncio.Future[Any]:
         if side.get() in self.dead:
             return self.create_future()
         if executor is None:
