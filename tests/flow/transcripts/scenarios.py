@@ -383,7 +383,7 @@ LONG = "\n\n".join(
 
 @scene("An answer of 24 kB.")
 async def answer_of_24_kb(stage: Stage) -> None:
-    await stage.models(Wait(seconds=FIRST_TOKEN), Say(text=LONG, pieces=600, delay_ms=190.0), to="everything")
+    await stage.models(Wait(seconds=FIRST_TOKEN), Say(text=LONG, pieces=240, delay_ms=490.0), to="everything")
     await stage.say("Tell me everything.")
     await stage.answered()
 
