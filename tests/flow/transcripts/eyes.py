@@ -17,8 +17,8 @@ from tests.flow.platforms.telegram import Telegram
 from tests.flow.platforms.wecom import Wecom
 from tests.simulators.feishu import client as feishu_client
 from tests.simulators.feishu import server as feishu_server
-from tests.simulators.feishu.acting import PNG
 from tests.simulators.feishu.ids import direct_chat
+from tests.simulators.feishu.seen import PNG
 from tests.simulators.feishu.seen import Person as FeishuPerson
 from tests.simulators.feishu.world import World as FeishuWorld
 from tests.simulators.slack import client as slack_client
