@@ -227,6 +227,8 @@ class OutboundMessage:
     reply_to: the platform message that the first part answers, None for none.
     plain: the platform refused the reply as it was: everything in `text` is escaped, and a channel that has an even
     simpler way to show it takes that one.
+    asks_reply: the person who is answered is to reply to this message; a platform that can opens the field for it. Such
+    a message is final from the start and never changes, for some platforms can edit it no more.
     """
 
     text: str = ""
@@ -237,6 +239,7 @@ class OutboundMessage:
     final: bool = False
     reply_to: str | None = None
     plain: bool = False
+    asks_reply: bool = False
 
 
 OUTBOUND_MESSAGE: TypeAdapter[OutboundMessage] = TypeAdapter(OutboundMessage)

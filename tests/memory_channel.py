@@ -97,6 +97,7 @@ class MemoryPart(Part):
     text: str
     buttons: tuple[tuple[Button, ...], ...] = ()
     file: OutboundFile | None = None
+    asks_reply: bool = False
 
 
 @dataclass(slots=True, kw_only=True)
@@ -147,6 +148,8 @@ def layout(message: OutboundMessage, mode: MemoryMode) -> tuple[MemoryPart, ...]
     parts = [MemoryPart(index, piece) for index, piece in enumerate(pieces)]
     if parts and message.buttons and mode.buttons:
         parts[-1] = replace(parts[-1], buttons=message.buttons)
+    elif parts and message.asks_reply:
+        parts[-1] = replace(parts[-1], asks_reply=True)
     parts += [MemoryPart(len(parts) + number, file.name, (), file) for number, file in enumerate(message.files)]
     return tuple(parts)
 

@@ -50,12 +50,23 @@ def asked(row: ApprovalRow, run: RunRow) -> OutboundMessage:
     head = texts.approval_asks.format(name=name, tool=row.tool)
     text = "\n\n".join([head, _fenced(row.shown), *why, terms])
     if row.reason_from is not None:
-        return OutboundMessage(
-            text=f"{text}\n\n{texts.approval_write_why}", buttons=(_buttons(row, texts, DENY),), final=True
-        )
+        chosen = texts.approval_awaits_reason
+        return OutboundMessage(text=f"{text}\n\n{chosen}", buttons=(_buttons(row, texts, DENY),), final=True)
     allowing = (ONCE,) if row.is_exact else (ONCE, CHAT)
     buttons = (_buttons(row, texts, *allowing), _buttons(row, texts, DENY, WHY))
     return OutboundMessage(text=text, buttons=buttons, final=True)
+
+
+def why_key(prompt_id: str) -> str:
+    """The reply that asks why a request is denied."""
+    return f"{prompt_id}:why"
+
+
+def why(row: ApprovalRow, run: RunRow) -> OutboundMessage:
+    """Asks for the reason. An administrator who denies somebody else's call gets no open field: it would be that
+    person's."""
+    texts, _ = _about(run)
+    return OutboundMessage(text=texts.approval_write_why, asks_reply=row.reason_from == run.speaker, final=True)
 
 
 def decided(row: ApprovalRow, run: RunRow) -> OutboundMessage:

@@ -14,6 +14,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from bot.runs import approval_cards
+from bot.runs.reasons import reads_as_reason
 from bot.store import outbox, prompts, runs
 from bot.store.prompts import ApprovalRow, Decided
 
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 
 LONGEST_REASON = 300
 REASON_TIME = timedelta(minutes=2)
-"""So long the next message in a direct chat is the reason, without being a reply."""
+"""So long the next message can be the reason, without being a reply."""
 MOST_OF_A_RUN = 10
 MOST_OF_A_CHAT = 20
 """Requests within WINDOW. A person who is asked again and again allows without reading."""
@@ -45,11 +46,12 @@ WINDOW = timedelta(minutes=10)
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A request's message as it is from now on."""
+    """A request's message as it is from now on. key: of the reply that it is."""
 
     row: ApprovalRow
     run: RunRow
     message: OutboundMessage
+    key: str
 
 
 class ApprovalService:
@@ -79,12 +81,8 @@ class ApprovalService:
             if runs.wait(tx, run.run_id):  # else tried again after a lost connection: committed the first time
                 record.commit(tx, run, now)
                 for row in prompts.ask_approvals(tx, [(row, approval_cards.prompt_of(row)) for row in rows]):
-                    self._finalize(tx, Change(row, run, approval_cards.asked(row, run)))
-            return [
-                Change(row, run, approval_cards.asked(row, run))
-                for row in rows
-                if prompts.load_approval(tx, row.prompt_id)
-            ]
+                    self._finalize(tx, _open_request(row, run))
+            return [_open_request(row, run) for row in rows if prompts.load_approval(tx, row.prompt_id)]
 
         self._show(await self._store.write(unit))
 
@@ -168,40 +166,46 @@ class ApprovalService:
         return change is not None
 
     async def await_reason(self, prompt_id: str, person: str, *, also: Callable[[Connection], object]) -> bool:
-        """The person may now write the reason of the denial. False when it is decided already."""
+        """Ask the person for the reason of the denial. False when it is decided already."""
         now = self._clock.now()
 
-        def unit(tx: Connection) -> Change | None:
+        def unit(tx: Connection) -> list[Change]:
             also(tx)
             row = prompts.await_reason(tx, prompt_id, person, now)
             run = runs.load(tx, row.run_id) if row is not None else None
             if row is None or run is None:
-                return None
-            change = Change(row, run, approval_cards.asked(row, run))
+                return []
+            change, key = _open_request(row, run), approval_cards.why_key(prompt_id)
             self._finalize(tx, change)
-            return change
+            if outbox.load(tx, key):  # asked before, and such a message never changes
+                return [change]
+            asking = Change(row, run, approval_cards.why(row, run), key)
+            self._finalize(tx, asking)
+            return [change, asking]
 
-        change = await self._store.write(unit)
-        if change is not None:
+        changes = await self._store.write(unit)
+        if changes:
             self._invited[prompt_id] = now
-            self._show([change])
-            self._wake(change.row.run_id)
-        return change is not None
+            self._show(changes)
+            self._wake(changes[0].row.run_id)
+        return bool(changes)
 
     async def take_reason(
         self, run_id: str, person: str, message: Message, *, also: Callable[[Connection], object]
     ) -> bool:
         """Whether a message is the reason that a run waits for; then it is denied with it, and `also` happened.
 
-        Another message of that person's denies without a reason.
+        Another message of that person's denies without a reason, and is a request: so is what is in doubt, and what is
+        too long to be kept whole as a reason.
         """
         awaited, replied = await self._store.read(lambda tx: _awaited(tx, run_id, person, message))
         if awaited is None:
             return False
-        reason = " ".join(message.text.split())[:LONGEST_REASON]
+        reason = " ".join(message.text.split())
         invited = self._invited.pop(awaited.prompt_id, None)
         in_time = invited is not None and self._clock.now() - invited <= REASON_TIME
-        if reason and not message.attachments and (replied or (in_time and _begins_nothing(message))):
+        can_be = 0 < len(reason) <= LONGEST_REASON and not message.attachments
+        if can_be and (replied or (in_time and _begins_nothing(message) and reads_as_reason(reason))):
             return await self.decide(awaited.prompt_id, Decided.DENY, person, reason=reason, also=also)
         await self.decide(awaited.prompt_id, Decided.DENY, person, also=lambda tx: None)
         return False
@@ -226,14 +230,14 @@ class ApprovalService:
 
     def _closed(self, tx: Connection, run_id: str, rows: Sequence[ApprovalRow]) -> list[Change]:
         run = runs.load(tx, run_id) if rows else None
-        changes = [Change(row, run, approval_cards.decided(row, run)) for row in rows if run is not None]
+        changes = [Change(r, run, approval_cards.decided(r, run), r.prompt_id) for r in rows if run is not None]
         for change in changes:
             self._finalize(tx, change)
         return changes
 
     def _finalize(self, tx: Connection, change: Change) -> None:
         run = change.run
-        self._delivery.finalize(tx, change.row.prompt_id, run.address, run.reply_to, change.message)
+        self._delivery.finalize(tx, change.key, run.address, run.reply_to, change.message)
 
     def _show(self, changes: Sequence[Change]) -> None:
         for change in changes:
@@ -241,7 +245,7 @@ class ApprovalService:
 
     def _finished(self, change: Change) -> None:
         run = change.run
-        self._delivery.finished(change.row.prompt_id, run.address, run.reply_to, change.message)
+        self._delivery.finished(change.key, run.address, run.reply_to, change.message)
 
 
 class StoreApprovals:
@@ -270,13 +274,18 @@ def _awaited(tx: Connection, run_id: str, person: str, message: Message) -> tupl
     if not awaited or message.reply_to is None:
         return next(iter(awaited), None), False
     key = outbox.reply_of(tx, message.account, message.address.chat, message.reply_to.message_id)
-    meant = next((row for row in awaited if row.prompt_id == key), None)
+    meant = next((row for row in awaited if key in (row.prompt_id, approval_cards.why_key(row.prompt_id))), None)
     return meant or awaited[0], meant is not None
 
 
 def _begins_nothing(message: Message) -> bool:
-    """Whether it only explains a denial: in a group, who addresses the bot or replies elsewhere wants more."""
-    return message.address.kind != "group" and message.reply_to is None and message.bundle_key is None
+    """Whether it can be about what was asked last: said to the bot, and no reply to something else."""
+    addressed = message.address.kind == "dm" or message.mention or message.continues
+    return addressed and message.reply_to is None and message.bundle_key is None
+
+
+def _open_request(row: ApprovalRow, run: RunRow) -> Change:
+    return Change(row, run, approval_cards.asked(row, run), row.prompt_id)
 
 
 def _row(run: RunRow, request: ApprovalRequested, now: datetime) -> ApprovalRow:

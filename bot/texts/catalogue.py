@@ -74,6 +74,7 @@ class Texts:
     approval_terms: str  # {coverage} {name} {duration} {hash}
     approval_exact_terms: Mapping[str, str]  # {name} {duration} {hash}; keys: once, admins
     approval_coverage: Mapping[str, str]  # {tool}; keys: call, tool
+    approval_awaits_reason: str
     approval_write_why: str
     approval_decided: Mapping[str, str]  # {tool}; keys: bot.store.prompts.Decided
     approval_reason: str  # {reason}

@@ -216,7 +216,11 @@ EN = Texts(
         "If nobody decides within {duration}, it is denied. (`{hash}`)",
     },
     approval_coverage={"call": "exactly this call", "tool": "`{tool}` with any arguments"},
-    approval_write_why="✍️ Why not? Reply to this message, or press Deny. In a direct chat, your next message within 2 minutes counts too.",
+    approval_awaits_reason="✍️ **Denied once you have said why**, or when you press Deny.",
+    approval_write_why=(
+        "✍️ Why not? Reply to this message. (What you write to me in the next 2 minutes counts too, if it reads like a "
+        "reason. Anything else is a new request.)"
+    ),
     approval_decided={
         "once": "✅ **Allowed once:** `{tool}`",
         "chat": "✅ **Allowed for this chat:** `{tool}`",
@@ -236,7 +240,7 @@ EN = Texts(
         "once": "Allowed once.",
         "chat": "Allowed for this chat.",
         "deny": "Denied.",
-        "why": "Reply to the request and say why.",
+        "why": "Tell me why not.",
         "stop": "Stopped.",
         "not_yours": "Only the person who asked, or an administrator, can decide this.",
         "admins": "Only an administrator can allow this.",

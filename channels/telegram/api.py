@@ -124,7 +124,7 @@ class TelegramApi:
                 message_thread_id=_topic(address),
                 reply_parameters=_reply(reply_to),
                 disable_notification=silent,
-                reply_markup=_keyboard(part),
+                reply_markup=_field(reply_to) if part.asks_reply else _keyboard(part),
                 api_kwargs=_entities("entities", part),
             )
             return (await self.call("sendMessage", call, repeatable=False)).message_id
@@ -262,6 +262,11 @@ def _reply(message_id: str | None) -> telegram.ReplyParameters | None:
     if message_id is None:
         return None
     return telegram.ReplyParameters(int(message_id), allow_sending_without_reply=True)
+
+
+def _field(reply_to: str | None) -> telegram.ForceReply:
+    """The opened reply field; where somebody is answered it is theirs alone, so that it bothers nobody else there."""
+    return telegram.ForceReply(selective=reply_to is not None)
 
 
 def _keyboard(part: TelegramPart) -> telegram.InlineKeyboardMarkup | None:

@@ -66,12 +66,16 @@ class TelegramFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TelegramPart(Part):
-    """One message. text: 1 to 4096 UTF-16 units without white space at the ends, or "" for a file (its caption)."""
+    """One message. text: 1 to 4096 UTF-16 units without white space at the ends, or "" for a file (its caption).
+
+    asks_reply: it opens the reply field of the person whom it answers.
+    """
 
     text: str = ""
     entities: tuple[Entity, ...] = ()
     keyboard: Keyboard = ()
     file: TelegramFile | None = None
+    asks_reply: bool = False
 
 
 def layout(message: OutboundMessage) -> tuple[TelegramPart, ...]:
@@ -92,6 +96,8 @@ def layout(message: OutboundMessage) -> tuple[TelegramPart, ...]:
     parts = [_text_part(index, page, closing if index == len(pages) - 1 else ()) for index, page in enumerate(pages)]
     if message.buttons:
         parts[-1] = replace(parts[-1], keyboard=keyboard(message.buttons))
+    elif message.asks_reply and parts:
+        parts[-1] = replace(parts[-1], asks_reply=True)
     files = [_file(file) for file in message.files]
     if message.final:
         wide_tables = [table for piece in rendered for table in piece.wide_tables]

@@ -81,14 +81,42 @@ async def test_a_denial_with_the_reason_in_a_reply_after_a_crash(world: World, l
         await world.telegram.user_says(letter("Ann"))
         asked = await request(world, "to: Ann")
         assert await press(world, asked, WHY) == EN.approval_answers["why"]
-        waits = await shown(world, asked, "Reply to this message")
+        waits = await shown(world, asked, "Denied once you have said why")
         assert [button["text"] for button in waits.buttons] == [DENY]
+        question = await world.telegram.wait_for_text(ALICE, EN.approval_write_why)
+        assert question.asks_reply == {"force_reply": True, "selective": False}
         await world.kill()
         await world.start()
-        await world.telegram.user_says("she has moved", reply_to=asked.message_id)
+        await world.telegram.user_says("she has moved", reply_to=question.message_id)
         answer = await world.telegram.wait_for_text(ALICE, NOT_DONE)
         assert "They said: she has moved" in answer.text
         await shown(world, asked, "Reason: she has moved")
+        assert letters.sent == []
+
+
+async def test_a_request_after_a_denial_that_is_to_be_explained_is_never_its_reason(
+    world: World, letters: Letters
+) -> None:
+    world.settings["access"]["groups"] = {"allow": [f"telegram:{TEAM.id}"]}
+    async with world:
+        await world.telegram.group_says(f"@antler_bot {letter('Ann')}", chat=TEAM, user=ALICE)
+        await press(world, await request(world, "to: Ann", TEAM), WHY, chat=TEAM)
+        question = await world.telegram.wait_for_text(TEAM, EN.approval_write_why)
+        assert question.asks_reply == {"force_reply": True, "selective": True}
+        await world.telegram.group_says("@antler_bot Book a table", chat=TEAM, user=ALICE)
+        await world.telegram.wait_for_text(TEAM, "You said: Book a table")
+        denied = await world.telegram.wait_for_text(TEAM, NOT_DONE)
+        assert "They said" not in denied.text
+
+        await world.telegram.group_says(f"@antler_bot {letter('Ben')}", chat=TEAM, user=ALICE)
+        await press(world, await request(world, "to: Ben", TEAM), WHY, chat=TEAM)
+        await world.telegram.wait_for_message(
+            TEAM, lambda seen: seen.asks_reply is not None and seen.message_id != question.message_id
+        )
+        await world.telegram.group_says("@antler_bot he has moved", chat=TEAM, user=ALICE)
+        await world.telegram.wait_for_text(TEAM, "They said: he has moved")
+        await world.telegram.wait_idle(TEAM)
+        assert sum(seen.asks_reply is not None for seen in await world.telegram.bot_messages(TEAM)) == 2
         assert letters.sent == []
 
 

@@ -144,6 +144,12 @@ async def test_a_denial_with_words(here: Here) -> None:
     await here.shows(here.ada, "Why not?")
     await here.platform.say("she has moved", here.ada)
     await here.shows(here.ada, "They said: she has moved")
+
+    await here.platform.say(letter("Ben"), here.ada)
+    await here.platform.press(await here.request(here.ada, "to: Ben"), WHY, here.ada)
+    await here.shows(here.ada, "Denied once you have said why")
+    await here.platform.say("!say Book a table", here.ada)
+    await here.shows(here.ada, "Book a table")
     assert here.letters.sent == []
 
 

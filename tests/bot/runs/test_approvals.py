@@ -128,11 +128,13 @@ async def test_after_a_crash_only_a_reply_is_the_reason(tmp_path: Path) -> None:
         async with core(folder) as c:
             asks(c, "send it")
             await say(c, "send it")
-            asked = bubble(c, 1)
-            await press(c, asked, "say why")
+            await press(c, bubble(c, 1), "say why")
+            await c.clock.advance(2)
+            question = bubble(c, 2)
+            assert (question.part.text, question.part.asks_reply) == (EN.approval_write_why, True)
             await c.crash()
             await c.start()
-            quote = replace(QUOTE, message_id=asked.message_id) if replies else None
+            quote = replace(QUOTE, message_id=question.message_id) if replies else None
             await c.say("not on a Sunday", reply_to=quote)
             await c.answered()
             if replies:
@@ -141,23 +143,45 @@ async def test_after_a_crash_only_a_reply_is_the_reason(tmp_path: Path) -> None:
                 assert {"allowed: False", "echo: not on a Sunday"} <= set(c.texts())
 
 
-async def test_a_mention_in_a_group_is_a_request_and_a_reply_there_the_reason(tmp_path: Path) -> None:
-    for replies in (True, False):
-        folder = tmp_path / str(replies)
-        folder.mkdir()
-        async with core(folder) as c:
-            asks(c, "send it")
-            await c.say("send it", ANN, "g")
-            await c.clock.advance(2)
-            asked = bubble(c, 1, "g")
-            await press(c, asked, "say why", ANN, "g")
-            quote = replace(QUOTE, message_id=asked.message_id) if replies else None
-            await c.say("and the weather?", ANN, "g", reply_to=quote)
-            await c.answered()
-            if replies:
-                assert "allowed: False and the weather?" in c.texts("g")
-            else:
-                assert {"allowed: False", "echo: and the weather?"} <= set(c.texts("g"))
+@pytest.mark.parametrize(
+    ("said", "replies", "is_reason"),
+    [
+        ("Book a table", False, False),
+        ("Book a table", True, True),
+        ("she has moved", False, True),
+        ("no " * 120 + "way", True, False),
+    ],
+)
+async def test_in_a_group_a_mention_that_explains_or_a_reply_is_the_reason_and_no_request_is_lost(
+    tmp_path: Path, said: str, replies: bool, is_reason: bool
+) -> None:
+    async with core(tmp_path) as c:
+        asks(c, "send it")
+        await c.say("send it", ANN, "g")
+        await c.clock.advance(2)
+        await press(c, bubble(c, 1, "g"), "say why", ANN, "g")
+        await c.clock.advance(2)
+        quote = replace(QUOTE, message_id=bubble(c, 2, "g").message_id) if replies else None
+        await c.say(said, ANN, "g", reply_to=quote)
+        await c.answered()
+        if is_reason:
+            assert f"allowed: False {said}" in c.texts("g")
+        else:
+            assert {"allowed: False", f"echo: {said}"} <= set(c.texts("g"))
+
+
+async def test_an_administrator_who_denies_is_asked_without_opening_the_requesters_field(tmp_path: Path) -> None:
+    async with core(tmp_path, replace(RULES, admins=frozenset({f"memory:{BOB}"}))) as c:
+        asks(c, "send it")
+        await c.say("send it", ANN, "g")
+        await c.clock.advance(2)
+        await press(c, bubble(c, 1, "g"), "say why", BOB, "g")
+        await c.clock.advance(2)
+        question = bubble(c, 2, "g")
+        assert (question.part.text, question.part.asks_reply) == (EN.approval_write_why, False)
+        await c.say("she has moved", BOB, "g", reply_to=replace(QUOTE, message_id=question.message_id))
+        await c.answered()
+        assert "allowed: False she has moved" in c.texts("g")
 
 
 async def test_time_decides_also_after_crashes_and_no_attempt_is_counted(tmp_path: Path) -> None:

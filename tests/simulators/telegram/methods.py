@@ -53,14 +53,17 @@ def post(world: World, bot: Bot, chat: Chat, call: Call, content: Json) -> Store
         data["is_topic_message"] = True
     data.update(_reply(chat, call))
     data.update(content)
-    if markup := inline_keyboard(call.object("reply_markup")):
-        data["reply_markup"] = markup
+    markup = call.object("reply_markup")
+    asks_reply = markup if (markup or {}).get("force_reply") else None
+    if asks_reply is None and (shown := inline_keyboard(markup)):
+        data["reply_markup"] = shown
     data["message_id"] = chat.ids.take()
     message = StoredMessage(
         data,
         bot.id,
         link_preview_options=call.object("link_preview_options"),
         silent=call.flag("disable_notification"),
+        asks_reply=asks_reply,
     )
     chat.messages[message.message_id] = message
     chat.draft = None
@@ -114,7 +117,7 @@ def _editable(chat: Chat, bot: Bot, call: Call) -> StoredMessage:
     message = chat.visible(call.integer("message_id"))
     if message is None:
         raise bad_request("message to edit not found")
-    if message.author_bot != bot.id:
+    if message.author_bot != bot.id or message.asks_reply:  # only messages without markup or with an inline keyboard
         raise bad_request("message can't be edited")
     return message
 

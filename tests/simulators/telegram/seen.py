@@ -135,6 +135,7 @@ class SeenMessage:
     thread: int | None
     files: tuple[Json, ...]
     link_preview_options: Json | None
+    asks_reply: Json | None
     posted_at: float
     changed_at: float
     deleted_at: float | None
@@ -182,6 +183,7 @@ def seen_message(view: Json) -> SeenMessage:
         thread=data.get("message_thread_id"),
         files=tuple(view["files"]),
         link_preview_options=view["link_preview_options"],
+        asks_reply=view["asks_reply"],
         posted_at=view["posted_at"],
         changed_at=view["changed_at"],
         deleted_at=view["deleted_at"],

@@ -26,7 +26,8 @@ VERSIONED_FIELDS = ("text", "entities", "caption", "caption_entities", "reply_ma
 class StoredMessage:
     """One message of a chat: its Bot API object as of now, and every version that people saw (monotonic times).
 
-    silent: it was sent without a notification.
+    silent: it was sent without a notification. asks_reply: its ForceReply, which no client is shown as a part of the
+    message.
     """
 
     data: Json
@@ -35,6 +36,7 @@ class StoredMessage:
     deleted_at: float | None = None
     silent: bool = False
     link_preview_options: Json | None = None
+    asks_reply: Json | None = None
     files: list[Json] = field(default_factory=list)
     reactions: dict[int, list[Json]] = field(default_factory=dict)
 

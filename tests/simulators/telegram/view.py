@@ -44,6 +44,7 @@ def _message_view(message: StoredMessage, *, history: bool) -> Json:
         "deleted_at": message.deleted_at,
         "silent": message.silent,
         "link_preview_options": message.link_preview_options,
+        "asks_reply": message.asks_reply,
         "files": message.files,
         "reactions": message.reactions,
     }
