@@ -2,21 +2,50 @@
 
 from __future__ import annotations
 
+import hashlib
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from bot.store import conversations
-from bot.store.identity import direct_address
-from bot.texts import language_of, texts_for
-from channels.message import Address, OutboundMessage
+from bot.access.editor import request_key
+from bot.delivery.buttons import question, row_of
+from bot.store import conversations, prompts
+from bot.store.identity import conversation_key, direct_address
+from bot.texts import texts_for
+from channels.message import Address, OutboundMessage, Sender
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from sqlalchemy import Connection
+
     from bot.access.store import AccessStore
     from bot.delivery import Delivery
+    from bot.store.access import AccessRow
     from bot.store.retrying import RetryingStore
+    from bot.store.rows import PromptRow
     from bot.texts.catalogue import Texts
+
+REQUEST = "request"
+"""The kind of prompt behind the buttons of a request to be let in: the first lets in, the second refuses."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """A question to one administrator. write: part of a unit, before `show`."""
+
+    key: str
+    address: Address
+    message: OutboundMessage
+    prompt: PromptRow
+    delivery: Delivery
+
+    def write(self, tx: Connection) -> None:
+        prompts.ensure(tx, [self.prompt])
+        self.delivery.finalize(tx, self.key, self.address, None, self.message)
+
+    def show(self) -> None:
+        self.delivery.finished(self.key, self.address, None, self.message)
 
 
 class Admins:
@@ -35,17 +64,35 @@ class Admins:
         for admin in self._book.admins(account):
             address = await self._address(admin)
             if address is not None:
-                message = self._message(account, admin, text)
+                message = self._message(admin, text)
                 await self._store.until_available(partial(self._delivery.say, f"{key}:{admin}", address, None, message))
                 told += 1
         return told
+
+    async def questions(self, request: AccessRow, text: Callable[[Texts], str]) -> list[Asking]:
+        """What to ask each admin of the account whom the bot may write to about somebody who wants to be let in."""
+        assert request.code_hash is not None
+        assert request.expires_at is not None
+        life, found = request.expires_at - request.created_at, []
+        options = {"kind": request.kind, "subject": request.subject, "request": request.code_hash}
+        for admin in self._book.admins(request.account):
+            address = await self._address(admin)
+            if address is not None:
+                key, texts = request_key(request.code_hash, admin), texts_for(self._book.language(admin))
+                here = conversation_key(address, Sender(id="", display_name=""), "chat")
+                prompt_id = hashlib.sha256(key.encode()).hexdigest()[:32]
+                prompt = question(REQUEST, prompt_id, here, options, request.created_at, life=life, who=admin)
+                labels = texts.request_buttons[f"{request.kind} in"], texts.request_buttons[f"{request.kind} out"]
+                message = OutboundMessage(text=text(texts), buttons=(row_of(prompt_id, *labels),), final=True)
+                found.append(Asking(key, address, message, prompt, self._delivery))
+        return found
 
     async def tell_unrecorded(self, account: str, key: str, text: Callable[[Texts], str]) -> int:
         """Tell the administrators while the store takes nothing: one try for each whose chat is known already."""
         told = 0
         for admin in self._book.admins(account):
             if (address := self._addresses.get(admin)) is not None:
-                message = self._message(account, admin, text)
+                message = self._message(admin, text)
                 told += await self._delivery.send_unrecorded(f"{key}:{admin}", address, message)
         return told
 
@@ -55,8 +102,8 @@ class Admins:
             if admin not in self._addresses:
                 await self._address(admin)
 
-    def _message(self, account: str, admin: str, text: Callable[[Texts], str]) -> OutboundMessage:
-        return OutboundMessage(text=text(texts_for(self._language(account, admin))), final=True)
+    def _message(self, admin: str, text: Callable[[Texts], str]) -> OutboundMessage:
+        return OutboundMessage(text=text(texts_for(self._book.language(admin))), final=True)
 
     async def _address(self, admin: str) -> Address | None:
         found = await self._looked_up(admin)
@@ -72,7 +119,3 @@ class Admins:
             return Address(account=row.account, chat=row.chat)
         known = await self._store.read(lambda tx: conversations.direct(tx, admin))
         return direct_address(known.key) if known is not None else None
-
-    def _language(self, account: str, admin: str) -> str:
-        row = self._book.row("person", admin)
-        return language_of(self._book.policy(account).locale, row.language if row is not None else None, "")

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import secrets
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from typing import TYPE_CHECKING, Literal
 
 from bot.access import pairing
 from bot.access.store import LET_IN, is_over
 from bot.settings.sections import check_identity
-from bot.store import access
+from bot.store import access, outbox
 from bot.store.access import AccessRow, AccessState
-from bot.store.identity import person_id
+from bot.store.identity import chat_id, person_id
 from bot.texts import texts_for
 from bot.texts.markdown import inline
 from channels.message import Address, OutboundMessage
@@ -34,6 +35,13 @@ if TYPE_CHECKING:
 
 
 NAME_LENGTH = 60
+GROUP_LIFE = timedelta(days=1)
+"""How long a group's request can be answered by its buttons."""
+REFUSED_LIFE = timedelta(days=30)
+"""How long after a refusal nobody is asked about the same person or group again."""
+ASKING = frozenset({AccessState.PENDING, AccessState.REFUSED})
+Outcome = Literal["in", "out", "over"]
+"""What became of a request: keys of Texts.request_over."""
 RefusalKind = Literal[
     "no_id", "no_account", "operator", "no_person", "in_already", "in_config_already", "in_config", "out_already",
     "yourself",
@@ -81,6 +89,11 @@ class Change:
 def code_reply(row: AccessRow) -> str:
     """The reply that shows a waiting person's code."""
     return f"pair:{row.code_hash}"
+
+
+def request_key(request: str, admin: str) -> str:
+    """The reply that asks an administrator about a request, named by its `code_hash`."""
+    return f"request:{request}:{admin}"
 
 
 def clean_name(name: str) -> str:
@@ -146,6 +159,37 @@ class AccessEditor:
             ended.append(earlier)
         return code, together(self._putting(row), [self.ending(old) for old in ended])
 
+    def group_asks(self, address: Address, title: str) -> Change:
+        """Somebody wants the bot in a group that nobody has let in."""
+        now = self._clock.now()
+        row = AccessRow(
+            account=address.account,
+            kind="group",
+            subject=chat_id(address),
+            state=AccessState.PENDING,
+            name=clean_name(title),
+            code_hash=secrets.token_hex(32),
+            created_at=now,
+            expires_at=now + GROUP_LIFE,
+        )
+        return self._putting(row)
+
+    def answer(self, kind: SubjectKind, subject: str, request: str, by: str, *, let_in: bool) -> Change | None:
+        """What an administrator decides on a request; None when it is not open any more. Like a code, it is taken with
+        this."""
+        asked = self.book.row(kind, subject)
+        is_open = asked is not None and asked.state is AccessState.PENDING and not is_over(asked, self._clock.now())
+        if asked is None or not is_open or asked.code_hash != request:
+            return None
+        self.book.adopt(replace(asked, code_hash=None))
+        if let_in and kind == "person":
+            return self.approval(asked, by)
+        if let_in:
+            return self._putting(self._decided(asked, AccessState.ALLOWED, by), asked=asked)
+        refused = self._decided(asked, AccessState.REFUSED, by)
+        refused = replace(refused, expires_at=self._clock.now() + REFUSED_LIFE)
+        return self._putting(refused, self._code_message(asked, texts_for(asked.language).pairing_refused), asked)
+
     def applicant(self, code: str, account: str | None = None) -> AccessRow | None:
         """Who was given that code, of one account or of any; the code is taken with it and good for nobody else.
 
@@ -164,26 +208,28 @@ class AccessEditor:
         row = self._decided(applicant, AccessState.PAIRED, by)
         texts = texts_for(applicant.language)
         posts = self._welcome(row) + self._code_message(applicant, texts.pairing_used)
-        return self._putting(row, posts)
+        return self._putting(row, posts, applicant)
 
     def ending(self, applicant: AccessRow) -> Change:
-        """A waiting code ends without anybody being let in: it ran out, was displaced, or was shown in public."""
+        """A request ends without anybody being let in: it ran out, its code was displaced or shown in public."""
         posts = self._code_message(applicant, texts_for(applicant.language).pairing_over)
+        told: list[Post] = []
 
         def write(tx: Connection) -> None:
             access.remove(tx, applicant, applicant.code_hash)
-            self._post(tx, posts)
+            told[:] = [*posts, *self._told(tx, applicant, "over", "")]
+            self._post(tx, told)
 
         def committed() -> None:
             self.book.drop(applicant)
-            self._posted(posts)
+            self._posted(told)
 
         return Change(applicant, write, committed)
 
     def over(self) -> list[Change]:
-        """The endings of codes that ran out."""
+        """The endings of requests that ran out, and of refusals."""
         now = self._clock.now()
-        rows = [row for row in self.book.rows() if row.state is AccessState.PENDING and is_over(row, now)]
+        rows = [row for row in self.book.rows() if row.state in ASKING and is_over(row, now)]
         return [self.ending(row) for row in rows]
 
     def claim(self, message: Message, language: str) -> Change:
@@ -231,7 +277,7 @@ class AccessEditor:
         texts = texts_for(row.language)
         posts = self._code_message(known, texts.pairing_used)
         welcome = self._welcome(row) if kind == "person" and not was_in else []
-        return self._putting(row, posts + welcome)
+        return self._putting(row, posts + welcome, known)
 
     def revoke(self, subject: str, by: str, *, kind: SubjectKind | None = None) -> Change:
         """Shut a person or a group out, also where everybody else is let in. Raises AccessRefused, for what the config
@@ -247,7 +293,7 @@ class AccessEditor:
         now = self._clock.now()
         was = known or AccessRow(account=account, kind=kind, subject=subject, state=AccessState.BLOCKED, created_at=now)
         row = self._decided(was, AccessState.BLOCKED, by)
-        change = self._putting(row, self._code_message(was, texts_for(was.language).pairing_over))
+        change = self._putting(row, self._code_message(was, texts_for(was.language).pairing_over), was)
 
         def committed() -> None:
             change.committed()
@@ -259,6 +305,7 @@ class AccessEditor:
         """A group's chat got a new id: its right to be answered, or the loss of it, goes with it."""
         old, new = f"{account}:{old_chat}", f"{account}:{new_chat}"
         rules, known = self.book.policy(account).access, self.book.row("group", old)
+        known = None if known is not None and known.state in ASKING else known
         if self.book.row("group", new) is not None or (known is None and old not in rules.groups):
             return None
         state = AccessState.BLOCKED if old in rules.blocked else AccessState.ALLOWED
@@ -291,16 +338,34 @@ class AccessEditor:
 
     # What belongs to a change.
 
-    def _putting(self, row: AccessRow, posts: Sequence[Post] = ()) -> Change:
+    def _putting(self, row: AccessRow, posts: Sequence[Post] = (), asked: AccessRow | None = None) -> Change:
+        """asked: what was known of the subject, perhaps a request that is decided by this."""
+        told: list[Post] = []
+        outcome: Outcome = "in" if row.state in LET_IN else "out"
+
         def write(tx: Connection) -> None:
             access.put(tx, row)
-            self._post(tx, posts)
+            told[:] = [*posts, *(self._told(tx, asked, outcome, row.decided_by or "") if asked is not None else ())]
+            self._post(tx, told)
 
         def committed() -> None:
             self.book.adopt(row)
-            self._posted(posts)
+            self._posted(told)
 
         return Change(row, write, committed)
+
+    def _told(self, tx: Connection, request: AccessRow, outcome: Outcome, by: str) -> list[Post]:
+        """The administrators' questions about a request, as they stand once it is decided."""
+        if request.code_hash is None or not self._can_edit(request.account):
+            return []
+        posts = []
+        for admin in self.book.admins(request.account):
+            key = request_key(request.code_hash, admin)
+            if shown := outbox.load(tx, key):
+                sentence = texts_for(self.book.language(admin)).request_over[outcome]
+                text = sentence.format(name=request.name or request.subject, subject=request.subject, by=by)
+                posts.append(Post(key, shown[0].address, text))
+        return posts
 
     def _welcome(self, row: AccessRow) -> list[Post]:
         """Told that they are in, where we know their chat."""

@@ -24,7 +24,7 @@ ALPHABET = "23456789ABCDEFGHJKLMNPQRSTUVWXYZ"
 """32 characters without 0, 1, I and O: five bits each."""
 LENGTH = 12
 """60 bits: within the limits of Tries it would take some hundred thousand million years to guess one."""
-PAIRING_LIFE = timedelta(minutes=10)
+PAIRING_LIFE = timedelta(hours=1)
 WAITING = 3
 """Pairing codes of one account that are good at a time; one more ends the oldest."""
 CLAIM_LIFE = timedelta(minutes=30)

@@ -6,18 +6,23 @@ Called by the manager. Everything here is bounded, however many strangers come: 
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 from bot.access import pairing
 from bot.access.admission import Budget, FloodGate, OncePer, Verdict
 from bot.access.editor import clean_name, code_reply
 from bot.access.pairing import Tries
+from bot.store.access import AccessState
 from bot.store.identity import chat_id, person_id
 from bot.store.retrying import every
 from bot.texts import language_of, texts_for
 from channels.message import MembershipChanged, Message, OutboundMessage
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from sqlalchemy import Connection
 
     from bot.access.admins import Admins
@@ -26,6 +31,7 @@ if TYPE_CHECKING:
     from bot.access.pairing import Claims
     from bot.commands import CommandLine
     from bot.delivery.respond import Responder
+    from bot.store.access import AccessRow
     from bot.store.retrying import RetryingStore
     from bot.texts.catalogue import Texts
     from channels.base import Clock
@@ -34,6 +40,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 ONCE_A_DAY = 86_400.0
+ONCE_AN_HOUR = 3600.0
 ONCE_A_MINUTE = 60.0
 TIDY_SECONDS = 15.0
 CLAIM = "claim"
@@ -54,6 +61,7 @@ class _Budgets:
             "invitations": Budget(clock, 30, 10),
         }
         self.codes = Budget(clock, 10, 30)
+        self.requests = Budget(clock, 5, 600)
         self.told = Budget(clock, 20, 60)
         self.unclaimed = Budget(clock, 30, 10)
         self.groups = Budget(clock, 10, 600)
@@ -82,6 +90,7 @@ class AccessService:
         self._told = OncePer(clock, ONCE_A_DAY)
         self._met = OncePer(clock, ONCE_A_DAY)
         self._complained = OncePer(clock, ONCE_A_MINUTE)
+        self._overrun = OncePer(clock, ONCE_AN_HOUR)
         self._unclaimed = FloodGate(clock, per_minute=6, burst=10)
 
     def turns_away(self, account: str, kind: Kind) -> bool:
@@ -199,19 +208,49 @@ class AccessService:
             self._responder.settle_soon(event_id, reason)
 
     async def _pair(self, event_id: int, message: Message, texts: Texts) -> None:
-        person = person_id(message.account, message.sender.id)
-        if any(row.subject == person for row in self._book.pending(self._clock.now(), message.account)):
+        account, person, now = message.account, person_id(message.account, message.sender.id), self._clock.now()
+        if any(row.subject == person for row in self._book.pending(now, account)):
             self._responder.settle_soon(event_id, "has a pairing code")
-        elif not self._budgets[message.account].codes.take():
+        elif self._book.is_refused("person", person, now):
+            await self._once(event_id, message, texts.pairing_refused, "refused")
+        elif not self._budgets[account].codes.take():
             self._responder.settle_soon(event_id, "too many pairing codes")
         else:
             code, change = self._editor.issue(message, self._language(message))
             life = texts.duration(pairing.PAIRING_LIFE.total_seconds())
             text = texts.pairing_code.format(code=pairing.shown(code), life=life)
+            told = self._budgets[account].requests.take()
+            asked = await self._asked(change, partial(_pairing_asked, change.row)) if told else change
             await self._responder.say(
-                event_id, message, text, "pairing code", also=change.write, reply_key=code_reply(change.row)
+                event_id, message, text, "pairing code", also=asked.write, reply_key=code_reply(change.row)
             )
+            asked.committed()
+            if not told:
+                await self._too_many(change.row)
+
+    async def _too_many(self, request: AccessRow) -> None:
+        """An administrator is asked about a few, and told now and then that there are more."""
+        log.info("%s asks to be let in; of so many the administrators are not told one by one", request.subject)
+        if self._overrun.first(request.account):
+            key = f"requests:{request.account}:{int(self._clock.now().timestamp() // ONCE_AN_HOUR)}"
+            await self.admins.tell(request.account, key, lambda texts: texts.requests_many)
+
+    async def _asked(self, change: Change, text: Callable[[Texts], str]) -> Change:
+        """The change that is somebody's request, together with the question to each administrator."""
+        questions = await self.admins.questions(change.row, text)
+        log.info("%s asks to be let in; administrators told of it: %d", change.row.subject, len(questions))
+
+        def write(tx: Connection) -> None:
+            change.write(tx)
+            for asking in questions:
+                asking.write(tx)
+
+        def committed() -> None:
             change.committed()
+            for asking in questions:
+                asking.show()
+
+        return replace(change, write=write, committed=committed)
 
     async def _once(self, event_id: int, message: Message, text: str, reason: str) -> None:
         """Told once a day for each reason, as long as strangers leave anything of the account's budget."""
@@ -226,8 +265,9 @@ class AccessService:
     async def introduce(self, event_id: int, message: Message, reason: str) -> None:
         """Somebody spoke to the bot in an unknown group: one line a day, and the admins hear of it."""
         if self._meets(message.address):
-            await self._responder.say(event_id, message, self._texts(message).group_unknown, reason)
-            await self._tell_admins(message.address, message.sender, message.chat_title, joined=False)
+            asked = await self._group_asks(message.address, message.sender, message.chat_title, joined=False)
+            await self._responder.say(event_id, message, self._texts(message).group_unknown, reason, also=asked.write)
+            asked.committed()
         else:
             self._responder.settle_soon(event_id, reason)
 
@@ -235,33 +275,42 @@ class AccessService:
         """The bot was added to a group or removed from one."""
         rules, group = self._book.policy(change.account).access, chat_id(change.address)
         log.info("%s %s", "joined" if change.present else "left", group)
+        asking = self._book.row("group", group)
+        if not change.present and asking is not None and asking.state is AccessState.PENDING:
+            ending = self._editor.ending(asking)
+            await self._responder.settle([event_id], "membership", ending.write)
+            return ending.committed()
         unknown = change.address.kind == "group" and not rules.is_open(group) and group not in rules.blocked
         if not (change.present and unknown and rules.answer != "off" and self._meets(change.address)):
             return self._responder.settle_soon(event_id, "membership")
         locale = self._book.policy(change.account).locale
         text = texts_for(language_of(locale, change.sender.locale, change.chat_title)).group_unknown
         message = OutboundMessage(text=text, final=True)
-        await self._responder.answer(event_id, change.address, None, message, reason="joined an unknown group")
-        await self._tell_admins(change.address, change.sender, change.chat_title, joined=True)
+        asked = await self._group_asks(change.address, change.sender, change.chat_title, joined=True)
+        await self._responder.answer(
+            event_id, change.address, None, message, reason="joined an unknown group", also=asked.write
+        )
+        asked.committed()
 
     def _meets(self, address: Address) -> bool:
+        if self._book.is_refused("group", chat_id(address), self._clock.now()):
+            return False
         return self._met.first(chat_id(address)) and self._budgets[address.account].groups.take()
 
-    async def _tell_admins(self, address: Address, sender: Sender, title: str, *, joined: bool) -> None:
+    async def _group_asks(self, address: Address, sender: Sender, title: str, *, joined: bool) -> Change:
         group, person = chat_id(address), person_id(address.account, sender.id)
-        day = int(self._clock.now().timestamp() // ONCE_A_DAY)
 
         def text(texts: Texts) -> str:
             sentence = texts.group_joined_admin if joined else texts.group_asked_admin
             name = clean_name(sender.display_name) or person
             return sentence.format(title=clean_name(title) or group, group=group, name=name, person=person)
 
-        await self.admins.tell(address.account, f"group:{group}:{day}", text)
+        return await self._asked(self._editor.group_asks(address, title), text)
 
     # While the gateway serves.
 
     async def tidy(self) -> None:
-        """Forget codes that ran out, and say so in their messages; runs until cancelled."""
+        """Forget requests that ran out, and say so in their messages; runs until cancelled."""
         await self._clock.sleep(TIDY_SECONDS)
         await every(TIDY_SECONDS, self._clock, "ending pairings that are over", self._end_over)
 
@@ -275,6 +324,11 @@ class AccessService:
 
     def _texts(self, message: Message) -> Texts:
         return texts_for(self._language(message))
+
+
+def _pairing_asked(request: AccessRow, texts: Texts) -> str:
+    life = texts.duration(pairing.PAIRING_LIFE.total_seconds())
+    return texts.pairing_asked_admin.format(name=request.name or request.subject, person=request.subject, life=life)
 
 
 def _means_a_code(message: Message, line: CommandLine | None, *, known: bool) -> bool:

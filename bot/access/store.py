@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from bot.access.admission import AccessRules, AccountPolicy, ConfigKeys
 from bot.settings.busy_policies import Busy, TurnRules
 from bot.store.access import AccessState
+from bot.texts import language_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -59,8 +60,18 @@ class AccessStore:
 
     def pending(self, now: datetime, account: str | None = None) -> list[AccessRow]:
         """Who waits with a code that is still good, oldest first."""
-        rows = self._waiting.values()
-        return [row for row in rows if (account is None or row.account == account) and not is_over(row, now)]
+        persons = [row for row in self._waiting.values() if row.kind == "person" and not is_over(row, now)]
+        return [row for row in persons if account is None or row.account == account]
+
+    def is_refused(self, kind: SubjectKind, subject: str, now: datetime) -> bool:
+        """Whether it asked to be let in, and is not to be asked about again yet."""
+        row = self.row(kind, subject)
+        return row is not None and row.state is AccessState.REFUSED and not is_over(row, now)
+
+    def language(self, person: str) -> str:
+        """The language in which a person is written to without having said anything."""
+        row, account = self.row("person", person), person.partition(":")[0]
+        return language_of(self.policy(account).locale, row.language if row is not None else None, "")
 
     def config_key(self, kind: SubjectKind, subject: str) -> str | None:
         """The key of the config that lists a subject by its id, None when none does."""

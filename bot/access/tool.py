@@ -98,8 +98,8 @@ def _entry(row: AccessRow, now: datetime) -> Entry:
 
 
 def _is_nothing(book: AccessStore, row: AccessRow, now: datetime) -> bool:
-    """A code that ran out, or what the config decides anyway."""
-    over = row.state is AccessState.PENDING and (row.code_hash is None or is_over(row, now))
+    """A request that ran out, or what the config decides anyway."""
+    over = (row.state is AccessState.PENDING and row.code_hash is None) or is_over(row, now)
     return over or (row.state is AccessState.BLOCKED and book.config_key(row.kind, row.subject) is not None)
 
 

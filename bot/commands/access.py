@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import logging
 import secrets
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from bot.access import pairing
+from bot.access.admins import REQUEST
 from bot.access.editor import AccessRefused, clean_name, problem
 from bot.access.pairing import Tries
 from bot.access.tool import entries
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from bot.texts.command_line import Call, Press
     from channels.base import Clock
 
+log = logging.getLogger(__name__)
 PROMPT_LIFE = timedelta(hours=1)
 GROUP_PROMPT = "open group"
 ALLOW, CANCEL = 0, 1
@@ -54,7 +57,10 @@ class AccessCommands:
             "disallow": self._disallow,
             "access": self._access,
         }
-        self.buttons: Mapping[str, ButtonKind] = {GROUP_PROMPT: ButtonKind(self._decided, self._open_to)}
+        self.buttons: Mapping[str, ButtonKind] = {
+            GROUP_PROMPT: ButtonKind(self._decided, self._open_to),
+            REQUEST: ButtonKind(self._answered, self._may_answer),
+        }
 
     async def _pair(self, conversation: Conversation, call: Call) -> None:
         texts = call.texts
@@ -135,6 +141,28 @@ class AccessCommands:
         if change is not None:
             change.committed()
         return ""
+
+    async def _may_answer(self, conversation: Conversation, prompt: PromptRow, press: Press) -> bool:
+        about = json.loads(prompt.options)
+        row = self._book.row(about["kind"], about["subject"])
+        return press.is_admin and row is not None and row.code_hash == about["request"]
+
+    async def _answered(self, conversation: Conversation, prompt: PromptRow, press: Press) -> str:
+        """A button of the question about a person or a group that asks to be let in; every administrator's says then
+        what was decided."""
+        if not press.is_admin:
+            await self._answers.nothing(press.event_id, "not allowed")
+            return press.texts.not_allowed
+        about, let_in = json.loads(prompt.options), press.option == ALLOW
+        change = self._editor.answer(about["kind"], about["subject"], about["request"], press.person, let_in=let_in)
+        if change is None:
+            await self._answers.nothing(press.event_id, "button too late")
+            return press.texts.pressed["over"]
+        await self._answers.nothing(press.event_id, "let in" if let_in else "refused", also=change.write)
+        change.committed()
+        log.info("%s: %s, by %s", about["subject"], "let in" if let_in else "refused", press.person)
+        name = change.row.name or change.row.subject
+        return press.texts.request_answers["in" if let_in else "out"].format(name=name)
 
     async def _disallow(self, conversation: Conversation, call: Call) -> None:
         if not call.is_admin:

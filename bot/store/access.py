@@ -25,10 +25,12 @@ SubjectKind = Literal["person", "group"]
 
 
 class AccessState(StrEnum):
-    """PENDING: has a pairing code. PAIRED: came in with one. ALLOWED and ADMIN: named by somebody. BLOCKED: gets
-    nothing, even where a list admits everybody."""
+    """PENDING: asks to be let in, a person with a pairing code. REFUSED: asked, and may ask again after `expires_at`.
+    PAIRED: came in with a code. ALLOWED and ADMIN: named by somebody. BLOCKED: gets nothing, even where a list admits
+    everybody."""
 
     PENDING = "pending"
+    REFUSED = "refused"
     PAIRED = "paired"
     ALLOWED = "allowed"
     ADMIN = "admin"
@@ -40,7 +42,8 @@ class AccessRow:
     """subject: `account:native id` of a person, `account:chat` of a group. name: untrusted text, for the admin.
 
     chat and language: where and how the person was last told about it, None and "" when that is not known.
-    code_hash and expires_at: of the pairing code while it waits. decided_by: a person's id, or a word for the way.
+    code_hash: of the pairing code while it waits; of a group that waits a name for the request. expires_at: the end of
+    either, or of a refusal. decided_by: a person's id, or a word for the way.
     """
 
     account: str

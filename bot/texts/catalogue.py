@@ -111,6 +111,7 @@ class Texts:
     pairing_code: str  # {code} {life}
     pairing_over: str
     pairing_used: str
+    pairing_refused: str
     welcome: str
     started: str
     claimed: str
@@ -125,6 +126,11 @@ class Texts:
     outages_over: Mapping[str, str]  # {name} {age}; keys: bot.operations.health.Part
     pair_usage: str
     paired: str  # {name} {person}
+    pairing_asked_admin: str  # {name} {person} {life}
+    requests_many: str
+    request_buttons: Mapping[str, str]  # keys: person in, person out, group in, group out
+    request_answers: Mapping[str, str]  # {name}; keys: in, out
+    request_over: Mapping[str, str]  # {name} {subject} {by}; keys: bot.access.editor.Outcome
     group_asked_admin: str  # {title} {group} {name} {person}
     group_joined_admin: str  # as above
     group_ask: Mapping[str, str]  # {group}; keys: any, listed

@@ -296,16 +296,17 @@ EN = Texts(
     ),
     pairing_code=(
         "We have not met yet. Here is your code, valid for {life}:\n\n`{code}`\n\n"
-        "Give it to an administrator, who sends me `/pair {code}` or runs `antler pair {code}`."
+        "An administrator can let you in without it, or with it: `/pair {code}` or `antler pair {code}`."
     ),
     pairing_over="This code is no longer valid. Send me another message to get a new one.",
     pairing_used="✅ This code has been used.",
+    pairing_refused="An administrator did not let you in.",
     welcome="👋 An administrator let you in. Just write what you need; /help shows what else I can do.",
     started="👋 Hello! Just write what you need. /help shows what else I can do.",
     claimed=(
         "🔑 You are now my administrator. Next steps:\n\n"
         "1. Send me a message: I answer right here.\n"
-        "2. Let others in: anybody who writes to me gets a code; when they give it to you, send `/pair CODE`.\n"
+        "2. Let others in: when somebody writes to me, I ask you about them here.\n"
         "3. Bring me into a group: add me, and send /allow there.\n\n"
         "/help lists everything."
     ),
@@ -347,13 +348,30 @@ EN = Texts(
     },
     pair_usage="Send the code that the person got from me: `/pair ABCD-EFGH-JKLM`.",
     paired="✅ `{name}` (`{person}`) can talk to me now and has been told. To undo this: `/access revoke {person}`.",
+    pairing_asked_admin=(
+        "🙋 `{name}` (`{person}`) wrote to me in private and asks to be let in. People choose their own names, so if in "
+        "doubt ask them for their code: `/pair CODE`. The request is open for {life}."
+    ),
+    requests_many="More people are asking to be let in than I can tell you about one by one. /access shows who is waiting.",
+    request_buttons={"person in": "Let in", "person out": "Refuse", "group in": "Allow", "group out": "Ignore"},
+    request_answers={"in": "Let in: {name}", "out": "Refused: {name}"},
+    request_over={
+        "in": "✅ Let in by `{by}`: `{name}` (`{subject}`). To undo this: `/access revoke {subject}`.",
+        "out": (
+            "⛔ Refused by `{by}`: `{name}` (`{subject}`). I will not ask about it again for 30 days; "
+            "`/access allow {subject}` still lets them in."
+        ),
+        "over": "⌛ No longer open: the request of `{name}` (`{subject}`). `/access allow {subject}` still lets them in.",
+    },
     group_asked_admin=(
-        "`{name}` (`{person}`) spoke to me in a group where I am not allowed to talk: `{title}`.\n\n"
-        "To let me talk there, send /allow in the group, or run `antler access allow {group}`. Otherwise I stay silent."
+        "🙋 `{name}` (`{person}`) spoke to me in a group where I am not allowed to talk: `{title}`.\n\n"
+        "To let me talk there, press Allow, send /allow in the group, or run `antler access allow {group}`. Otherwise I "
+        "stay silent."
     ),
     group_joined_admin=(
-        "`{name}` (`{person}`) added me to a group: `{title}`.\n\n"
-        "To let me talk there, send /allow in the group, or run `antler access allow {group}`. Otherwise I stay silent."
+        "🙋 `{name}` (`{person}`) added me to a group: `{title}`.\n\n"
+        "To let me talk there, press Allow, send /allow in the group, or run `antler access allow {group}`. Otherwise I "
+        "stay silent."
     ),
     group_ask={
         "any": (
@@ -385,7 +403,8 @@ EN = Texts(
     access_allowed="✅ `{subject}` now has access.",
     access_taken="🔒 `{subject}` no longer has access, and what I was doing there has been stopped.",
     access_state={
-        "pending": "waiting with a code",
+        "pending": "asks to be let in",
+        "refused": "refused",
         "paired": "paired",
         "allowed": "allowed",
         "admin": "administrator",

@@ -264,16 +264,17 @@ ZH = Texts(
     ),
     pairing_code=(
         "我们还不认识。这是你的配对码，{life}内有效：\n\n`{code}`\n\n"
-        "请把它交给管理员，由管理员给我发送 `/pair {code}`，或运行 `antler pair {code}`。"
+        "管理员可以直接让你加入，也可以使用配对码：发送 `/pair {code}`，或运行 `antler pair {code}`。"
     ),
     pairing_over="这个配对码已失效。再给我发一条消息，即可获得新的配对码。",
     pairing_used="✅ 这个配对码已使用。",
+    pairing_refused="管理员没有让你加入。",
     welcome="👋 管理员已允许你使用。直接告诉我你的需要即可；/help 可查看其他功能。",
     started="👋 你好！直接告诉我你的需要即可；/help 可查看其他功能。",
     claimed=(
         "🔑 你现在是我的管理员了。接下来：\n\n"
         "1. 给我发一条消息：我就在这里回答。\n"
-        "2. 让其他人加入：给我发消息的人会得到配对码，交给你后，你发送 `/pair 配对码`。\n"
+        "2. 让其他人加入：有人给我发消息时，我会在这里询问你。\n"
         "3. 让我加入群聊：把我拉进群，然后在群里发送 /allow。\n\n"
         "/help 可查看全部功能。"
     ),
@@ -304,13 +305,25 @@ ZH = Texts(
     },
     pair_usage="请发送对方从我这里得到的配对码：`/pair ABCD-EFGH-JKLM`。",
     paired="✅ `{name}`（`{person}`）现在可以和我对话，我已通知对方。如需收回：`/access revoke {person}`。",
+    pairing_asked_admin=(
+        "🙋 `{name}`（`{person}`）给我发了私信，请求加入。名字是对方自己取的，如有疑问，请向对方索要配对码：`/pair 配对码`。"
+        "请求在{life}内有效。"
+    ),
+    requests_many="请求加入的人太多，不再逐一通知。/access 可查看谁在等待。",
+    request_buttons={"person in": "允许加入", "person out": "拒绝", "group in": "允许", "group out": "忽略"},
+    request_answers={"in": "已允许：{name}", "out": "已拒绝：{name}"},
+    request_over={
+        "in": "✅ `{by}` 已允许 `{name}`（`{subject}`）。如需收回：`/access revoke {subject}`。",
+        "out": "⛔ `{by}` 已拒绝 `{name}`（`{subject}`），30 天内不再询问。仍可用 `/access allow {subject}` 允许。",
+        "over": "⌛ `{name}`（`{subject}`）的请求已失效。仍可用 `/access allow {subject}` 允许。",
+    },
     group_asked_admin=(
-        "`{name}`（`{person}`）在一个未经允许的群里叫我：`{title}`。\n\n"
-        "要让我在那里说话，请在群里发送 /allow，或运行 `antler access allow {group}`。否则我保持沉默。"
+        "🙋 `{name}`（`{person}`）在一个未经允许的群里叫我：`{title}`。\n\n"
+        "要让我在那里说话，请按“允许”，在群里发送 /allow，或运行 `antler access allow {group}`。否则我保持沉默。"
     ),
     group_joined_admin=(
-        "`{name}`（`{person}`）把我拉进了群：`{title}`。\n\n"
-        "要让我在那里说话，请在群里发送 /allow，或运行 `antler access allow {group}`。否则我保持沉默。"
+        "🙋 `{name}`（`{person}`）把我拉进了群：`{title}`。\n\n"
+        "要让我在那里说话，请按“允许”，在群里发送 /allow，或运行 `antler access allow {group}`。否则我保持沉默。"
     ),
     group_ask={
         "any": (
@@ -340,7 +353,8 @@ ZH = Texts(
     access_allowed="✅ `{subject}` 现在有权限了。",
     access_taken="🔒 `{subject}` 不再有权限，正在进行的工作已停止。",
     access_state={
-        "pending": "持有配对码，等待中",
+        "pending": "请求加入",
+        "refused": "已拒绝",
         "paired": "已配对",
         "allowed": "已允许",
         "admin": "管理员",

@@ -15,8 +15,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tests.flow.gateway import World
+    from tests.simulators.telegram.seen import SeenMessage
 
 CODE = re.compile(r"\b[2-9A-Z]{4}-[2-9A-Z]{4}-[2-9A-Z]{4}\b")
+CAROL = Person(1004, "Carol")
 MEI = Person(1003, "小梅", language_code="zh-hans")
 CLUB = Room(-1001000000077, "supergroup", "Chess club")
 
@@ -26,6 +28,11 @@ def world(world: World) -> World:
     """Alice is the administrator; nobody else and no group is let in."""
     world.settings = {"access": {"allow": None, "groups": None, "admins": [f"telegram:{ALICE.id}"]}}
     return world
+
+
+async def pressed(world: World, seen: SeenMessage, label: str, user: Person) -> str:
+    press = await world.telegram.press(seen.message_id, label, user=user, chat=user.id)
+    return str((await world.telegram.wait_answered(press.callback_id)).get("text"))
 
 
 async def code_for(world: World, person: Person, text: str = "hello?") -> str:
@@ -128,6 +135,67 @@ async def test_a_group_is_opened_by_an_admin_in_it_and_closed_again(world: World
         assert len(await world.telegram.bot_messages(CLUB)) == shown
 
 
+async def test_a_stranger_is_let_in_or_refused_by_a_button_of_any_administrator(world: World) -> None:
+    world.settings["access"]["admins"].append(f"telegram:{CAROL.id}")
+    world.settings["access"]["admins"].append("telegram:99")  # who never wrote, and cannot be written to
+    async with world:
+        for admin in (ALICE, CAROL):
+            await world.telegram.user_says("hello", user=admin)
+            await world.telegram.wait_for_text(admin, "You said: hello")
+        await code_for(world, BOB)
+        asked, other = [await world.telegram.wait_for_text(admin, "asks to be let in") for admin in (ALICE, CAROL)]
+        assert f"`Bob` (`telegram:{BOB.id}`)".replace("`", "") in asked.text
+        assert [button["text"] for button in asked.buttons] == ["Let in", "Refuse"]
+        assert CODE.search(asked.text) is None
+        await world.wait_for_log(f"telegram:{BOB.id} asks to be let in; administrators told of it: 2")
+        assert "Bob" not in world.log
+        await world.telegram.user_says("/access")
+        assert (
+            f"telegram:{BOB.id} Bob — asks to be let in"
+            in (await world.telegram.wait_for_text(ALICE, "Who has access")).text
+        )
+        await world.kill()
+        await world.start()
+        assert await pressed(world, asked, "Let in", ALICE) == "Let in: Bob"
+        await world.telegram.wait_for_text(BOB, "An administrator let you in")
+        for admin, seen in ((ALICE, asked), (CAROL, other)):
+            decided = await world.telegram.wait_for_text(admin, f"Let in by telegram:{ALICE.id}")
+            assert (decided.message_id, decided.buttons) == (seen.message_id, [])
+        await world.telegram.user_says("thanks", user=BOB)
+        await world.telegram.wait_for_text(BOB, "You said: thanks")
+
+        await world.telegram.user_says("你好", user=MEI)
+        await world.telegram.wait_for_text(MEI, "/pair ")
+        asked = await world.telegram.wait_for_message(CAROL, lambda seen: "小梅" in seen.text and bool(seen.buttons))
+        assert await pressed(world, asked, "Refuse", CAROL) == "Refused: 小梅"
+        await world.telegram.wait_for_text(MEI, "管理员没有让你加入")
+        await world.telegram.user_says("还在吗？", user=MEI)
+        await world.telegram.wait_idle()
+        assert sum("小梅" in seen.text for seen in await world.telegram.bot_messages(ALICE)) == 1
+
+
+async def test_a_group_is_allowed_or_ignored_by_a_button(world: World) -> None:
+    async with world:
+        await world.telegram.user_says("hello")
+        await world.telegram.wait_for_text(ALICE, "You said: hello")
+        for room in (CLUB, TEAM):
+            await world.telegram.group_says("@antler_bot hello", chat=room, user=BOB)
+            await world.telegram.wait_for_text(room, "An administrator can let me: /allow")
+        asked = await world.telegram.wait_for_text(ALICE, "Chess club")
+        assert [button["text"] for button in asked.buttons] == ["Allow", "Ignore"]
+        assert await pressed(world, asked, "Allow", ALICE) == "Let in: Chess club"
+        await world.telegram.group_says("@antler_bot and now?", chat=CLUB, user=BOB)
+        await world.telegram.wait_for_text(CLUB, "You said: and now?")
+        team = await world.telegram.wait_for_text(ALICE, str(TEAM.id))
+        assert await pressed(world, team, "Ignore", ALICE) == f"Refused: {TEAM.title}"
+        shown = len(await world.telegram.bot_messages(TEAM))
+        await world.telegram.group_says("@antler_bot hello?", chat=TEAM, user=BOB)
+        await world.telegram.wait_idle()
+        assert len(await world.telegram.bot_messages(TEAM)) == shown
+        await world.telegram.group_says("/allow", chat=TEAM, user=ALICE)
+        await world.telegram.wait_for_text(TEAM, "Shall I talk in this group")
+
+
 async def test_on_the_machine_while_it_runs(world: World) -> None:
     async with world:
         code = await code_for(world, BOB)
@@ -162,7 +230,7 @@ async def test_on_the_machine_while_it_is_stopped(world: World) -> None:
         code = await code_for(world, MEI, "你好")
         assert await world.stop() == 0
         done, listed = await world.command("access", "list")
-        assert (done, "pending, 10 min left" in listed, code in listed) == (0, True, False)
+        assert (done, "pending, 60 min left" in listed, code in listed) == (0, True, False)
         assert (await world.command("pair", "--claim"))[0] == 1
         assert await world.command("pair", code) == (0, f"小梅 (telegram:{MEI.id}) now has access\n")
         assert (await world.command("pair", code))[0] == 1

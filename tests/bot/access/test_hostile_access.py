@@ -201,7 +201,7 @@ async def test_a_code_is_good_once_in_time_and_for_its_account(tmp_path: Path) -
         assert "can talk" in await reply(c, f"/pair {foreign}")
         late = await get_code(c, "667")
         assert await reply(c, f"/pair {foreign}") == EN.code_refused
-        await c.clock.advance(600)
+        await c.clock.advance(3600)
         assert await reply(c, f"/pair {late}") == EN.code_refused
         assert await reply(c, f"/pair {shown(new_code())}") == EN.code_refused
         assert await reply(c, "/pair nonsense") == EN.code_refused

@@ -67,7 +67,7 @@ async def test_a_code_that_ran_out_says_so_and_the_next_message_gets_another(tmp
     async with core(tmp_path, OPEN) as c:
         c.tasks.spawn("pairing", c.access_service.tidy())
         code = await get_code(c)
-        await c.clock.advance(600 + TIDY_SECONDS)
+        await c.clock.advance(3600 + TIDY_SECONDS)
         assert c.texts(EVE) == [EN.pairing_over]
         assert await reply(c, f"/pair {code}") == EN.code_refused
         assert await get_code(c) != code
@@ -99,7 +99,64 @@ async def test_after_too_many_wrong_codes_not_even_the_right_one_counts(tmp_path
             assert await reply(c, "/pair ABCD-EFGH-JKLM") == EN.code_refused
         assert await reply(c, f"/pair {code}") == EN.code_limit
         await c.clock.advance(600)
-        assert await reply(c, f"/pair {await get_code(c)}") != EN.code_limit
+        assert await reply(c, f"/pair {code}") == EN.paired.format(name="Ann", person="memory:666")
+
+
+async def test_a_request_that_nobody_decides_is_closed_and_one_by_a_code_shows_it(tmp_path: Path) -> None:
+    async with core(tmp_path, OPEN) as c:
+        await reply(c, "hello", ANN)
+        c.tasks.spawn("pairing", c.access_service.tidy())
+        await get_code(c, name="Eve")
+        asked = c.channel.chats[ANN][-1]
+        assert [b.label for b in asked.part.buttons[0]] == ["Let in", "Refuse"]
+        await c.clock.advance(3600 + TIDY_SECONDS)
+        assert "No longer open: the request of `Eve` (`memory:666`)" in c.texts(ANN)[-1]
+        assert asked.part.buttons == ()
+        code = await get_code(c, name="Eve")
+        shown = len(c.texts(ANN))
+        assert "may talk to me now" in await reply(c, f"/pair {code}")
+        assert "Let in by `memory:1`" in c.texts(ANN)[shown - 1]
+
+
+async def test_a_refused_person_is_not_asked_about_again_for_a_month_and_keeps_their_groups(tmp_path: Path) -> None:
+    async with core(tmp_path, OPEN) as c:
+        await reply(c, "hello", ANN)
+        await get_code(c, name="Eve")
+        assert await button(c, ANN, "Refuse") == EN.request_answers["out"].format(name="Eve")
+        assert c.texts(EVE) == [EN.pairing_refused]
+        await c.restart()
+        assert await reply(c, "why?", EVE) == EN.pairing_refused
+        assert await reply(c, "why?", EVE) == ""
+        assert await reply(c, "hello", EVE, "g") == "echo: hello"
+        assert "- `memory:666 Eve` — refused" in await reply(c, "/access")
+        assert await reply(c, "/access allow memory:666") == EN.access_allowed.format(subject="memory:666")
+        assert await reply(c, "now?", EVE) == "echo: now?"
+
+
+async def test_of_a_flood_of_strangers_an_administrator_hears_a_few_times(tmp_path: Path) -> None:
+    async with core(tmp_path, OPEN) as c:
+        await reply(c, "hello", ANN)
+        for number in range(1000, 1040):
+            await c.say("hello", str(number))
+        await c.clock.advance(60)
+        told = c.texts(ANN)[1:]
+        assert sum("asks to be let in" in text or "No longer open" in text for text in told) == 5
+        assert told.count(EN.requests_many) == 1
+        assert len(told) == 6
+
+
+async def test_a_group_that_moves_or_is_left_while_it_asks_is_not_let_in(tmp_path: Path) -> None:
+    async with core(tmp_path, OPEN) as c:
+        await reply(c, "hello", ANN)
+        said = await c.say("hey bot", EVE, "new")
+        assert c.editor.moved("memory", "new", "newer") is None
+        about: dict[str, Any] = {"sent_at": said.sent_at, "received_at": said.received_at, "address": said.address}
+        left = MembershipChanged(account="memory", dedupe_keys=("left",), sender=said.sender, present=False, **about)
+        await c.receive(left)
+        await c.clock.advance(2)
+        assert c.channel.chats[ANN][-1].part.buttons == ()
+        assert "No longer open" in c.texts(ANN)[-1]
+        assert await c.store.read(access.everything) == []
 
 
 async def test_pair_alone_says_how_it_is_used(tmp_path: Path) -> None:
@@ -274,7 +331,7 @@ async def test_access_lists_allows_and_revokes_by_id(tmp_path: Path) -> None:
         listed = await reply(c, "/access")
         assert "- `memory:1` — administrator · `access.admins`" in listed
         assert "- `memory:2` — allowed · `access.allow`" in listed
-        assert "- `memory:666 'Eve'` — waiting with a code (10 min)" in listed
+        assert "- `memory:666 'Eve'` — asks to be let in (60 min)" in listed
         assert await reply(c, "/access allow memory:666") == EN.access_allowed.format(subject="memory:666")
         assert await reply(c, "/access allow memory:666") == "`memory:666` already has access."
         assert await reply(c, "hi", EVE) == "echo: hi"

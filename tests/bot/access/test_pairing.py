@@ -199,7 +199,7 @@ async def test_a_code_lets_its_person_in_once_and_is_stored_only_as_a_hash(world
     assert world.editor.applicant(code) is None
 
 
-async def test_a_code_is_bound_to_its_account_and_ends_after_ten_minutes(world: World) -> None:
+async def test_a_code_is_bound_to_its_account_and_ends_after_an_hour(world: World) -> None:
     code = await world.ask()
     assert world.editor.applicant(code, "other") is None
     assert world.editor.applicant("2" * 12, "tg") is None
@@ -327,7 +327,7 @@ async def test_the_list_tells_everything_but_the_code(world: World) -> None:
         ["group", GROUP],
     ]
     assert "config (channels.tg.access.allow)" in lines[2]
-    assert "pending, 9 min left" in lines[4]
+    assert "pending, 59 min left" in lines[4]
     assert lines[5].endswith("tg:9")
     assert code not in table(known)
     assert table([]).startswith("nobody")
