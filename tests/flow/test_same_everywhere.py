@@ -246,8 +246,23 @@ async def test_a_stranger_gets_a_code_and_is_answered_once_an_admin_has_typed_it
     assert len(await here.texts(eve)) == 1
     assert await here.asked() == []
     await here.platform.say(f"/pair {code}", ADMIN)
-    told = await here.shows(ADMIN, here.platform.id(eve))
-    assert "can talk to me now" in told.text
+    told = await here.shows(ADMIN, "can talk to me now")
+    assert here.platform.id(eve) in told.text
+    await here.shows(eve, "An administrator let you in")
+    await here.platform.say("thank you", eve)
+    await here.shows(eve, "You said: thank you")
+
+
+async def test_a_stranger_is_let_in_by_the_button_that_an_admin_gets(here: Here) -> None:
+    eve = stranger()
+    await here.platform.say("hello", ADMIN)
+    await here.platform.say("let me in", eve)
+    await here.shows(ADMIN, here.platform.id(eve))
+    labels = ("Let in", "Refuse")
+    asked = [seen for seen in await here.platform.seen(ADMIN) if seen.labels == labels] or [
+        await here.platform.until(ADMIN, lambda seen: seen.labels == labels)
+    ]
+    await here.platform.press(asked[-1], "Let in", ADMIN)
     await here.shows(eve, "An administrator let you in")
     await here.platform.say("thank you", eve)
     await here.shows(eve, "You said: thank you")
