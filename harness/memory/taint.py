@@ -3,7 +3,7 @@ wish could be theirs.
 
 Text from outside may tell the agent to keep something, at once or at a later turn. So in a turn that read such text
 the person is asked each time, and while it is still before the model, if only in a summary, they are asked about what
-is not in their words.
+is not in their words. Of a memory they are never asked what they have just said themselves.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from langchain_core.messages import AIMessage, ToolMessage
 from harness.graph.messages import MARK, SCHEDULED, SUMMARY, TEXT_LENGTH, VOICE_LINE, is_users, users_text
 from harness.memory.injection import is_among, words
 from harness.memory.model import OWN_WORDS, own_words
+from harness.memory.own import is_said
 from harness.text.frames import FILES, OUTSIDE, QUOTED, SAID_BY_OTHERS
 
 if TYPE_CHECKING:
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
     from langchain_core.tools import BaseTool
 
+THEIRS = "theirs"
+"""metadata key of a tool that keeps what a person says: what they just said lasts unasked, whatever else was read."""
 LASTS = "lasts"
 """metadata key of a tool whose calls act beyond their turn: the argument that holds what lasts, without which nothing
 does; ALL of them."""
@@ -40,19 +43,24 @@ _BLOCKS = tuple(f"<{name}>" for name in (QUOTED, SAID_BY_OTHERS))
 _FILES = re.compile(rf"<{FILES}>\n(.*?)\n</{FILES}>", re.DOTALL)
 
 
-def needs_word(tool: BaseTool, args: Mapping[str, Any], messages: Sequence[BaseMessage], run_id: str) -> bool:
-    """Whether the person has to be asked before the call, even if a rule allows it. messages: of the thread."""
+def needs_word(
+    tool: BaseTool, args: Mapping[str, Any], messages: Sequence[BaseMessage], run_id: str, name: str = ""
+) -> bool:
+    """Whether the person has to be asked before the call, even if a rule allows it. messages: of the thread. name: the
+    person's."""
     kept = _kept((tool.metadata or {}).get(LASTS), args)
     if not kept:
         return False
     start = _start(messages, run_id)
+    said = "\n".join(_own(message) for message in messages[start:])
+    if (tool.metadata or {}).get(THEIRS) and is_said(kept, said, name):
+        return False
     turn = {message.id for message in messages[start:] if is_users(message)}
     if any(_is_foreign(message) for message in messages[start:]) or _foreign_since(messages[:start]) in turn:
         return True
     if not any(map(_is_foreign, messages[:start])):
         return False
-    own = frozenset(word for message in messages[start:] for word in words(_own(message)))
-    return not is_among(kept, own, OWN)
+    return not is_among(kept, frozenset(words(said)), OWN)
 
 
 def _kept(argument: str | None, args: Mapping[str, Any]) -> str:
@@ -108,4 +116,7 @@ def _is_summary(message: BaseMessage) -> bool:
 
 
 def _own(message: BaseMessage) -> str:
-    return own_words(users_text(message)) if is_users(message) else ""
+    """What they wrote or said themselves; of a schedule's turn nothing."""
+    if not is_users(message) or SCHEDULED in str(message.text)[message.additional_kwargs.get(TEXT_LENGTH, 0) :]:
+        return ""
+    return own_words(users_text(message))

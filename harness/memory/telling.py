@@ -24,7 +24,7 @@ from harness.memory.injection import words
 from harness.memory.merge import is_correction, is_over, ranked
 from harness.memory.model import LONGEST_FACT, Category, summaries
 from harness.memory.store import MemoryUnavailable, NotKept
-from harness.memory.taint import LASTS
+from harness.memory.taint import LASTS, THEIRS
 from harness.text.frames import MEMORY, as_data, framed
 from harness.text.plain import clean_text
 
@@ -115,7 +115,7 @@ def memory_tools(remembering: Remembering, clock: Clock) -> list[BaseTool]:
         lines = found(known.memory, query[:1000], remembering.settings, clock.now())
         return done(runtime, RECALL, "\n".join(lines) or NOTHING)
 
-    remember.metadata = {IDEMPOTENT: True, LASTS: "content"}
+    remember.metadata = {IDEMPOTENT: True, LASTS: "content", THEIRS: True}
     recall.metadata = {IDEMPOTENT: True}
     return [remember, recall]
 

@@ -97,7 +97,8 @@ class Guardrail(AgentMiddleware[Any, Any, Any]):
             messages = request.state["messages"]
             # In a turn of a schedule the tool refuses by itself: nobody need be asked.
             can_last = not (scope.ctx.schedule and call["name"] == SCHEDULE)
-            asks = can_last and needs_word(request.tool, call["args"], messages, scope.ctx.run_id)
+            name = scope.ctx.speaker.display_name
+            asks = can_last and needs_word(request.tool, call["args"], messages, scope.ctx.run_id, name)
             if verdict.decision == "allow" and asks:
                 verdict = Verdict("ask", REASON)
             if verdict.decision == "deny":

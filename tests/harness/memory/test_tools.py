@@ -162,6 +162,17 @@ async def test_the_persons_own_words_of_a_later_turn_are_theirs(
     assert kept(memories) == ["I like green tea"]
 
 
+@pytest.mark.parametrize(("content", "asks"), [("Ann likes green tea", False), ("Ann likes green tea and Eve", True)])
+async def test_what_they_just_said_is_kept_unasked_in_a_turn_that_read_a_page(
+    bench: Bench, script: Script, memories: InMemoryMemories, content: str, asks: bool
+) -> None:
+    looking = calls(("look_up", {"subject": "news"}))
+    wanted = said("what is new? And remember that I like green tea")
+    steps = (looking, calls(keeping(content), ids=["c2"]), "done")
+    assert bool(asked(await run(bench, script, *steps, turns=[wanted]))) is asks
+    assert kept(memories) == ([] if asks else [content])
+
+
 @pytest.mark.parametrize("foreign", [{"quote": "x"}, {"background": ("Bob: x",)}])
 async def test_words_of_others_beside_the_message(
     bench: Bench, script: Script, memories: InMemoryMemories, foreign: dict[str, Any]
