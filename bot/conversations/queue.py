@@ -36,12 +36,13 @@ SECONDS_PER_EDIT = 4.0
 @dataclass(slots=True, eq=False)
 class Waiting:
     """A run that waits. messages: how many it will answer. steers: another one may hear it. shown: None when its
-    message is to be brought up to date."""
+    message is to be brought up to date. quiet: it has none before it begins, since another one's notice counts it."""
 
     row: RunRow
     context: RunContext
     messages: int = 1
     steers: bool = False
+    quiet: bool = False
     reply: Reply | None = None
     shown: OutboundMessage | None = None
 
@@ -141,13 +142,24 @@ class WaitingLine:
         """Bring the messages of those that wait up to date. blocking: what the running answer waits for, for its
         requester's decision. running: the run of that answer.
 
+        Of all that waits behind a decision only the first asks for it, and what was said later stays quiet: one notice
+        with buttons is enough.
+
         A new place is told at once to the next in line and to those who got a worse one. The others hear of it within
         the budget of their chat: until then they are told a worse place than they have, never a better one.
         """
         now = self._clock.monotonic()
         renumber, edits = now >= self._renumber_at, 0
+        behind = [each for each in self if blocking is not None and each.row.speaker == blocking.requester]
+        for number, waiting in enumerate(behind):
+            waiting.quiet = number > 0 and (waiting.quiet or waiting.reply is None)
         for place, waiting in enumerate(self, 1):
-            message = self._acknowledgement(waiting, place, blocking, running)
+            if waiting.quiet:
+                continue
+            if blocking is not None and waiting in behind[:1]:
+                message = self._asks_for(waiting, blocking, sum(each.messages for each in behind) - 1)
+            else:
+                message = self._acknowledgement(waiting, place, running)
             at_once = place == 1 or renumber or blocking is not None
             if waiting.shown is None or (message != waiting.shown and self._may_edit(waiting, at_once)):
                 edits += waiting.shown is not None
@@ -155,18 +167,25 @@ class WaitingLine:
         if renumber and edits:
             self._renumber_at = now + edits * SECONDS_PER_EDIT
 
-    def _acknowledgement(
-        self, waiting: Waiting, place: int, blocking: ApprovalRow | None, running: RunRow | None
-    ) -> OutboundMessage:
+    def _acknowledgement(self, waiting: Waiting, place: int, running: RunRow | None) -> OutboundMessage:
+        shown = acknowledgement(waiting, place, heard=running is not None and waiting.heard_by(running))
+        return self._without_end(waiting, shown)
+
+    def _asks_for(self, waiting: Waiting, blocking: ApprovalRow, more: int) -> OutboundMessage:
+        """The notice that the decision comes first, for this one and so many more messages."""
+        texts, buttons = texts_for(waiting.context.locale), self._has_buttons(waiting)
+        shown = first(blocking, texts, more, buttons=buttons)
+        return self._without_end(
+            waiting, shown if buttons else replace(shown, buttons=waiting_buttons(waiting.row, texts))
+        )
+
+    def _without_end(self, waiting: Waiting, shown: OutboundMessage) -> OutboundMessage:
+        """Buttons would end a stream and stay above the answer."""
+        return replace(shown, buttons=()) if self._has_buttons(waiting) and self._streams(waiting) else shown
+
+    def _has_buttons(self, waiting: Waiting) -> bool:
         channel = self._channel(waiting.row.address.account)
-        buttons = channel is not None and channel.capabilities.buttons
-        if blocking is None or waiting.row.speaker != blocking.requester:
-            shown = acknowledgement(waiting, place, heard=running is not None and waiting.heard_by(running))
-        else:
-            shown = first(blocking, texts_for(waiting.context.locale), buttons=buttons)
-            shown = shown if buttons else replace(shown, buttons=acknowledgement(waiting, place).buttons)
-        # Buttons would end the stream and stay above the answer.
-        return replace(shown, buttons=()) if buttons and self._streams(waiting) else shown
+        return channel is not None and channel.capabilities.buttons
 
     def _streams(self, waiting: Waiting) -> bool:
         """Only a stream can be changed there: the notice is its beginning, and the answer grows in its place."""

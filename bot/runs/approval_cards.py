@@ -78,10 +78,11 @@ def decided(row: ApprovalRow, run: RunRow) -> OutboundMessage:
     return OutboundMessage(text="\n\n".join([head, _fenced(row.shown), *reason]), final=True)
 
 
-def first(row: ApprovalRow, texts: Texts, *, buttons: bool) -> OutboundMessage:
-    """What a message of the requester's shows that waits behind the decision. buttons: whether the platform has any;
-    else its numbers belong to the request itself."""
+def first(row: ApprovalRow, texts: Texts, more: int, *, buttons: bool) -> OutboundMessage:
+    """What the first message of the requester's shows that waits behind the decision. more: messages behind it.
+    buttons: whether the platform has any; else its numbers belong to the request itself."""
     status = texts.queued_behind_approval.format(tool=row.tool, about=_line(row.shown))
+    status += texts.queued_behind_too.format(count=more) if more else ""
     return OutboundMessage(status=status, buttons=(_buttons(row, texts, ONCE, DENY, STOP),) if buttons else ())
 
 

@@ -82,6 +82,7 @@ class Texts:
     approval_answers: Mapping[str, str]
     waiting_for_decision: str
     queued_behind_approval: str  # {tool} {about}
+    queued_behind_too: str  # {count}
     approvals_head: str
     approvals_none: str
     approvals_line: str  # {number} {tool} {covered} {whose}

@@ -249,6 +249,7 @@ EN = Texts(
     },
     waiting_for_decision="Waiting for a decision",
     queued_behind_approval="Queued. First I need your decision: {tool} {about}",
+    queued_behind_too=" · more messages waiting: {count}",
     approvals_head="**Allowed in this chat without asking:**",
     approvals_none="Nothing extra is allowed in this chat: I ask before anything that the rules do not allow by themselves.",
     approvals_line="{number}. `{tool}`{covered}, {whose}",

@@ -220,6 +220,7 @@ ZH = Texts(
     },
     waiting_for_decision="等待决定",
     queued_behind_approval="已排队。请先决定：{tool} {about}",
+    queued_behind_too=" · 另有 {count} 条消息在等待",
     approvals_head="**本会话中无需询问即可执行：**",
     approvals_none="本会话没有额外的授权：规则未允许的操作，我都会先询问。",
     approvals_line="{number}. `{tool}`{covered}，{whose}",

@@ -215,6 +215,41 @@ async def test_what_waits_is_told_for_what_and_stop_ends_it(tmp_path: Path) -> N
         assert await states(c) == []
 
 
+async def test_of_eight_messages_behind_a_decision_one_asks_for_it_and_all_are_answered(tmp_path: Path) -> None:
+    async with core(tmp_path) as c:
+        asks(c, "send it")
+        await say(c, "send it")
+        for number in range(8):
+            await say(c, f"number {number}")
+        await c.clock.advance(60)
+        assert len(c.texts()) == 3
+        asking = open_request(c)
+        assert asking.text.endswith("more messages waiting: 7")
+        await say(c, "/queue")
+        assert "8\\. " in c.texts()[-1] or "8. " in c.texts()[-1]
+        assert await press(c, asking, "Allow once") == EN.approval_answers["once"]
+        await c.answered()
+        assert [text for text in c.texts() if text.startswith("echo: number")] == [
+            f"echo: number {number}" for number in range(8)
+        ]
+
+
+async def test_what_was_queued_before_the_request_keeps_its_message(tmp_path: Path) -> None:
+    async with core(tmp_path) as c:
+        gate = asyncio.Event()
+        asks(c, "send it", gate=gate)
+        await say(c, "send it")
+        for number in range(3):
+            await say(c, f"number {number}")
+        gate.set()
+        await c.clock.advance(60)
+        assert sum("First I need your decision" in text for text in c.texts()) == 1
+        assert sum("in line" in text for text in c.texts()) == 2
+        (third,) = [seen for seen in c.channel.chats[ANN] if "3rd in line" in seen.text]
+        await press(c, third, "Drop")
+        assert any(EN.dropped_by["author"] in text for text in c.texts())
+
+
 async def test_a_chat_that_moves_while_the_agent_works_is_asked_under_its_new_id(tmp_path: Path) -> None:
     async with core(tmp_path) as c:
         gate = asyncio.Event()
