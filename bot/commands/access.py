@@ -140,7 +140,8 @@ class AccessCommands:
         await self._answers.change(press, answered, "group button", also)
         if change is not None:
             change.committed()
-        return ""
+            return "" if press.typed else texts.request_answers["in"].format(name=asked["name"] or asked["group"])
+        return "" if press.typed else text
 
     async def _may_answer(self, conversation: Conversation, prompt: PromptRow, press: Press) -> bool:
         about = json.loads(prompt.options)

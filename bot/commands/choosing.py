@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import secrets
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Literal, get_args
@@ -13,7 +13,7 @@ from zoneinfo import available_timezones
 from bot.commands.group import ButtonKind
 from bot.delivery.buttons import question
 from bot.store import conversations, prompts
-from bot.texts.markdown import inline
+from bot.texts.markdown import inline, plain
 from bot.usage.days import zone_of
 from channels.message import Button, OutboundMessage
 from harness.context import Progress
@@ -161,7 +161,7 @@ class ChoiceCommands:
         return press.may_control
 
     async def _pressed(self, conversation: Conversation, prompt: PromptRow, press: Press) -> str:
-        """Switch, and show the list again in the same message."""
+        """Switch, and show that in the list, which has done its service."""
         if not press.may_control:
             await self._answers.nothing(press.event_id, "not allowed")
             return press.texts.not_allowed
@@ -169,13 +169,13 @@ class ChoiceCommands:
         if name not in choice.options():
             await self._answers.nothing(press.event_id, "expired")
             return press.texts.button_expired
-        message, new_prompt = self._list(conversation.key, name, press.texts)
+        message, _ = self._list(conversation.key, name, press.texts)
+        message = replace(message, text=f"{message.text}\n\n☑ {plain(name)}", buttons=())
         now = self._clock.now()
 
         def also(tx: Connection) -> None:
             prompts.answer(tx, prompt.id, press.person, name, now)
             conversations.choose(tx, conversation.key, choice.kind, name)
-            new_prompt(tx)
 
         await self._answers.change(press, message, f"{choice.kind} button", also)
         conversation.forget_row()

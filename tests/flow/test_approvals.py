@@ -265,7 +265,7 @@ async def test_a_pressed_option_answers_the_question(world: World, letters: Lett
         assert [button["text"] for button in asked.buttons] == ["2024", "2025"]
         await world.kill()
         await world.start()
-        await press(world, asked, "2025")
+        assert await press(world, asked, "2025") == "☑ 2025"
         await world.telegram.wait_for_text(ALICE, "You said: 2025")
         shown = await world.telegram.wait_for_message(
             ALICE, lambda seen: seen.message_id == asked.message_id and not seen.buttons

@@ -69,7 +69,7 @@ async def test_a_model_is_chosen_by_its_number(tmp_path: Path) -> None:
         assert c.texts()[-1].endswith("1. ● main\n2. other")
         await say(c, "2")
         assert c.texts() == [c.texts()[0], "This conversation now uses other."]
-        assert c.texts()[0].endswith("1. main\n2. ● other")
+        assert c.texts()[0].endswith("\n\n☑ other")
         await say(c, "hello")
         await say(c, "1")
         await c.answered()
@@ -236,7 +236,7 @@ async def test_where_nothing_can_be_edited_the_list_comes_anew(tmp_path: Path) -
         assert "echo: q" in c.texts()
         await say(c, "/models")
         await say(c, "2")
-        assert any(text.endswith("1. main\n2. ● other") for text in c.texts())
+        assert any(text.endswith("\n\n☑ other") for text in c.texts())
 
 
 async def test_order_is_kept_with_messages_around_it(tmp_path: Path) -> None:
