@@ -156,9 +156,7 @@ class RunManager:
             record=record,
             asking_changed=asking_changed,
             take_in=take_in,
-            view=RunView(
-                intermediate=context.intermediate, progress=context.progress, seen=row.started_at is not None
-            ),
+            view=RunView(intermediate=context.intermediate, progress=context.progress, seen=row.started_at is not None),
         )
         if self._suspending:
             active.stop_reason = StopReason.SUSPENDED
