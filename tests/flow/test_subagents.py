@@ -74,6 +74,7 @@ def usage_rows(gateway: World) -> int:
 
 async def test_stop_ends_them_within_a_second(gateway: World, person: Person, mark: str) -> None:
     stuck = delegates(wait=bash(f"sleep {mark}"), hang="!hang")
+    await gateway.telegram.user_says("/verbose short", user=person)
     await gateway.telegram.user_says(stuck, user=person)
     await until_running(mark)
     await gateway.telegram.wait_for_text(person, "2 tasks: 2 running")
