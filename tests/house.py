@@ -36,7 +36,7 @@ class Aim(NamedTuple):
 
 LIMITS: dict[str, Aim] = {
     "files": Aim(460, 450),
-    "lines": Aim(76_700, 70_000),
+    "lines": Aim(78_200, 70_000),
     "longest file": Aim(450, 450),
     "modules at the root of bot": Aim(4, 8),
     "modules at the root of harness": Aim(7, 8),

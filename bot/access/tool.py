@@ -13,7 +13,7 @@ from bot.access import pairing
 from bot.access.editor import AccessEditor, AccessRefused, problem
 from bot.access.store import AccessStore, is_over, policy_of
 from bot.clock import SystemClock
-from bot.control.dispatch import do_there_or_here
+from bot.control.lock import do_there_or_here
 from bot.delivery import Delivery
 from bot.redaction import Redactor
 from bot.store import Store, access

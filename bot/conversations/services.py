@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from bot.agents.profiles import AgentChoices
     from bot.delivery import Delivery
     from bot.delivery.respond import Responder
-    from bot.files.owners import ThreadOwners
+    from bot.files.sandboxes import ThreadOwners
     from bot.files.uploads import Uploads
     from bot.runs.manager import RunManager
     from bot.settings.sections import LimitSettings

@@ -10,6 +10,7 @@ import contextlib
 import hashlib
 import logging
 import tempfile
+from collections import OrderedDict
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 START_SECONDS = 60.0
+MOST_OWNERS = 10_000
+"""Threads whose owner is known; the one that was told of longest ago is forgotten, until its next message."""
 State = Literal["starting", "off", "failed", "files", "none", "restricted", "full"]
 """files: commands are refused, files work. failed: not even files. The last three: how well commands are held."""
 WORDS: dict[State, str] = {
@@ -67,6 +70,26 @@ class SandboxFacts:
 
 def _direct(url: str) -> Route:
     return None, None
+
+
+class ThreadOwners:
+    """Whose the threads are that work now: told where a message's files come in and where a run begins, asked by the
+    sandboxes, which show a thread its owner's own skills. A thread always belongs to one owner, who gets another name
+    only where a chat gets another id.
+    """
+
+    def __init__(self) -> None:
+        self._owners: OrderedDict[str, str] = OrderedDict()
+
+    def learn(self, thread_id: str, owner: str) -> None:
+        self._owners[thread_id] = owner
+        self._owners.move_to_end(thread_id)
+        if len(self._owners) > MOST_OWNERS:
+            self._owners.popitem(last=False)
+
+    def of(self, thread_id: str) -> str | None:
+        """None of a thread that nobody told of: a probe's, or one that is at rest."""
+        return self._owners.get(thread_id)
 
 
 class Sandboxes:

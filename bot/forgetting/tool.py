@@ -8,7 +8,7 @@ import secrets
 from typing import TYPE_CHECKING, Any
 
 from bot.clock import SystemClock
-from bot.control.dispatch import do_there_or_here
+from bot.control.lock import do_there_or_here
 from bot.control.server import ANSWER_SECONDS
 from bot.forgetting.erasing import whose
 from bot.forgetting.service import summary

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal
 
 from bot.clock import SystemClock
-from bot.control.dispatch import do_there_or_here
+from bot.control.lock import do_there_or_here
 from bot.memory.keeper import make_keeper
 from bot.store import Store
 from bot.store.identity import folder_name

@@ -20,8 +20,7 @@ from bot.delivery import Delivery
 from bot.delivery.presented import Presented
 from bot.delivery.respond import Responder
 from bot.files.conversion import Converter
-from bot.files.owners import ThreadOwners
-from bot.files.sandboxes import Sandboxes
+from bot.files.sandboxes import Sandboxes, ThreadOwners
 from bot.files.uploads import MEGABYTE, UploadLimits, Uploads
 from bot.forgetting.service import make_forgetting
 from bot.forgetting.tool import ForgettingTool

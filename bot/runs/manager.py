@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from bot.delivery import Delivery, Reply
     from bot.delivery.presented import Presented
-    from bot.files.owners import ThreadOwners
+    from bot.files.sandboxes import ThreadOwners
     from bot.runs.active import RunLimits
     from bot.runs.approvals import Change
     from bot.runs.endings import Aftermath

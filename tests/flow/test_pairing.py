@@ -180,7 +180,7 @@ async def test_a_group_is_allowed_or_ignored_by_a_button(world: World) -> None:
         await world.telegram.wait_for_text(ALICE, "You said: hello")
         for room in (CLUB, TEAM):
             await world.telegram.group_says("@antler_bot hello", chat=room, user=BOB)
-            await world.telegram.wait_for_text(room, "An administrator can let me: /allow")
+            await world.telegram.wait_for_text(room, "An administrator can allow it: /allow")
         asked = await world.telegram.wait_for_text(ALICE, "Chess club")
         assert [button["text"] for button in asked.buttons] == ["Allow", "Ignore"]
         assert await pressed(world, asked, "Allow", ALICE) == "Let in: Chess club"
@@ -193,7 +193,7 @@ async def test_a_group_is_allowed_or_ignored_by_a_button(world: World) -> None:
         await world.telegram.wait_idle()
         assert len(await world.telegram.bot_messages(TEAM)) == shown
         await world.telegram.group_says("/allow", chat=TEAM, user=ALICE)
-        await world.telegram.wait_for_text(TEAM, "Shall I talk in this group")
+        await world.telegram.wait_for_text(TEAM, "May I talk in this group")
 
 
 async def test_on_the_machine_while_it_runs(world: World) -> None:

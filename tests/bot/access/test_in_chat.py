@@ -114,7 +114,7 @@ async def test_a_request_that_nobody_decides_is_closed_and_one_by_a_code_shows_i
         assert asked.part.buttons == ()
         code = await get_code(c, name="Eve")
         shown = len(c.texts(ANN))
-        assert "may talk to me now" in await reply(c, f"/pair {code}")
+        assert "can talk to me now" in await reply(c, f"/pair {code}")
         assert "Let in by `memory:1`" in c.texts(ANN)[shown - 1]
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from bot.files.owners import KEPT, ThreadOwners
-from bot.files.sandboxes import Sandboxes
+from bot.files.sandboxes import MOST_OWNERS, Sandboxes, ThreadOwners
 from bot.skills.service import SkillService
 from bot.store.identity import folder_name, users_folder
 from harness.skills.library import SkillLibrary
@@ -22,7 +21,7 @@ SKILL = "/mnt/skills/mine/x/SKILL.md"
 def test_the_longest_silent_thread_is_forgotten() -> None:
     owners = ThreadOwners()
     owners.learn("first", "tg:1")
-    for number in range(KEPT - 1):
+    for number in range(MOST_OWNERS - 1):
         owners.learn(f"t{number}", "tg:2")
     owners.learn("first", "tg:1")
     owners.learn("one more", "tg:3")
