@@ -41,6 +41,8 @@ async def here(
 
 async def test_an_answer_grows_in_one_card(here: FeishuWorld) -> None:
     async with here:
+        await here.feishu.user_says("hello")  # by the first answer the agent is loaded
+        await here.feishu.wait_for_text(ALICE, "You said: hello")
         await here.feishu.user_says("!pause half")
         draft = await here.feishu.wait_for_text(ALICE, FIRST_HALF)
         assert (draft.streaming, draft.generating) == (True, True)
@@ -49,7 +51,7 @@ async def test_an_answer_grows_in_one_card(here: FeishuWorld) -> None:
         assert (answer.message_id, answer.card_id) == (draft.message_id, draft.card_id)
         assert (answer.streaming, answer.summary) == (False, WHOLE)
         await here.feishu.wait_idle(ALICE)
-        assert [message.text for message in await here.feishu.bot_messages(ALICE)] == [WHOLE]
+        assert [message.text for message in await here.feishu.bot_messages(ALICE)] == ["You said: hello", WHOLE]
 
 
 async def test_in_a_group_only_who_names_the_bot_is_answered(here: FeishuWorld) -> None:

@@ -52,7 +52,7 @@ async def test_kill_in_mid_answer_loses_nothing_and_doubles_nothing(world: World
 
         await world.start()
         await world.telegram.wait_for_text(ALICE, "while you were away")
-        await world.telegram.wait_idle(ALICE)
+        await world.telegram.wait_idle(ALICE, quiet=2.0)  # the old messages go as the chat's rate allows
         answer, second = await world.telegram.bot_messages(ALICE)
         assert (answer.text, answer.silent) == (WHOLE, False)
         assert "while you were away" in second.text
@@ -68,7 +68,7 @@ async def test_what_was_read_before_a_kill_stays_until_the_new_text_has_passed_i
         await world.start()
         await world.telegram.wait_for_text(ALICE, "Resumed after a restart")
         await world.model.release("far")
-        await world.telegram.wait_idle(ALICE)
+        await world.telegram.wait_idle(ALICE, quiet=2.0)
         (answer,) = await world.telegram.bot_messages(ALICE)
         (bubble,) = [m for m in await world.telegram.messages(ALICE) if m.message_id == draft.message_id]
         assert bubble.deleted_at is not None
@@ -108,7 +108,7 @@ async def test_a_planned_stop_says_so_and_goes_on_at_the_next_start(world: World
 
         await world.start()
         await world.telegram.wait_for_text(ALICE, WHOLE)
-        await world.telegram.wait_idle(ALICE)
+        await world.telegram.wait_idle(ALICE, quiet=2.0)
         (answer,) = await world.telegram.bot_messages(ALICE)
         assert (answer.text, answer.silent) == (WHOLE, False)
         assert answer.message_id > draft.message_id
@@ -143,7 +143,7 @@ async def test_what_waited_silently_ends_in_a_message_that_rings(world: World) -
         assert queued.silent
         await world.model.release("slow")
         await world.telegram.wait_for_text(ALICE, "my second question")
-        await world.telegram.wait_idle(ALICE)
+        await world.telegram.wait_idle(ALICE, quiet=2.0)
         first, second = await world.telegram.bot_messages(ALICE)
         assert [first.silent, second.silent] == [False, False]
         assert second.message_id > queued.message_id

@@ -67,16 +67,15 @@ async def test_queue_says_where_each_message_stands_and_its_buttons_work(
         )
         assert await press(world, fourth.message_id, "Run now") == EN.pressed["now"]
         await world.telegram.wait_for_text(ALICE, "You said: the second")
-        first, *others = await transcript(world)
-        assert EN.stopped_by["run_now"] in first
-        assert others == [
-            "You said: the second",
-            EN.dropped_by["author"],
-            "You said: the fourth",
-        ]
+        dropped, stopped, *others = await transcript(world)
+        assert dropped == EN.dropped_by["author"]
+        assert EN.stopped_by["run_now"] in stopped
+        assert others == ["You said: the fourth", "You said: the second"]
         shown = await world.telegram.bot_messages(ALICE)
-        assert [message.message_id for message in shown[1:]] == [m.message_id for m in (second, third, fourth)]
-        assert not any(message.buttons for message in shown)
+        assert shown[0].message_id == third.message_id, "what nobody waits for is told in the notice"
+        assert not {second.message_id, fourth.message_id} & {message.message_id for message in shown}
+        assert not any(message.buttons or message.silent for message in shown[1:])
+        assert not shown[0].buttons
 
 
 async def test_collect_answers_what_waited_together(world: World, settings: dict[str, Any]) -> None:
@@ -238,8 +237,9 @@ async def test_a_message_is_passed_on_to_the_answer_at_work(world: World, settin
         both = f"{WHOLE}\n\n{WHOLE}"  # what it said before it heard more, and after
         await world.telegram.wait_for_text(ALICE, both)
         await world.telegram.wait_idle(ALICE)
-        answer, acknowledged = await world.telegram.bot_messages(ALICE)
+        acknowledged, answer = await world.telegram.bot_messages(ALICE)
         assert (answer.text, acknowledged.text) == (both, EN.steered)
+        assert not answer.silent
         assert acknowledged.message_id == passed_on.message_id
         assert not acknowledged.buttons
         last = (await world.model.completions())[-1].body["messages"]

@@ -26,7 +26,7 @@ async def test_kill_in_mid_answer_loses_nothing(world: World, postgres: Postgres
 
         await world.start()
         await world.telegram.wait_for_text(ALICE, "while you were away")
-        await world.telegram.wait_idle(ALICE)
+        await world.telegram.wait_idle(ALICE, quiet=2.0)
         answer, _ = await world.telegram.bot_messages(ALICE)
         assert answer.text.endswith("and the second half.")
         assert (answer.message_id != draft.message_id, answer.silent) == (True, False)

@@ -111,7 +111,7 @@ async def test_kill_in_mid_answer_loses_nothing_and_doubles_nothing(slack_world:
 
         await slack_world.start()
         await slack.wait_for_text(ALICE, "while you were away")
-        await slack.wait_idle(ALICE, timeout=30)
+        await slack.wait_idle(ALICE, quiet=2.0, timeout=30)
         answer, _ = await slack.bot_messages(ALICE)
         assert WHOLE in answer.shown
         assert answer.ts != draft.ts, "it is noticed as a new message"
