@@ -46,6 +46,7 @@ async def test_kill_in_mid_answer_loses_nothing_and_doubles_nothing(world: World
     async with world:
         await world.telegram.user_says("!pause half")
         draft = await world.telegram.wait_for_text(ALICE, FIRST_HALF)
+        await world.telegram.wait_idle(ALICE)  # that it was sent is recorded too
         await world.kill()
         await world.telegram.user_says("and while you were away")
         await world.model.release("half")
@@ -64,6 +65,7 @@ async def test_what_was_read_before_a_kill_stays_until_the_new_text_has_passed_i
         await world.telegram.user_says("!count 400\n!pause far")
         await world.model.wait_for_pause("far")
         draft = await world.telegram.wait_for_text(ALICE, "399 400")
+        await world.telegram.wait_idle(ALICE)
         await world.kill()
         await world.start()
         await world.telegram.wait_for_text(ALICE, "Resumed after a restart")

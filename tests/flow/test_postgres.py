@@ -20,6 +20,7 @@ async def test_kill_in_mid_answer_loses_nothing(world: World, postgres: Postgres
     async with world:
         await world.telegram.user_says("!pause half")
         draft = await world.telegram.wait_for_text(ALICE, "The first half")
+        await world.telegram.wait_idle(ALICE)  # that it was sent is recorded too
         await world.kill()
         await world.telegram.user_says("and while you were away")
         await world.model.release("half")
