@@ -315,8 +315,12 @@ class RunView:
         """What stands collapsed below the answer: the plan and what was done; () when there is nothing."""
         if self.progress == "off" or not (self.plan or self.calls):
             return ()
-        times = texts.done["times"]
-        lines = [what if count == 1 else times.format(what=what, count=count) for what, count in self.calls.items()]
+        times, planned = texts.done["times"], {texts.done["ok"].format(what=step) for step, _ in self.plan}
+        lines = [
+            what if count == 1 else times.format(what=what, count=count)
+            for what, count in self.calls.items()
+            if what not in planned  # a subagent's task that the plan shows as a step of its own
+        ]
         more = [texts.done["more"].format(count=len(lines) - MOST_DONE)] if len(lines) > MOST_DONE else []
         return (texts.done["head"], *self._checklist(texts), *lines[:MOST_DONE], *more)
 
