@@ -64,7 +64,7 @@ class QuestionCommands:
         option = json.loads(prompt.options)[press.option]
         await conversation.hear(self._said(press, option))
         shown = option if len(option) <= LABEL else f"{option[: LABEL - 1]}…"
-        return "" if press.typed else f"☑ {shown}"
+        return "" if press.typed else f"☑ {shown} · {press.texts.working}"
 
     def _said(self, press: Press, option: str) -> Spoken:
         """The event of the press is the message; that it answers the question is recorded when its run is opened, as

@@ -85,6 +85,7 @@ async def test_a_denial_with_the_reason_in_a_reply_after_a_crash(world: World, l
         assert [button["text"] for button in waits.buttons] == [DENY]
         question = await world.telegram.wait_for_text(ALICE, EN.approval_write_why)
         assert question.asks_reply == {"force_reply": True, "selective": False}
+        await world.telegram.wait_idle(ALICE)  # that it was sent is recorded too
         await world.kill()
         await world.start()
         await world.telegram.user_says("she has moved", reply_to=question.message_id)
@@ -188,7 +189,7 @@ async def test_stop_and_new_deny_and_settle(world: World, letters: Letters, comm
         stopped = await shown(world, asked, STOPPED)
         assert stopped.buttons == []
         await world.telegram.user_says("hello again")
-        await world.telegram.wait_for_text(ALICE, "You said: hello again")
+        await world.telegram.wait_for_text(ALICE, "hello again")
         assert letters.sent == []
 
 
@@ -265,7 +266,7 @@ async def test_a_pressed_option_answers_the_question(world: World, letters: Lett
         assert [button["text"] for button in asked.buttons] == ["2024", "2025"]
         await world.kill()
         await world.start()
-        assert await press(world, asked, "2025") == "☑ 2025"
+        assert await press(world, asked, "2025") == f"☑ 2025 · {EN.working}"
         await world.telegram.wait_for_text(ALICE, "You said: 2025")
         shown = await world.telegram.wait_for_message(
             ALICE, lambda seen: seen.message_id == asked.message_id and not seen.buttons

@@ -73,9 +73,10 @@ async def test_a_failure_of_the_model_is_told_and_the_exit_is_clean(world: World
 
 
 def write_console_config(world: World) -> None:
-    """A gateway whose only account is the terminal."""
+    """A gateway whose only account is the terminal, on which each line of a pipe has an answer of its own."""
     config = {key: value for key, value in world.config().items() if key != "access"}
-    world.config_file.write_text(yaml.safe_dump({**config, "channels": {"console": {}}}))
+    apart = {"conversations": {**config["conversations"], "busy": "queue", "join_seconds": 0}}
+    world.config_file.write_text(yaml.safe_dump({**config, **apart, "channels": {"console": {}}}))
 
 
 @asynccontextmanager

@@ -82,7 +82,7 @@ async def test_a_button_answers_with_a_toast(here: FeishuWorld) -> None:
         pressed = await here.feishu.press(listed.message_id, "other")
         seen = await here.feishu.wait_acked(pressed.event_id)
         assert seen.toast
-        await here.feishu.wait_for_message(ALICE, lambda m: "● other" in m.labels)
+        await here.feishu.wait_for_message(ALICE, lambda m: "☑ other" in m.text and not m.labels)
 
 
 async def test_kill_in_mid_answer_goes_on_and_ends_in_a_card_that_is_noticed(here: FeishuWorld) -> None:

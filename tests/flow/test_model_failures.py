@@ -38,7 +38,7 @@ async def gateway(public_world: World) -> AsyncIterator[World]:
             {"name": "badkey", "model": "sim", **server, "api_key": "bad-key-of-nobody"},
             {"name": "refused", "model": "sim", **server, "base_url": refused},
         ]
-        llm = {"patience": 3, "max_retry_wait": 30}
+        llm = {"patience": 5, "max_retry_wait": 30}
         public_world.settings = merged(public_world.settings, {"models": models, "llm": llm})
         async with public_world:
             yield public_world

@@ -205,6 +205,7 @@ async def test_what_follows_before_anything_is_seen_is_answered_together(
         await world.telegram.user_says("and more")
         asked = await world.model.wait_for_pause("both")
         await world.telegram.wait_for_text(ALICE, HALF)
+        await world.telegram.wait_idle(ALICE)  # that it was sent is recorded too
         await world.kill()
         await world.start()
         await world.model.release("both")

@@ -252,9 +252,9 @@ async def test_an_administrator_is_told_of_all_but_only_in_private(tmp_path: Pat
         await c.say("q", BOB)
         await c.say("q", BOB, "g")
         await c.answered()
-        assert "| all chats today | 24 |" in await shown(c)
-        assert "all chats today" not in await shown(c, chat="g")
-        assert "all chats today" not in await shown(c, person=BOB)
+        assert "| all today | 24 |" in await shown(c)
+        assert "all today" not in await shown(c, chat="g")
+        assert "all today" not in await shown(c, person=BOB)
 
 
 async def test_a_running_answer_is_told_so_far(tmp_path: Path) -> None:
