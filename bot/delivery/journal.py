@@ -190,7 +190,10 @@ class Journal:
     def restore(self, reply: Reply, rows: Sequence[OutboxRow]) -> None:
         """Give a fresh Reply what an earlier process, or an earlier reply under its key, left in the outbox."""
         reply.loaded = True
-        reply.fresh = not (rows and rows[0].final)
+        # A final that was not shown before the crash still calls people as any other, unless that had begun: in its old
+        # place it would stand above answers that were sent anew since.
+        begun = any(row.sent_rev == outbox.RETIRED or row.sent_rev >= row.desired_rev for row in rows)
+        reply.fresh = not (rows and rows[0].final and begun)
         now, wall = self._clock.monotonic(), self._clock.now()
         for row in rows:
             state = reply.state(row.part)

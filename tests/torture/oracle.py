@@ -254,8 +254,9 @@ class Judge:
         for run in sorted(self._facts.runs, key=lambda run: min(run.inbox_ids, default=0)):
             by_conversation.setdefault(run.conversation, []).append(run)
         for conversation, runs in by_conversation.items():
-            replies = [reply for run in runs if (reply := self._facts.replies.get(run.reply_key)) and reply.messages]
-            # What was stopped or dropped says so at once, whatever is in front of it.
+            # What was passed on is answered by another; what was stopped or dropped says so at once, out of turn.
+            own = [run for run in runs if run.detail != JOINED]
+            replies = [reply for run in own if (reply := self._facts.replies.get(run.reply_key)) and reply.messages]
             shown = [reply for reply in replies if not _is_notice(reply)]
             for first, second in pairwise(shown):
                 if second.messages[0].order < first.messages[0].order:
