@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from bot.access.admission import AccessRules
 from bot.store.errors import StoreError
+from bot.texts.en import EN
 from channels.errors import (
     AttachmentFailed,
     ChannelError,
@@ -303,13 +304,14 @@ class Play:
         self._send(MessageEdited(account="memory", dedupe_keys=keys, sent_at=now, received_at=now, message=new))
 
     async def do_press(self, person: str, which: int) -> None:
-        """Press one of the buttons that stand in the chats."""
+        """Press one of the buttons that stand in the chats, but none that lets strangers in: who may speak stays."""
         shown = [
             (chat, bubble.message_id, button.data)
             for chat, bubbles in sorted(self.channel.chats.items())
             for bubble in bubbles
             for row in bubble.part.buttons
             for button in row
+            if button.label not in EN.request_buttons.values()
         ]
         if not shown:
             return
