@@ -53,6 +53,8 @@ class Journal:
         """Parts that earlier processes intended and that they may or may not have sent."""
         self._left_open: set[tuple[str, int]] = set()
         """Parts in which earlier processes began a stream of which nothing says that it has ended."""
+        self._taken_over: frozenset[str] = frozenset()
+        """Replies that earlier processes did not deliver whole."""
 
     def finalize(
         self,
@@ -75,6 +77,7 @@ class Journal:
         """What earlier processes left, to be asked at the start; as `undelivered`. Raises StoreUnavailable."""
         replies = await self.undelivered()
         self._left = {(row.reply_key, row.part) for rows in replies.values() for row in rows if row.message_id is None}
+        self._taken_over = frozenset(replies)
         # What has something below it was given up: it broke, or nothing more could be put into it.
         newest = [rows[-1] for rows in replies.values()]
         begun = [row for row in newest if row.message_id is not None and row.sent_rev == NOTHING_SHOWN]
@@ -192,8 +195,9 @@ class Journal:
         reply.loaded = True
         # A final that was not shown before the crash still calls people as any other, unless that had begun: in its old
         # place it would stand above answers that were sent anew since.
-        begun = any(row.sent_rev == outbox.RETIRED or row.sent_rev >= row.desired_rev for row in rows)
-        reply.fresh = not (rows and rows[0].final and begun)
+        shown = any(row.sent_rev == outbox.RETIRED or row.sent_rev >= row.desired_rev for row in rows)
+        unseen = reply.key in self._taken_over and not shown
+        reply.fresh = unseen or not (rows and rows[0].final)
         now, wall = self._clock.monotonic(), self._clock.now()
         for row in rows:
             state = reply.state(row.part)
