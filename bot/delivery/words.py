@@ -8,7 +8,7 @@ ENOUGH = 30
 """Characters that are worth a notification without a whole sentence."""
 _CHINESE = "\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
 _WORD = re.compile(rf"[{_CHINESE}]{{2}}|[^\W{_CHINESE}]+")
-_SENTENCE = re.compile(r"[^\W\d_]{2,}[.!?…]+[\"'”’)\]*_]*\s|[!?…。！？]|\n")
+_SENTENCE = re.compile(r"(?<![^\W\d_])[^\W\d_]{2,}[.!?…]+[\"'”’)\]*_]*\s|[!?…。！？]|\n")
 
 
 def tells(text: str) -> bool:

@@ -94,7 +94,7 @@ async def test_what_is_said_before_a_tool_call_stands_above_the_answer_also_afte
         await world.model.release("noted")
         await world.start()
         answer = await world.telegram.wait_for_text(ALICE, f"{above}\n\nIt is noted.")
-        assert answer.message_id == draft.message_id
+        assert answer.message_id >= draft.message_id, "what a crash interrupted may end in a message that rings"
         await world.telegram.wait_idle(ALICE)
         assert len(await world.telegram.bot_messages(ALICE)) == 1
 
@@ -137,6 +137,7 @@ async def test_the_phone_rings_for_words_and_shows_the_rest_silently(world: Worl
 
 
 async def test_what_waited_silently_ends_in_a_message_that_rings(world: World) -> None:
+    world.settings["conversations"] = {"progress": "off", "busy": "queue", "join_seconds": 0}
     async with world:
         await world.telegram.user_says("!pause slow")
         await world.model.wait_for_pause("slow")

@@ -34,7 +34,8 @@ KILLED_SECONDS = 5.0
 @pytest.fixture(params=BENCHES)
 async def provided(world: World, open_folder: Path, request: pytest.FixtureRequest) -> AsyncIterator[Provided]:
     world.folder = open_folder
-    world.settings = {"access": {"admins": [f"telegram:{ALICE.id}"]}, **FAST}
+    apart = {"progress": "full", "busy": "queue", "join_seconds": 0}  # a person who writes faster than the answers come
+    world.settings = {"access": {"admins": [f"telegram:{ALICE.id}"]}, "conversations": apart, **FAST}
     async with BENCHES[request.param](world) as made:
         yield made
 

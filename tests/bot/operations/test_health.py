@@ -163,7 +163,7 @@ async def test_administrators_read_the_providers_name_of_a_model_too(
         assert "the model `other`" in second
         assert third.startswith("✅ The model `main (sim-1)` is answering again, after")
         assert fourth.startswith("✅ The model `other` is answering again, after")
-        assert "out of order: model main (sim-1) (auth" in caplog.text
+        assert "failing: model main (sim-1) (auth" in caplog.text
 
 
 async def test_what_began_often_today_has_to_last_before_it_is_told_again(tmp_path: Path) -> None:
