@@ -198,6 +198,7 @@ async def test_what_nobody_decides_is_denied_also_over_a_restart(world: World, l
     await world.start()
     await world.telegram.user_says(letter("Ann"))
     asked = await request(world, "to: Ann")
+    await world.telegram.wait_idle(ALICE)
     await world.kill()
     async with world:
         await shown(world, asked, EXPIRED)
@@ -264,6 +265,7 @@ async def test_a_pressed_option_answers_the_question(world: World, letters: Lett
         asked = await world.telegram.wait_for_message(ALICE, lambda seen: bool(seen.buttons))
         assert asked.text == "There are two reports.\n\nWhich year?"
         assert [button["text"] for button in asked.buttons] == ["2024", "2025"]
+        await world.telegram.wait_idle(ALICE)
         await world.kill()
         await world.start()
         assert await press(world, asked, "2025") == f"☑ 2025 · {EN.working}"

@@ -146,15 +146,15 @@ async def test_an_acquaintance(world: World) -> None:
         group = await us.tells("What do you know of us?", ANN, TEAM)
         assert "Rostock" not in group
         assert "he works at night" not in group
-        await us.tells("Remember that the team meets on Monday.", BOB, TEAM)
+        await us.tells("Remember that the team meets in Room Vega.", BOB, TEAM)
         for number in range(3):
             await us.tells(f"A word to the group, number {number}.", ANN, TEAM)
         await us.commands("/new", "New thread", ANN, TEAM)
-        assert "the team meets on Monday" in await us.tells("When do we meet?", ANN, TEAM)
+        assert "the team meets in Room Vega" in await us.tells("When do we meet?", ANN, TEAM)
         assert "Rostock" not in await us.commands("/memory", SAY["head_group"].strip("*"), BOB, TEAM)
         await us.commands("/memory forget all", EN.not_allowed, BOB, TEAM)
         await us.commands("/new", "New thread", ANN)
-        assert "Monday" not in await us.tells("When does the team meet?")
+        assert "Vega" not in await us.tells("When does the team meet?")
 
         # Off: nothing is used and nothing learnt.
         await us.commands("/memory off", "Memory is off here")
@@ -178,7 +178,7 @@ async def test_an_acquaintance(world: World) -> None:
         assert "cello" not in await us.tells("Do you remember me?")
         await us.tells("Remember that she came back.")
         await us.tells("Bye!")
-        assert us.remembered() == [["he works at night"], ["she came back"], ["the team meets on Monday"]]
+        assert us.remembered() == [["he works at night"], ["she came back"], ["the team meets in Room Vega"]]
         assert us.turns == 40
 
         # An operator sees that there is something, and not what.
@@ -186,5 +186,5 @@ async def test_an_acquaintance(world: World) -> None:
         assert code == 0
         assert all(path.parent.name[:12] in listed for path in us.files)
         assert not any(words in listed for words in ("came back", str(ANN.id)))
-    for secret in ("Rostock", "Hamburg", "hunter2xyz", "Monday", "cello"):
+    for secret in ("Rostock", "Hamburg", "hunter2xyz", "Vega", "cello"):
         assert secret not in world.log

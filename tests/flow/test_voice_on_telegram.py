@@ -83,6 +83,7 @@ async def test_killed_while_it_listens_it_listens_again(world: World, service: T
     await start(world, service)
     await world.telegram.user_says(file=spoken("the word is zebra"))
     await world.telegram.wait_for_text(ALICE, "Listening…")
+    await world.telegram.wait_idle(ALICE)
     await world.kill()
     await service.release()
     await world.start()

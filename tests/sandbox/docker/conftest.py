@@ -87,6 +87,14 @@ class Gateway:
             found: dict[str, Any] = client.get(f"/containers/{container}/json").raise_for_status().json()
         return found
 
+    def processes(self, mark: str) -> list[str]:
+        """The ids of those in its only container that have the mark among their arguments."""
+        (container,) = self.containers().values()
+        with self.daemon.client() as client:
+            found = client.get(f"/containers/{container}/top").raise_for_status().json()
+        pid, command = found["Titles"].index("PID"), found["Titles"].index("CMD")
+        return [each[pid] for each in found["Processes"] if mark in each[command].split()]
+
     def leave_running(self, user: str, *command: str) -> None:
         """Start a program in its only container that no gateway looks after, as one that was killed leaves it."""
         (container,) = self.containers().values()

@@ -26,12 +26,11 @@ async def start(gateway: Gateway, **docker: Any) -> DockerProvider:
 
 
 async def own_programs(gateway: Gateway) -> list[str]:
-    """The processes that the image itself started, once it did."""
+    """The processes that the image itself started in the gateway's only container, once it did."""
     async with asyncio.timeout(LONG):
-        while not (found := await asyncio.to_thread(marked, OF_THE_IMAGE)):
+        while not (found := await asyncio.to_thread(gateway.processes, OF_THE_IMAGE)):
             pass
-    assert gateway.containers()
-    return [str(each) for each in found]
+    return found
 
 
 async def test_the_image_starts_what_it_wants_and_commands_can_do_no_more_than_elsewhere(gateway: Gateway) -> None:
