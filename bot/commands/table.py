@@ -62,7 +62,7 @@ def make_commands(
     return Commands(
         answers,
         [
-            TalkCommands(answers, status, agents, clock),
+            TalkCommands(answers, store, status, agents, clock),
             WaitingCommands(answers, clock),
             UndoCommands(answers, store, ports.runs, spending.budgets, agents),
             deleting,

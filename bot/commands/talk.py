@@ -9,13 +9,13 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from bot.store import conversations, runs
+from bot.store import conversations, inbox, runs
 from bot.store.identity import chat_id
 from bot.store.rows import StopReason
 from bot.texts.markdown import inline
 from bot.usage.budgets import Payer
 from bot.usage.report import Asking, label_of, short
-from channels.message import OutboundMessage
+from channels.message import INBOUND_EVENT, OutboundMessage
 from harness.errors import HarnessError
 
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from bot.usage.budgets import Budgets
     from bot.usage.report import UsageFacts, UsagePage
     from channels.base import Clock
+    from channels.message import Message
 
 
 class UndoCommands:
@@ -102,11 +103,13 @@ class TalkCommands:
     def __init__(
         self,
         answers: Answers,
+        store: RetryingStore,
         status: StatusPage,
         agents: AgentChoices,
         clock: Clock,
     ) -> None:
         self._answers = answers
+        self._store = store
         self._status = status
         self._agents = agents
         self._clock = clock
@@ -142,7 +145,7 @@ class TalkCommands:
 
     async def _stop(self, conversation: Conversation, call: Call) -> None:
         run = conversation.active
-        if run is None:
+        if run is None or await self._store.read(lambda tx: _asked_after(tx, run, call.message)):
             return await self._answers.say(call, call.texts.stop_nothing, "/stop")
         if run.speaker != call.person and not call.is_admin:
             return await self._answers.say(call, call.texts.stop_not_yours, "not allowed")
@@ -173,6 +176,15 @@ class TalkCommands:
         if call.is_admin:
             blocks += [texts.help_admin, _menu(texts.admin_menu, texts)]
         await self._answers.say(call, "\n\n".join(blocks), "/help")
+
+
+def _asked_after(tx: Connection, run: RunRow, said: Message) -> bool:
+    """Whether a run was asked for after something was said, by the platform's clock: what a platform delivers late is
+    not meant for it. False where one of the two has no time from the platform."""
+    for row in inbox.load(tx, run.inbox_ids[:1]):
+        asked = INBOUND_EVENT.validate_json(row.event)
+        return all(each.sent_at != each.received_at for each in (said, asked)) and asked.sent_at > said.sent_at
+    return False
 
 
 def _menu(menu: Mapping[str, str], texts: Texts) -> str:

@@ -41,6 +41,7 @@ from tests.memory_channel import FULL, MemoryChannel, MemoryMode
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+    from datetime import datetime
     from pathlib import Path
 
     from sqlalchemy import Connection
@@ -371,12 +372,13 @@ class Core:
         kind: Any = "user",
         name: str = "Ann",
         keys: tuple[str, ...] | None = None,
+        sent_at: datetime | None = None,
     ) -> Message:
         number = next(self.numbers) if number is None else number
         return Message(
             account=account,
             dedupe_keys=(f"u:{number}",) if keys is None else keys,
-            sent_at=self.clock.now(),
+            sent_at=sent_at or self.clock.now(),
             received_at=self.clock.now(),
             address=Address(account=account, chat=chat or person, topic=topic, kind="group" if chat else "dm"),
             platform_message_id=f"p{number}",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -117,6 +118,23 @@ async def test_in_a_group_a_run_is_stopped_by_who_asked_or_an_admin(tmp_path: Pa
             shown = "\n".join(c.texts(asks["chat"]) if "chat" in asks else c.texts())
             assert ("Stopped" in shown) is stopped
             assert "Only the person who asked" in shown
+
+
+async def test_a_stop_that_the_platform_delivers_late_stops_nothing_that_was_asked_after_it(tmp_path: Path) -> None:
+    async with core(tmp_path) as c:
+        said = c.clock.now() - timedelta(minutes=1)
+        gate = c.harness.hold("work")
+        await c.say("work", sent_at=said)
+        late = await reply(c, "/stop", sent_at=said - timedelta(seconds=5))
+        assert late == unmarked(texts_for("en").stop_nothing)
+        gate.set()
+        await c.answered()
+        c.harness.hold("more")
+        await c.say("more", sent_at=said)
+        await c.say("/stop", sent_at=said + timedelta(seconds=5))
+        await c.answered()
+        assert c.harness.asked == ["work", "more"]
+        assert "Stopped" in c.texts()[-1]
 
 
 async def test_commands_do_not_wait_for_a_run(tmp_path: Path) -> None:
