@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 EN = texts_for("en")
 STOPPED = tuple(squeezed(sentence) for sentence in (*EN.stopped_by.values(), EN.dropped_by_new))
-ACKNOWLEDGED = (EN.queued_next, EN.queued, EN.queued_behind_approval, EN.steering)
-QUEUED = tuple(squeezed(sentence.partition("{")[0]) for sentence in ACKNOWLEDGED)
+PUT_OFF = (EN.queued_next, EN.queued, EN.queued_behind_approval, EN.steering, EN.takes_a_while)
+NOT_YET = tuple(squeezed(sentence.partition("{")[0]) for sentence in PUT_OFF)
 PASSED_ON = squeezed(EN.steered)
 DEAD_LETTER = squeezed(EN.gave_up.partition("{")[0])
 RECORDING_SECONDS = 5.0
@@ -171,7 +171,7 @@ class Judge:
             self._report.blame("open_placeholders", f"the answer to {asked.marker} is never finished")
         if self._facts.promises.edits:
             return reply.text
-        said = said_anew(reply, wanted, QUEUED)
+        said = said_anew(reply, wanted, NOT_YET)
         self._report.stale_bubbles += len(said.stale)
         for bubble in said.stale:
             self._report.note(f"stale bubble above the answer to {asked.marker}: {bubble.text[:60]!r}")

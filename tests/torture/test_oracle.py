@@ -143,15 +143,16 @@ def test_a_message_that_was_never_stored_is_lost_unless_nobody_could(message: As
 
 
 @pytest.mark.parametrize(
-    "acknowledged",
+    "put_off",
     [
         "Queued, 2nd in line",
         "Queued. First I need your decision: sign marker: m00002",
         "↪ Will be added to the current answer at its next step",
+        "⏳ Still working. The answer follows below.",
     ],
 )
-def test_an_acknowledgement_that_stays_is_a_stale_bubble(acknowledged: str) -> None:
-    report = judged(asked(), bubble(acknowledged), bubble(ANSWER, "b1", order=1))
+def test_what_was_said_of_its_coming_is_a_stale_bubble(put_off: str) -> None:
+    report = judged(asked(), bubble(put_off), bubble(ANSWER, "b1", order=1))
     assert (report.problems(), report.stale_bubbles) == ([], 1)
 
 
