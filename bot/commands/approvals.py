@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from bot.commands.group import ButtonKind
-from bot.delivery.buttons import CLARIFY, LABEL, chosen, question
+from bot.delivery.buttons import CLARIFY, chosen, label, question
 from bot.runs.approval_cards import APPROVAL, CHAT, DENY, ONCE, OPTIONS, STOP, WHY
 from bot.runs.turns import Spoken
 from bot.store import prompts
@@ -63,8 +63,7 @@ class QuestionCommands:
             return press.texts.pressed["over"]
         option = json.loads(prompt.options)[press.option]
         await conversation.hear(self._said(press, option))
-        shown = option if len(option) <= LABEL else f"{option[: LABEL - 1]}…"
-        return "" if press.typed else f"☑ {shown} · {press.texts.working}"
+        return "" if press.typed else f"☑ {label(option)} · {press.texts.working}"
 
     def _said(self, press: Press, option: str) -> Spoken:
         """The event of the press is the message; that it answers the question is recorded when its run is opened, as

@@ -125,8 +125,10 @@ class ChoiceCommands:
         choice, row = self._choice, await conversation.row(call.message)
         name, reason, words = call.line.arguments, f"/{choice.command}", choice.words(call.texts)
         if not name:
-            message, prompt = self._list(conversation.key, choice.current(row), call.texts)
-            await self._answers.show(call, message, reason, also=prompt)
+            now, prompt_id = self._clock.now(), secrets.token_hex(8)
+            prompt = question(choice.kind, prompt_id, conversation.key, list(choice.options()), now, life=PROMPT_LIFE)
+            message = self._list(prompt.id, choice.current(row), call.texts)
+            await self._answers.show(call, message, reason, also=lambda tx: prompts.create(tx, prompt))
         elif not call.may_control:
             await self._answers.say(call, call.texts.not_allowed, "not allowed")
         elif name not in choice.options():
@@ -137,25 +139,20 @@ class ChoiceCommands:
             await self._answers.say(call, text, reason, lambda tx: conversations.choose(tx, key, choice.kind, name))
             conversation.forget_row()
 
-    def _list(
-        self, conversation: str, current: str, texts: Texts
-    ) -> tuple[OutboundMessage, Callable[[Connection], None]]:
-        """The list with its buttons, and the unit that makes the buttons wait for a press."""
-        choice, words = self._choice, self._choice.words(texts)
-        now, prompt_id = self._clock.now(), secrets.token_hex(8)
-        options = choice.options()
-        prompt = question(choice.kind, prompt_id, conversation, list(options), now, life=PROMPT_LIFE)
+    def _list(self, prompt_id: str, current: str, texts: Texts) -> OutboundMessage:
+        """The options, each on a button."""
+        words, options = self._choice.words(texts), self._choice.options()
         lines = [words["head"]]
         for name, told in options.items():
             detail = f" — {told(texts)}" if told(texts) else ""
             mark = words["current"] if name == current else ""
             lines.append(words["line"].format(name=name, detail=detail + mark))
         buttons = tuple(
-            (Button(label=("● " if name == current else "") + name[:60], data=f"{prompt.id}:{index}"),)
+            (Button(label=("● " if name == current else "") + name[:60], data=f"{prompt_id}:{index}"),)
             for index, name in enumerate(options)
         )
         text = "\n".join(lines) + "\n\n" + words["hint"]
-        return OutboundMessage(text=text, buttons=buttons, final=True), lambda tx: prompts.create(tx, prompt)
+        return OutboundMessage(text=text, buttons=buttons, final=True)
 
     async def _open_to(self, conversation: Conversation, prompt: PromptRow, press: Press) -> bool:
         return press.may_control
@@ -169,7 +166,7 @@ class ChoiceCommands:
         if name not in choice.options():
             await self._answers.nothing(press.event_id, "expired")
             return press.texts.button_expired
-        message, _ = self._list(conversation.key, name, press.texts)
+        message = self._list(prompt.id, name, press.texts)
         message = replace(message, text=f"{message.text}\n\n☑ {plain(name)}", buttons=())
         now = self._clock.now()
 

@@ -93,10 +93,14 @@ def clarify_question(asked: Question, run: RunRow, now: datetime) -> PromptRow:
     return replace(prompt, run_id=run.run_id)
 
 
+def label(option: str) -> str:
+    """An option as its button shows it."""
+    return option if len(option) <= LABEL else f"{option[: LABEL - 1]}…"
+
+
 def clarify_buttons(asked: Question) -> tuple[tuple[Button, ...], ...]:
     """One below the other; what is too long for a button is whole in the text."""
-    labels = [option if len(option) <= LABEL else f"{option[: LABEL - 1]}…" for option in asked.options]
-    return tuple((button,) for button in row_of(asked.prompt_id, *labels))
+    return tuple((button,) for button in row_of(asked.prompt_id, *map(label, asked.options)))
 
 
 def chosen(prompt: PromptRow, index: int) -> tuple[str, str]:
@@ -133,10 +137,7 @@ def take_answer(tx: Connection, run: RunRow, said: str) -> list[Answered]:
     answer = "" if number is None else str(number)
     if prompts.answer(tx, prompt.id, run.speaker, answer, run.created_at) is None:
         return []
-    if number is not None:
-        words = options[number]
-    elif len(words) > LABEL:
-        words = f"{words[: LABEL - 1]}…"
+    words = options[number] if number is not None else label(words)
     return [Answered(asked.reply_key, asked.address, words)]
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -23,6 +24,11 @@ LONGEST_TRIAL = 900.0
 """Seconds between two trials of what was refused as if nothing could be sent: doubling, between these."""
 ALONE = 3
 """So often may that be said of one reply, while others are sent, before it counts as refused like any other."""
+ENOUGH = 30
+"""Characters of a growing text that are worth a notification without a whole sentence."""
+_CHINESE = "\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
+_WORD = re.compile(rf"[{_CHINESE}]{{2}}|[^\W{_CHINESE}]+")
+_SENTENCE = re.compile(r"(?<![^\W\d_])[^\W\d_]{2,}[.!?…]+[\"'”’)\]*_]*\s|[!?…。！？]|\n")
 
 
 def idem_key(reply_key: str, part: int) -> str:
@@ -33,6 +39,17 @@ def idem_key(reply_key: str, part: int) -> str:
 def button_data(message: OutboundMessage) -> tuple[str, ...]:
     """Data of a message's buttons, in their order: by which one question is told from another."""
     return tuple(button.data for row in message.buttons for button in row)
+
+
+def tells(text: str) -> bool:
+    """Whether a growing text is more than one word, or two Chinese characters."""
+    words = _WORD.finditer(text)
+    return next(words, None) is not None and next(words, None) is not None
+
+
+def worth_a_call(text: str) -> bool:
+    """Whether it holds a sentence or enough characters; never one word alone."""
+    return tells(text) and (len(text.strip()) >= ENOUGH or _SENTENCE.search(text) is not None)
 
 
 @dataclass(slots=True, kw_only=True)

@@ -9,9 +9,8 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from bot.delivery.budget import Priority
-from bot.delivery.plan import Concessions, PartState, Refusals, idem_key
+from bot.delivery.plan import Concessions, PartState, Refusals, idem_key, tells, worth_a_call
 from bot.delivery.redaction import GrowingText
-from bot.delivery.words import tells, worth_a_call
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,8 +36,6 @@ SILENT = 8.0
 """Seconds without anything to see after which it is said that the answer takes a while (`Reply.takes_a_while`)."""
 TYPING_INTERVAL = 4.0
 """Platforms show it for about 5 s (Bot API, sendChatAction)."""
-
-
 LASTING_INTERVAL = 60.0
 """Slack takes its status away after two minutes (assistant.threads.setStatus)."""
 

@@ -205,7 +205,7 @@ class ApprovalService:
         invited = self._invited.pop(awaited.prompt_id, None)
         in_time = invited is not None and self._clock.now() - invited <= REASON_TIME
         can_be = 0 < len(reason) <= LONGEST_REASON and not message.attachments
-        if can_be and (replied or (in_time and _begins_nothing(message) and reads_as_reason(reason))):
+        if can_be and (replied or (in_time and _may_be_reason(message) and reads_as_reason(reason))):
             return await self.decide(awaited.prompt_id, Decided.DENY, person, reason=reason, also=also)
         await self.decide(awaited.prompt_id, Decided.DENY, person, also=lambda tx: None)
         return False
@@ -278,7 +278,7 @@ def _awaited(tx: Connection, run_id: str, person: str, message: Message) -> tupl
     return meant or awaited[0], meant is not None
 
 
-def _begins_nothing(message: Message) -> bool:
+def _may_be_reason(message: Message) -> bool:
     """Whether it can be about what was asked last: said to the bot, and no reply to something else."""
     addressed = message.address.kind == "dm" or message.mention or message.continues
     return addressed and message.reply_to is None and message.bundle_key is None

@@ -376,7 +376,7 @@ class RunView:
             return event.text
         own = self.said.get(event.message_id, Said()).text if self.question is not None else ""
         before = [said.text for message_id, said in self.said.items() if message_id != event.message_id]
-        return _joined([*before, own, "" if event.text.strip() in own else event.text])
+        return _joined([*map(_closed, before), own, "" if event.text.strip() in own else event.text])
 
     def failure(self, event: Failed, texts: Texts) -> OutboundMessage:
         wait = texts.retry_in.format(duration=texts.duration(event.retry_after)) if event.retry_after else ""
@@ -419,9 +419,9 @@ def _paragraphs(text: str, *rest: str) -> str:
 
 
 def _joined(messages: Iterable[str]) -> str:
-    """Texts of messages, each a paragraph of its own."""
+    """Texts of messages, each a paragraph of its own; all but the last leave no code block open."""
     said = [text for text in messages if text.strip()]
-    return "\n\n".join([*(_closed(text).rstrip() for text in said[:-1]), *said[-1:]])
+    return "\n\n".join([*(text.rstrip() for text in said[:-1]), *said[-1:]])
 
 
 def _closed(text: str) -> str:

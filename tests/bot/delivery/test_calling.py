@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from bot.delivery.plan import tells, worth_a_call
 from bot.delivery.reply import FIRST_MESSAGE, STATUS_AFTER
-from bot.delivery.words import tells, worth_a_call
 from bot.store import outbox
 from channels.errors import Rejected
 from channels.message import Button, OutboundFile, OutboundMessage
