@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
 MAX_NAME = 80
 MAX_PATH = 300
-MAX_NOTE = 300
 """A name has at most 255 bytes."""
+MAX_NOTE = 300
 SPOKEN = "spoken and written down by a machine, which may have misheard"
 
 ROLE = """\
