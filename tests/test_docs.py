@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 ROOT = configuration.ROOT
 PAGES = sorted([*ROOT.glob("README*.md"), *(ROOT / "docs").rglob("*.md")])
-BOT_FATHERS = {"newbot", "setcommands", "setjoingroups", "setprivacy"}
+BOT_FATHERS = {"revoke", "mybots", "newbot", "setcommands", "setjoingroups", "setprivacy"}
 NOT_OURS = BOT_FATHERS | {"invite", "bot", "data", "sys", "tmp"}
 """Slack has a command of its own too; the others are paths."""
 
