@@ -260,7 +260,7 @@ class RunManager:
 
     async def compact(self, payer: Payer, model: str) -> int:
         """Make a summary of what is older in the payer's thread, in which nothing runs, by this model; returns how many
-        messages it replaces. Raises HarnessError."""
+        messages it replaces. Raises HarnessError, and ModelFailure when nothing has changed."""
         harness = await self._harness()
         thread_id = payer.thread_id
         before = len(await harness.history(thread_id))
