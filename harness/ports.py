@@ -198,7 +198,7 @@ class Harness(Protocol):
 
     async def compact(self, thread_id: str, model: str) -> Usage | None:
         """Summarise the thread's history now, by this model and no other; returns what that cost, of no run, where the
-        provider told it. Raises ModelFailure for a model that cannot be had."""
+        provider told it. Raises ModelFailure where that model gives no summary: then nothing has changed."""
 
     async def history(self, thread_id: str) -> list[HistoryEntry]:
         """What was said, oldest first; after a summarization only what is still kept verbatim."""

@@ -16,7 +16,7 @@ from bot.texts.markdown import inline
 from bot.usage.budgets import Payer
 from bot.usage.report import Asking, label_of, short
 from channels.message import INBOUND_EVENT, OutboundMessage
-from harness.errors import HarnessError
+from harness.errors import HarnessError, ModelFailure
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -86,6 +86,10 @@ class UndoCommands:
             return await self._answers.say(call, refused[1], "/compact")
         try:
             gone = await self._runs.compact(payer, self._agents.model_of(row))
+        except ModelFailure as failure:
+            trouble = texts.troubles.get(failure.kind)
+            text = texts.compact["not_now"].format(trouble=trouble) if trouble else texts.compact["failed"]
+            return await self._answers.say(call, text, "/compact")
         except HarnessError:
             return await self._answers.say(call, texts.compact["failed"], "/compact")
         text = texts.compact["done"].format(count=gone) if gone else texts.compact["nothing"]

@@ -219,6 +219,9 @@ class Conversation:
 
     async def _refuse(self, spoken: Spoken, why: Refusal, limit: int) -> None:
         """Say that a message is not taken: once, in one reply whose count grows. limit: the number behind it."""
+        if spoken.heading:  # a reminder that nothing is done about still reminds
+            text = f"{spoken.heading}\n\n{texts_for(spoken.language).refusals[why].format(count=1, limit=limit)}"
+            return await self._ports.responder.say(spoken.id, spoken.message, text, REASONS[why])
         if self._refused is None or self._refused.why is not why:
             self._refused = _Refused(why, f"event:{spoken.id}")
         self._refused.count += 1

@@ -230,7 +230,7 @@ class Account:
         assert self._sender is not None
         assert self._caps is not None
         began = self._shared.clock.monotonic()
-        previews = self._caps.preview_dm and not reply.group and not line.preview_refused
+        previews = self._caps.preview_dm and reply.previews and not reply.group and not line.preview_refused
         try:
             if priority is Priority.TYPING:
                 made = await self._sender.show_typing(reply)

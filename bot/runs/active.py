@@ -6,7 +6,7 @@ import asyncio
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from bot.runs.render import RunView
+from bot.runs.render import RunView, below
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -78,7 +78,8 @@ class ActiveRun:
         if status is not None:
             self.view.status = status
         if self.reply is not None:
-            self.reply.show(self.view.draft(self.texts, self.clock.monotonic()))
+            draft = self.view.draft(self.texts, self.clock.monotonic())
+            self.reply.show(below(self.context.heading, draft))
 
     async def show_signs(self) -> None:
         """Keep the age of what stands still up to date, until cancelled. What waits for a person needs none."""

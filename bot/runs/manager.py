@@ -15,7 +15,7 @@ from bot.runs.active import ActiveRun, ActiveRuns
 from bot.runs.approvals import ApprovalService
 from bot.runs.driving import Driver, Suspects, Transcriber
 from bot.runs.endings import Ending
-from bot.runs.render import RunView
+from bot.runs.render import RunView, below
 from bot.store import prompts, run_events, runs
 from bot.store.errors import StoreError
 from bot.store.rows import RunState, StopReason
@@ -170,7 +170,7 @@ class RunManager:
         """Show that the run begins, before anything that waits behind it shows itself."""
         row = active.row
         reply = await self._store.until_available(lambda: self._delivery.open(row.reply_key, row.address, row.reply_to))
-        active.reply = reply
+        active.reply, reply.previews = reply, not row.context.heading
         if row.started_at is not None:
             await self._recall_text(active)
         texts = active.texts
@@ -260,7 +260,7 @@ class RunManager:
 
     async def compact(self, payer: Payer, model: str) -> int:
         """Make a summary of what is older in the payer's thread, in which nothing runs, by this model; returns how many
-        messages it replaces. Raises HarnessError."""
+        messages it replaces. Raises HarnessError, and ModelFailure when nothing has changed."""
         harness = await self._harness()
         thread_id = payer.thread_id
         before = len(await harness.history(thread_id))
@@ -377,7 +377,8 @@ class RunManager:
         return ending
 
     async def _pause(self, active: ActiveRun, reply: Reply) -> None:
-        reply.show(OutboundMessage(text=active.view.visible_text, status=active.texts.paused))
+        paused = OutboundMessage(text=active.view.visible_text, status=active.texts.paused)
+        reply.show(below(active.context.heading, paused))
         reply.suspend()
         await self._put_aside(active)
 
@@ -417,7 +418,7 @@ class RunManager:
         self, row: RunRow, ending: Ending, record: EventRecord, aftermaths: Sequence[Aftermath] = ()
     ) -> None:
         now, asks = self._clock.now(), endings.asks_of(ending, row)
-        message = replace(ending.message, buttons=asks.buttons)
+        message = below(row.context.heading, replace(ending.message, buttons=asks.buttons))
         changes: list[Change] = []
 
         def unit(tx: Connection) -> None:

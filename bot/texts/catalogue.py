@@ -183,7 +183,7 @@ class Texts:
     retry_not_newest: str
     retry_lost: str
     undo: Mapping[str, str]  # {text}; keys: done, nothing, busy, not_yours, lost
-    compact: Mapping[str, str]  # {count}; keys: done, nothing, failed
+    compact: Mapping[str, str]  # {count} {trouble}; keys: done, nothing, not_now, failed
     threads: Mapping[str, str]  # {number} {title} {date} {messages} {count}
     forgetting: Mapping[str, str]  # {title} {count}; count_*: by bot.forgetting.service.KINDS
     usage: Mapping[str, str]  # {percent} {budget} {spent} {limit} {key}

@@ -520,6 +520,7 @@ EN = Texts(
     compact={
         "done": "🗜 I summarized {count} older message(s) of this thread and no longer see them word for word.",
         "nothing": "There is nothing to summarize in this thread yet.",
+        "not_now": "⚠️ {trouble}, so I could not summarize the thread. Nothing is lost; please try again in a minute.",
         "failed": "⚠️ I could not summarize the thread, because the model is not available. Nothing has changed; please try again later.",
     },
     threads={
