@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import sys
 from collections.abc import Awaitable, Callable
 from importlib.metadata import version
@@ -59,6 +60,7 @@ SUBJECTS = (
 
 def run(source: SettingsSource, *, as_json: bool, fix: bool, ask: bool) -> int:
     """Print the diagnosis; returns the exit code. ask: go over the network too."""
+    logging.disable(logging.CRITICAL)  # what parts log at their start is told here, with its remedy
     diagnosis, code = asyncio.run(examine(source, fix=fix, ask=ask))
     print(diagnosis.to_json() if as_json else diagnosis.to_text(sys.stdout.encoding or "ascii"))
     return code

@@ -52,9 +52,9 @@ async def versions(examined: Examined) -> list[Finding]:
 
 
 def installed() -> list[Finding]:
-    """As `versions`; needs no settings."""
+    """The same as `versions`; needs no settings."""
     about = importlib.metadata.metadata("antler")
-    python, wanted = platform.python_version(), about.get("Requires-Python", "")
+    python, wanted = platform.python_version(), about["Requires-Python"] or ""
     if SpecifierSet(wanted).contains(python, prereleases=True):
         found = [ok("python", python)]
     else:
@@ -172,7 +172,7 @@ def room(folder: Path, free: int) -> Finding:
 
 async def clock(examined: Examined) -> list[Finding]:
     """The time, as far as it can be judged without asking anybody, and the time zone."""
-    found = [time_of(datetime.now(UTC), datetime.fromtimestamp(Path(__file__).stat().st_mtime, UTC))]
+    found = [time_of(datetime.now(UTC), datetime.fromtimestamp(os.stat(__file__).st_mtime, UTC))]
     settings = examined.settings
     if "timezone" in settings.model_fields_set:
         return [*found, ok("timezone", settings.timezone)]
