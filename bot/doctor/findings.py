@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import textwrap
 from collections import Counter
 from dataclasses import asdict, dataclass
@@ -76,8 +77,11 @@ def error(what: str, says: str, remedy: str) -> Finding:
 def of_config(problem: ConfigProblem, severity: Severity) -> Finding:
     """A problem of the config, with its line."""
     where = problem.file if problem.line is None else f"{problem.file}:{problem.line}"
-    what = f"{where}: {problem.key}" if problem.key else where
-    return Finding(severity, what, problem.message, problem.suggestion or f"correct it in {where}")
+    if not problem.key:
+        return Finding(severity, where, problem.message, problem.suggestion or f"correct {where}")
+    section = re.split(r"[.\[]", problem.key, maxsplit=1)[0]
+    remedy = problem.suggestion or f"correct it; config.yaml.example has an example of `{section}`"
+    return Finding(severity, f"{where}: {problem.key}", problem.message, remedy)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

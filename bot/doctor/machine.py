@@ -86,7 +86,7 @@ async def data_folder(examined: Examined) -> list[Finding]:
 def _data_folder(examined: Examined) -> Iterator[Finding]:
     folder = examined.settings.data_dir
     if not folder.is_dir():
-        missing = note("data_dir", f"{folder} is not there yet; the first start makes it")
+        missing = note("data_dir", f"{folder} is not there yet", "the first start makes it, and so does --fix")
         if examined.fix:
             folder.mkdir(mode=0o700, parents=True)
             missing = replace(missing, fixed=f"made {folder}")
@@ -206,7 +206,7 @@ def _database(examined: Examined) -> Iterator[Finding]:
     settings = examined.settings
     files = [settings.data_dir / "antler.db", Path(settings.checkpoints)] if settings.database.url is None else []
     if files and not files[0].exists():
-        yield note("database", f"{files[0]} is not there yet; the first start makes it")
+        yield ok("database", "none yet: the first start makes it")
         return
     broken = [finding for file in files if file.exists() and (finding := whole(file)) is not None]
     yield from broken

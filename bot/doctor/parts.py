@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
 
 from bot.clock import SystemClock
 from bot.doctor import config
 from bot.doctor.findings import Finding, Severity, error, note, ok, warning
-from bot.files import sandboxes
+from bot.files.sandboxes import WORDS, probe
 from bot.skills import tool as skills_tool
 from harness.mcp.pool import McpPool
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
     from bot.doctor.findings import Examined
     from bot.files.sandboxes import SandboxFacts, State
@@ -29,6 +30,7 @@ _STATES: Mapping[State, Severity] = {
     "files": Severity.WARNING,
     "failed": Severity.ERROR,
 }
+SANDBOX_PAGE = "docs/sandbox.md tells what each provider needs"
 
 
 async def config_file(examined: Examined) -> list[Finding]:
@@ -61,9 +63,9 @@ async def servers(examined: Examined, wanted: Mapping[str, McpServerSettings]) -
     """How these servers start. A gateway that runs has started them, and told of it."""
     if examined.gateway is not None:
         told = [facts for facts in examined.gateway.get("mcp", ()) if facts["name"] in wanted]
-        return [_server(facts["name"], facts["state"], facts["tools"], facts["detail"]) for facts in told]
-    facts = await server_facts(examined.settings, wanted)
-    return [_server(each.name, each.state, each.tools, each.detail) for each in facts]
+    else:
+        told = [asdict(facts) for facts in await server_facts(examined.settings, wanted)]
+    return [_server(facts, is_local=wanted[facts["name"]].command is not None) for facts in told]
 
 
 async def server_facts(settings: Settings, servers: Mapping[str, McpServerSettings]) -> tuple[ServerFacts, ...]:
@@ -78,13 +80,15 @@ async def server_facts(settings: Settings, servers: Mapping[str, McpServerSettin
         await pool.close()
 
 
-def _server(name: str, state: str, tools: int, detail: str) -> Finding:
-    key = f"mcp_servers.{name}"
+def _server(facts: Mapping[str, Any], *, is_local: bool) -> Finding:
+    """facts: those of a ServerFacts."""
+    key, state, tools, detail = f"mcp_servers.{facts['name']}", facts["state"], facts["tools"], facts["detail"]
     if state == "off":
         return ok(key, "is turned off")
     if state != "ready":
         why = f"does not start: {detail}" if detail else "has not answered yet"
-        return error(key, why, f"see what {key} names, and the server's own page; `enabled: false` turns it off")
+        see = "run its command by hand to see what it says" if is_local else f"see {key}.url, headers and oauth"
+        return error(key, why, f"{see}; `enabled: false` turns it off")
     if detail:
         return warning(key, f"{tools} tools; {detail}", f"see the names in {key}.tools, or leave it so")
     if not tools:
@@ -94,28 +98,27 @@ def _server(name: str, state: str, tools: int, detail: str) -> Finding:
 
 async def sandbox(examined: Examined) -> list[Finding]:
     """What commands of the agent are held by, tried with a real one."""
-    return [*_held(await sandboxes.probe(examined.settings))]
+    return _held(await probe(examined.settings))
 
 
-def _held(facts: SandboxFacts) -> Iterable[Finding]:
-    severity = _STATES.get(facts.state, Severity.ERROR)
-    says = str(facts).partition(": ")[2].partition(";")[0]
-    what = f"sandbox {facts.provider}"
-    if severity is Severity.OK or not facts.shortfalls:
-        remedy = "" if severity is Severity.OK else "see docs/sandbox.md for providers that hold commands"
-        yield Finding(severity, what, says, remedy)
-    worst = max(severity, Severity.NOTE)
+def _held(facts: SandboxFacts) -> list[Finding]:
+    what, severity, state = f"sandbox {facts.provider}", _STATES.get(facts.state, Severity.ERROR), WORDS[facts.state]
+    told = [ok(what, state)] if severity is Severity.OK else []
     for shortfall in facts.shortfalls:
-        sentence, remedy = _parted(shortfall)
-        yield Finding(worst, what, f"{says}: {sentence}" if severity else sentence, remedy)
+        sentence, hint = _parted(shortfall)
+        says = f"{state}: {sentence}" if severity is Severity.ERROR else sentence
+        told.append(Finding(max(severity, Severity.NOTE), what, says, hint or SANDBOX_PAGE))
+    return told or [Finding(severity, what, state, SANDBOX_PAGE)]
 
 
 def _parted(shortfall: str) -> tuple[str, str]:
-    """A sentence and the hint in brackets at its end."""
-    sentence, bracket, hint = shortfall.rpartition(" (")
-    if bracket and hint.endswith(")"):
-        return sentence, hint[:-1]
-    return shortfall, "see docs/sandbox.md"
+    """A sentence, and the hint in brackets at its end, "" for none."""
+    depth = 0
+    for place in range(len(shortfall) - 1, -1, -1) if shortfall.endswith(")") else ():
+        depth += {")": 1, "(": -1}.get(shortfall[place], 0)
+        if not depth:
+            return shortfall[:place].rstrip(), shortfall[place + 1 : -1]
+    return shortfall, ""
 
 
 async def skills(examined: Examined) -> list[Finding]:
