@@ -82,14 +82,14 @@ async def examine(source: SettingsSource, *, fix: bool, ask: bool) -> tuple[Diag
         gateway = None
     examined = Examined(settings=settings, file=source.path, gateway=gateway, fix=fix)
     subjects = [subject for subject in SUBJECTS if subject.when in ("always", "online" if ask else "offline")]
-    found = await asyncio.gather(*(_checked(subject, examined) for subject in subjects))
+    found = await asyncio.gather(*(check(subject, examined) for subject in subjects))
     clean = Redactor(settings.secrets())
     told = [(subject.title, each.cleaned(clean)) for subject, one in zip(subjects, found, strict=True) for each in one]
     diagnosis = Diagnosis(antler=antler, online=ask, groups=_grouped(told))
     return diagnosis, diagnosis.exit_code
 
 
-async def _checked(subject: Subject, examined: Examined) -> list[Finding]:
+async def check(subject: Subject, examined: Examined) -> list[Finding]:
     """What a check finds; its own failure is a finding too, so that the others are told."""
     try:
         async with asyncio.timeout(subject.seconds):
