@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
+from bot.control.lock import holder
 from bot.control.server import NotRunning, read_status
 from bot.doctor import machine, online, parts
 from bot.doctor.findings import Diagnosis, Examined, Finding, Group, Severity, error, of_config
@@ -80,11 +81,12 @@ async def examine(source: SettingsSource, *, fix: bool, ask: bool) -> tuple[Diag
         gateway = await read_status(settings.data_dir)
     except NotRunning:
         gateway = None
-    examined = Examined(settings=settings, file=source.path, gateway=gateway, fix=fix)
+    served = gateway is not None or holder(settings.data_dir) is not None
+    examined = Examined(settings=settings, file=source.path, gateway=gateway, served=served, fix=fix)
     subjects = [subject for subject in SUBJECTS if subject.when in ("always", "online" if ask else "offline")]
     found = await asyncio.gather(*(check(subject, examined) for subject in subjects))
-    clean = Redactor(settings.secrets())
-    told = [(subject.title, each.cleaned(clean)) for subject, one in zip(subjects, found, strict=True) for each in one]
+    redact = Redactor(settings.secrets())
+    told = [(subject.title, each.cleaned(redact)) for subject, one in zip(subjects, found, strict=True) for each in one]
     diagnosis = Diagnosis(antler=antler, online=ask, groups=_grouped(told))
     return diagnosis, diagnosis.exit_code
 

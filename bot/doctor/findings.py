@@ -53,9 +53,14 @@ class Finding:
     remedy: str = ""
     fixed: str = ""
 
-    def cleaned(self, clean: Callable[[str], str]) -> Finding:
-        """The same with every text cleaned, of secrets."""
-        return Finding(self.severity, clean(self.what), clean(self.says), clean(self.remedy), clean(self.fixed))
+    def cleaned(self, redact: Callable[[str], str]) -> Finding:
+        """The same with every text redacted, in one line and without signs that steer a terminal: others wrote some."""
+        texts = (self.what, self.says, self.remedy, self.fixed)
+        return Finding(self.severity, *(_printable(redact(text)) for text in texts))
+
+
+def _printable(text: str) -> str:
+    return "".join(char if char.isprintable() else "?" for char in " ".join(text.split()))
 
 
 def ok(what: str, says: str) -> Finding:
@@ -87,11 +92,12 @@ def of_config(problem: ConfigProblem, severity: Severity) -> Finding:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Examined:
     """What the checks look at. file: the config's, None for the built-in default. gateway: the status of the one that
-    runs on the data folder, None when none does. fix: repair what is safe to repair."""
+    runs on the data folder, None when none does or it does not answer. served: some process holds the data folder. fix: repair what is safe to repair."""
 
     settings: Settings
     file: Path | None
     gateway: Mapping[str, Any] | None
+    served: bool
     fix: bool
 
 
@@ -136,7 +142,8 @@ class Diagnosis:
             lines += ["", group.title]
             for finding in group.findings:
                 lines += _lines(finding, signs)
-        return "\n".join([*lines, "", self._summary()])
+        text = "\n".join([*lines, "", self._summary()])
+        return text.encode(encoding, "replace").decode(encoding)
 
     def _left(self) -> Iterable[Finding]:
         return (finding for group in self.groups for finding in group.findings if not finding.fixed)

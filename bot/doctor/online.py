@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import io
+import os
 import wave
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -69,7 +70,7 @@ async def _account(examined: Examined, account: str) -> list[Finding]:
         proxy, ca_file = settings.account_route(account, url)
         return Route(proxy=proxy, ca_file=ca_file)
 
-    alone = examined.gateway is None
+    alone = not examined.served
     try:
         async with asyncio.timeout(ACCOUNT_SECONDS):
             report = await ask_platform(channel.type, account, channel.adapter, route, SystemClock(), alone=alone)
@@ -179,11 +180,18 @@ async def proxies(examined: Examined) -> list[Finding]:
                 _, writer = await asyncio.open_connection(*where.rsplit(":", 1))
             writer.close()
         except (OSError, TimeoutError) as failure:
-            why = "no answer" if isinstance(failure, TimeoutError) else failure.strerror or type(failure).__name__
+            why = "no answer" if isinstance(failure, TimeoutError) else _reason(failure)
             found.append(error(key, f"nobody answers at {where} ({why})", f"correct {key}, or start the proxy"))
         else:
             found.append(ok(key, f"{where} takes connections"))
     return found
+
+
+def _reason(failure: OSError) -> str:
+    """The system's words for it; asyncio's own name the address again."""
+    if failure.errno is not None and failure.errno > 0:
+        return os.strerror(failure.errno)
+    return failure.strerror or type(failure).__name__
 
 
 async def clock(examined: Examined) -> list[Finding]:

@@ -88,7 +88,8 @@ class TelegramApi:
         user = await self.call("getMe", self._bot.get_me())
         if not isinstance(user.username, str):
             raise Temporary("getMe did not say who the bot is")
-        return Me(id=user.id, username=user.username)
+        joins, hears = (said is not False for said in (user.can_join_groups, user.can_read_all_group_messages))
+        return Me(id=user.id, username=user.username, joins_groups=joins, hears_all=hears)
 
     async def webhook(self) -> str:
         """The host that Telegram hands this bot's updates to, "" when they are to be fetched."""

@@ -12,10 +12,11 @@ from channels.telegram.failures import AnotherPoller
 from channels.telegram.inbound import ALLOWED_UPDATES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from channels.base import Clock, Route
     from channels.telegram.config import TelegramConfig
+    from channels.telegram.inbound import Me
 
 HELD_SECONDS = 4
 """How long a poll is held open. Of two polls Telegram ends the older one; the other program is back by then."""
@@ -32,12 +33,19 @@ async def probe(
         try:
             me = await api.who_am_i()
             identity = BotIdentity(platform="telegram", bot_id=str(me.id), username=me.username)
-            report = AccountReport(identity=identity, seconds=clock.monotonic() - began)
+            report = AccountReport(identity=identity, seconds=clock.monotonic() - began, notes=tuple(_reach(me)))
             return replace(report, problems=await _rivals(api, f"channels.{account}.token")) if alone else report
         finally:
             await api.close()
     except ChannelError as error:
         return replace(report, problems=(Problem.of(error, config.base_url),))
+
+
+def _reach(me: Me) -> Iterator[str]:
+    if not me.joins_groups:
+        yield "it cannot be added to groups (@BotFather, /setjoingroups)"
+    elif not me.hears_all:
+        yield "in groups it is given only what addresses it (@BotFather, /setprivacy; then add it to the group again)"
 
 
 async def _rivals(api: TelegramApi, setting: str) -> tuple[Problem, ...]:

@@ -26,6 +26,7 @@ from bot.doctor.findings import (
     ok,
     warning,
 )
+from bot.redaction import Redactor
 from bot.settings import Settings
 from bot.settings.load import SettingsSource
 from tests.bot.cli.test_command_line import antler
@@ -84,6 +85,11 @@ def test_json_has_every_field_of_every_finding() -> None:
     }
 
 
+def test_what_others_wrote_steers_no_terminal_and_tells_no_secret() -> None:
+    finding = error("models[0]", "they said: \x1b[2J\n  sk-0123456789", "set a key")
+    assert finding.cleaned(Redactor(["sk-0123456789"])).says == "they said: ?[2J [redacted]"
+
+
 async def test_what_is_safe_is_mended_and_no_longer_counts(tmp_path: Path) -> None:
     file = write(tmp_path, QUIET)
     source = SettingsSource(file)
@@ -118,7 +124,7 @@ async def test_a_check_that_fails_or_hangs_is_a_finding_among_the_others(tmp_pat
         await asyncio.Event().wait()
         raise AssertionError
 
-    examined = Examined(settings=Settings.default(tmp_path), file=None, gateway=None, fix=False)
+    examined = Examined(settings=Settings.default(tmp_path), file=None, gateway=None, served=False, fix=False)
     (failed,) = await check(Subject("Disk", fails), examined)
     assert failed.says == "could not be checked: LookupError: no such thing"
     (late,) = await check(Subject("Disk", hangs, 0.01), examined)

@@ -150,7 +150,7 @@ async def test_a_proxy_that_is_not_there(ask: Any) -> None:
     assert code == EXIT_ERRORS
     assert found == error(
         "network.proxy",
-        f"nobody answers at 127.0.0.1:{REFUSED_PORT} (Connect call failed ('127.0.0.1', {REFUSED_PORT}))",
+        f"nobody answers at 127.0.0.1:{REFUSED_PORT} (Connection refused)",
         "correct network.proxy, or start the proxy",
     )
 

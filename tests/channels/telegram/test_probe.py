@@ -10,7 +10,7 @@ from channels.base import Route
 from channels.message import Message
 from channels.registry import probe
 from tests.channels.gateway import QuickClock
-from tests.channels.telegram.support import config_for
+from tests.channels.telegram.support import config_for, new_token
 from tests.simulators.telegram import faults
 
 if TYPE_CHECKING:
@@ -81,6 +81,16 @@ async def test_a_webhook_is_named_by_its_host_alone(telegram: TelegramSimulator)
     (problem,) = (await probed(telegram)).problems
     assert problem.what == "a webhook hands this bot's messages to other.example"
     assert not problem.fatal
+
+
+async def test_where_the_bot_can_be_is_told(telegram: TelegramSimulator) -> None:
+    for profile, note in (
+        ({}, ()),
+        ({"can_join_groups": False}, ("it cannot be added to groups",)),
+        ({"can_read_all_group_messages": False}, ("in groups it is given only what addresses it",)),
+    ):
+        bot = await telegram.add_bot(new_token(), **profile)
+        assert tuple(each.partition(" (")[0] for each in (await probed(bot)).notes) == note
 
 
 async def test_a_server_that_cannot_be_reached_is_named(telegram: TelegramSimulator) -> None:
