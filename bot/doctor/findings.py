@@ -91,8 +91,11 @@ def of_config(problem: ConfigProblem, severity: Severity) -> Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Examined:
-    """What the checks look at. file: the config's, None for the built-in default. gateway: the status of the one that
-    runs on the data folder, None when none does or it does not answer. served: some process holds the data folder. fix: repair what is safe to repair."""
+    """What the checks look at.
+
+    file: the config's, None for the built-in default. served: some process holds the data folder. gateway: its status,
+    None when there is none or it does not answer. fix: repair what is safe to repair.
+    """
 
     settings: Settings
     file: Path | None
