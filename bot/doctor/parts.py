@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from bot.settings import Settings
     from harness.mcp.config import McpServerSettings
     from harness.mcp.pool import ServerFacts
+    from sandbox.config import SandboxSettings
 
 _STATES: Mapping[State, Severity] = {
     "full": Severity.OK,
@@ -98,11 +99,14 @@ def _server(facts: Mapping[str, Any], *, is_local: bool) -> Finding:
 
 async def sandbox(examined: Examined) -> list[Finding]:
     """What commands of the agent are held by, tried with a real one."""
-    return _held(await probe(examined.settings))
+    return _held(await probe(examined.settings), examined.settings.sandbox)
 
 
-def _held(facts: SandboxFacts) -> list[Finding]:
+def _held(facts: SandboxFacts, asked: SandboxSettings) -> list[Finding]:
     what, severity, state = f"sandbox {facts.provider}", _STATES.get(facts.state, Severity.ERROR), WORDS[facts.state]
+    if facts.state in ("full", "restricted"):
+        limits = asked.limits
+        state += f"; network: {asked.network.mode}, {limits.memory_mb} MB, {limits.processes} processes"
     told = [ok(what, state)] if severity is Severity.OK else []
     for shortfall in facts.shortfalls:
         sentence, hint = _parted(shortfall)

@@ -178,4 +178,5 @@ class _Questions:
 
     def _failed(self, failure: ModelFailure) -> ModelProblem:
         remedy = _REMEDIES.get(failure.kind, _OTHER_REMEDY).format(key=self._key)
-        return ModelProblem(what=f"{failure.kind.value.replace('_', ' ')}: {failure.detail}", remedy=remedy)
+        cause = failure.detail.rpartition(" <- ")[2]  # of clients that wrap each other, the innermost says most
+        return ModelProblem(what=f"{failure.kind.value.replace('_', ' ')}: {cause}", remedy=remedy)

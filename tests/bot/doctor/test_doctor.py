@@ -163,7 +163,8 @@ async def test_commands_are_tried_in_the_real_sandbox(tmp_path: Path) -> None:
     file = write(tmp_path, "channels: {console: {}}\ntimezone: Europe/Berlin\n")
     diagnosis, _ = await examine(SettingsSource(file), fix=False, ask=False)
     (group,) = [group for group in diagnosis.groups if group.title == "Sandbox"]
-    assert group.findings[0] == ok("sandbox bubblewrap", "commands run isolated")
+    says = "commands run isolated; network: none, 1024 MB, 48 processes"
+    assert group.findings[0] == ok("sandbox bubblewrap", says)
     assert os.listdir(tmp_path) == ["config.yaml"]
 
 
