@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from importlib.metadata import version as installed_version
 from typing import Annotated
 
@@ -79,23 +80,40 @@ def check_config(config: ConfigFile = None, data_dir: DataDir = None) -> None:
     """Check the configuration, build its models and try the sandbox, without starting the gateway; print a summary, or
     every problem found (exit code 78)."""
     settings, path = settings_of(config, data_dir)
-    from bot.cli import config_trials
+    from bot.doctor import config as checks
+    from bot.doctor.parts import server_facts
     from bot.files.sandboxes import probe
     from bot.settings.summary import describe
     from bot.skills import tool
 
     typer.echo(f"config    {path or 'none: the built-in default'}")
     typer.echo(describe(settings))
-    for warning in config_trials.written_secrets(settings, path):
+    for warning in checks.written_secrets(settings, path):
         typer.echo(f"warning   {warning}")
-    if problems := [*config_trials.models(settings), *config_trials.programs(settings)]:
-        typer.echo("\n".join(problems), err=True)
+    if problems := [*asyncio.run(checks.unbuilt_models(settings)), *checks.programs(settings)]:
+        typer.echo("\n".join(f"{problem.what}: {problem.says}" for problem in problems), err=True)
         raise typer.Exit(EXIT_CONFIG)
-    typer.echo(f"sandbox   {probe(settings)}")
+    typer.echo(f"sandbox   {asyncio.run(probe(settings))}")
     typer.echo(f"skills    {tool.summary(settings)}")
-    for server in config_trials.probe(settings):
+    for server in asyncio.run(server_facts(settings, settings.mcp_servers)):
         typer.echo(f"mcp       {server}")
     typer.echo("OK")
+
+
+@app.command()
+def doctor(
+    config: ConfigFile = None,
+    data_dir: DataDir = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    fix: Annotated[bool, typer.Option("--fix", help="Repair what is safe to repair, and say what was.")] = False,
+    online: Annotated[bool, typer.Option("--online", help="Ask platforms, models and other servers too.")] = False,
+) -> None:
+    """Say what is wrong with this installation, and what to do about it. Exit codes: 0 nothing worse than notes,
+    3 warnings, 1 errors, 78 a configuration that cannot be used."""
+    source = source_of(config, data_dir)
+    from bot.doctor.doctor import run as examine
+
+    raise typer.Exit(examine(source, as_json=as_json, fix=fix, ask=online))
 
 
 @app.command()

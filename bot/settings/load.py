@@ -180,7 +180,9 @@ def _expand_text(text: str, env: Mapping[str, str], path: TreePath, findings: li
 def _unset(name: str, *, is_certain: bool, path: TreePath) -> Finding:
     # `pa$sword` is a password with a dollar sign rather than a variable: its second half must not be printed.
     subject = f"environment variable {name}" if is_certain else "the environment variable named after its $"
-    return Finding(path, f"{subject} is not set", f"set it, or {_DOLLAR}" if not is_certain else "")
+    return Finding(
+        path, f"{subject} is not set", f"set it, or {_DOLLAR}" if not is_certain else "set it where antler starts"
+    )
 
 
 # Where the settings come from, so that they can be read again while the gateway runs.

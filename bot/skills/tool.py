@@ -58,12 +58,18 @@ def list_skills(settings: Settings) -> int:
 
 def summary(settings: Settings) -> str:
     """A summary of the skills in one line."""
+    counts, *wrong = standings(settings)
+    return "; ".join([counts, *wrong])
+
+
+def standings(settings: Settings) -> list[str]:
+    """How many skills there are, and then a sentence for each thing that is wrong with others."""
     if not settings.skills.enabled:
-        return "off"
+        return ["off"]
     view = _shared(settings)
     counts = [sum(skill.origin == origin for skill in view.skills) for origin in ("public", "custom")]
     wrong = [*(str(problem) for problem in view.problems), *_unknown_names(settings, view)]
-    return f"{counts[0]} public, {counts[1]} custom" + "".join(f"; {each}" for each in wrong)
+    return [f"{counts[0]} public, {counts[1]} custom", *wrong]
 
 
 def _unknown_names(settings: Settings, view: SkillView) -> Iterator[str]:
@@ -214,6 +220,11 @@ class WaitingSkill:
     name: str
     whose: str
     waiting: Waiting
+
+
+def waiting_names(settings: Settings) -> list[str]:
+    """The skills that are off until an administrator agrees to them."""
+    return [each.name for each in _found(settings)]
 
 
 def list_waiting(settings: Settings) -> int:

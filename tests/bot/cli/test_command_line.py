@@ -55,7 +55,7 @@ def test_check_config_builds_the_models_and_looks_for_programs(tmp_path: Path) -
     done = antler("check-config", cwd=tmp_path)
     assert done.returncode == 78
     assert done.stderr.splitlines() == [
-        "model main: langchain_openai has no class ChatOpenAy",
+        "models[0]: model main: langchain_openai has no class ChatOpenAy",
         "mcp_servers.files.command: there is no program no-such-program on this machine",
     ]
     assert "OK" not in done.stdout
