@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from importlib.metadata import version as installed_version
 from typing import Annotated
 
@@ -128,9 +129,12 @@ def pair(
     if (code is None) is not claim:
         raise typer.BadParameter("give either CODE or --claim")
     settings, _ = settings_of(config, data_dir)
+    from bot.access.pairing import draws
     from bot.access.tool import run as do
 
-    raise typer.Exit(do(settings, "claim") if code is None else do(settings, "pair", code=code))
+    raise typer.Exit(
+        do(settings, "claim", drawn=draws(sys.stdout)) if code is None else do(settings, "pair", code=code)
+    )
 
 
 @app.command()

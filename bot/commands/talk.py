@@ -16,10 +16,10 @@ from bot.texts.markdown import inline
 from bot.usage.budgets import Payer
 from bot.usage.report import Asking, label_of, short
 from channels.message import INBOUND_EVENT, OutboundMessage
-from harness.errors import HarnessError
+from harness.errors import HarnessError, ModelFailure
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from sqlalchemy import Connection
 
@@ -86,6 +86,10 @@ class UndoCommands:
             return await self._answers.say(call, refused[1], "/compact")
         try:
             gone = await self._runs.compact(payer, self._agents.model_of(row))
+        except ModelFailure as failure:
+            trouble = texts.troubles.get(failure.kind)
+            text = texts.compact["not_now"].format(trouble=trouble) if trouble else texts.compact["failed"]
+            return await self._answers.say(call, text, "/compact")
         except HarnessError:
             return await self._answers.say(call, texts.compact["failed"], "/compact")
         text = texts.compact["done"].format(count=gone) if gone else texts.compact["nothing"]
@@ -98,7 +102,8 @@ def _first_words(run: RunRow) -> str:
 
 
 class TalkCommands:
-    """agents: what answers in a conversation."""
+    """agents: what answers in a conversation. abilities: what people are told that the bot can do, keys of
+    Texts.abilities."""
 
     def __init__(
         self,
@@ -107,10 +112,12 @@ class TalkCommands:
         status: StatusPage,
         agents: AgentChoices,
         clock: Clock,
+        abilities: Callable[[], Sequence[str]],
     ) -> None:
         self._answers = answers
         self._store = store
         self._status = status
+        self._abilities = abilities
         self._agents = agents
         self._clock = clock
         self.commands: Mapping[str, CommandHandler] = {
@@ -167,8 +174,9 @@ class TalkCommands:
         await self._answers.say(call, text, "/whoami")
 
     async def _start(self, conversation: Conversation, call: Call) -> None:
-        """What Telegram's clients send first."""
-        await self._answers.say(call, call.texts.started, "/start")
+        """What Telegram's clients send first: a welcome with what the bot can do."""
+        able = "\n".join(f"- {call.texts.abilities[ability]}" for ability in self._abilities())
+        await self._answers.say(call, call.texts.started.format(abilities=able), "/start")
 
     async def _help(self, conversation: Conversation, call: Call) -> None:
         texts = call.texts

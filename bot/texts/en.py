@@ -303,7 +303,22 @@ EN = Texts(
     pairing_used="✅ This code has been used.",
     pairing_refused="An administrator did not let you in.",
     welcome="👋 An administrator let you in. Just write what you need; /help shows what else I can do.",
-    started="👋 Hello! Just write what you need. /help shows what else I can do.",
+    started="👋 Hello! Just write what you need, in your own words. I can:\n\n{abilities}\n\n/help shows the commands.",
+    abilities={
+        "talk": "answer questions, write, translate and explain",
+        "files": "read the files and pictures that you send me, and send files back",
+        "commands": "calculate, evaluate data and make documents in a workspace of my own",
+        "search": "search the web",
+        "pages": "read web pages",
+        "voice": "listen to voice messages",
+        "reminders": "remind you, or do something later: “Remind me tomorrow at 9”",
+        "memory": "remember what matters to you: /memory shows it",
+    },
+    about={
+        "description": "I am an assistant that answers questions and works on files for you. Press Start, then just write what "
+        "you need.\n\nI run on my operator's own machine, and answer only people whom an administrator has let in.",
+        "summary": "An assistant on its operator's own machine. Write to it as you would to a colleague.",
+    },
     claimed=(
         "🔑 You are now my administrator. Next steps:\n\n"
         "1. Send me a message: I answer right here.\n"
@@ -520,6 +535,7 @@ EN = Texts(
     compact={
         "done": "🗜 I summarized {count} older message(s) of this thread and no longer see them word for word.",
         "nothing": "There is nothing to summarize in this thread yet.",
+        "not_now": "⚠️ {trouble}, so I could not summarize the thread. Nothing is lost; please try again in a minute.",
         "failed": "⚠️ I could not summarize the thread, because the model is not available. Nothing has changed; please try again later.",
     },
     threads={
