@@ -11,7 +11,9 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from urllib.parse import urlsplit
 
+from channels.errors import ChannelError, Fatal, NotAllowed
 from channels.message import InboundEvent
 
 if TYPE_CHECKING:
@@ -112,6 +114,43 @@ class Route:
 
     proxy: str | None = None
     ca_file: Path | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """A fault of an account as its platform tells it. what: one line without secrets. remedy: what to change.
+
+    fatal: nothing works until it is changed.
+    """
+
+    what: str
+    remedy: str
+    fatal: bool = True
+
+    @classmethod
+    def of(cls, error: ChannelError, url: str) -> Problem:
+        """What a failed call means for an operator. url: of the server that was asked; only its host is told."""
+        if isinstance(error, Fatal | NotAllowed):
+            return cls(what=str(error), remedy=error.hint, fatal=isinstance(error, Fatal))
+        host = urlsplit(url).hostname or url
+        return cls(what=str(error), remedy=f"see whether this machine reaches {host}, and what network.proxy says")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccountReport:
+    """What a platform says about the settings of an account, asked without receiving or sending anything.
+
+    identity: None when the platform did not say who the bot is. place: the workspace that it is in, "" where there is
+    no such thing. seconds: until the first call was answered. missing_scopes: rights that it lacks, by the platform's
+    names; `problems` tells what does not work without them. notes: what is no fault and good to know.
+    """
+
+    identity: BotIdentity | None = None
+    place: str = ""
+    seconds: float | None = None
+    missing_scopes: tuple[str, ...] = ()
+    problems: tuple[Problem, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 class Clock(Protocol):

@@ -12,7 +12,7 @@ import hashlib
 import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 import telegram
 from telegram.error import TelegramError
@@ -89,6 +89,10 @@ class TelegramApi:
         if not isinstance(user.username, str):
             raise Temporary("getMe did not say who the bot is")
         return Me(id=user.id, username=user.username)
+
+    async def webhook(self) -> str:
+        """The host that Telegram hands this bot's updates to, "" when they are to be fetched."""
+        return urlsplit((await self.call("getWebhookInfo", self._bot.get_webhook_info())).url).hostname or ""
 
     async def delete_webhook(self) -> None:
         """A webhook would answer every poll with 409. What waits at the server is kept."""

@@ -25,8 +25,20 @@ def get_me(world: World, bot: Bot, call: Call) -> Any:
     return bot.profile
 
 
+def set_webhook(world: World, bot: Bot, call: Call) -> Any:
+    """setWebhook: from now on getUpdates answers with 409. Nothing is ever sent to the address."""
+    bot.webhook = call.text("url")
+    return True
+
+
+def get_webhook_info(world: World, bot: Bot, call: Call) -> Any:
+    """getWebhookInfo: its url is empty without one."""
+    return {"url": bot.webhook, "has_custom_certificate": False, "pending_update_count": bot.pending}
+
+
 def delete_webhook(world: World, bot: Bot, call: Call) -> Any:
-    """deleteWebhook: there never is one, but pending updates can be dropped."""
+    """deleteWebhook: updates can be polled again; what waits can be dropped."""
+    bot.webhook = ""
     if call.flag("drop_pending_updates"):
         bot.queue.drop_all()
     return True
@@ -137,6 +149,8 @@ def leave_chat(world: World, bot: Bot, call: Call) -> Any:
 
 METHODS = {
     "getMe": get_me,
+    "setWebhook": set_webhook,
+    "getWebhookInfo": get_webhook_info,
     "deleteWebhook": delete_webhook,
     "setMyCommands": set_my_commands,
     "deleteMyCommands": delete_my_commands,
