@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import httpx
 
 from channels.base import Route
+from channels.message import Message
 from channels.registry import probe
 from tests.channels.gateway import QuickClock
 from tests.channels.telegram.support import config_for
@@ -36,7 +37,7 @@ async def test_a_good_token_tells_who_the_bot_is_and_takes_nothing_away(
     assert report.seconds is not None
     own = make_bench()
     async with own.running():
-        assert await own.gateway.event()
+        assert isinstance(await own.gateway.event(), Message)
 
 
 async def test_a_revoked_token_is_named_with_its_setting(telegram: TelegramSimulator) -> None:
@@ -59,7 +60,7 @@ async def test_another_program_that_polls_is_found_and_goes_on(
         assert problem.what == "another program fetches this bot's messages"
         assert "stop that program" in problem.remedy
         await telegram.user_says("still there?")
-        assert await other.gateway.event()
+        assert isinstance(await other.gateway.event(), Message)
 
 
 async def test_a_gateway_that_runs_is_not_disturbed(

@@ -73,7 +73,8 @@ class FeishuSimulator(DisturbingClient, ChatWatcher[Place, SeenMessage]):
         token_seconds: how long new tenant tokens live (7200). events: the list of subscribed event types.
         group_messages: "all" or "mentions" of what is said in groups. client_config: members of what endpoint and
         pongs tell the SDK (ReconnectCount -1, ReconnectInterval 1, ReconnectNonce 0, PingInterval 2).
-        config_in_pong: whether pongs carry it. app_secret: another one is right from now on. bot_active. scopes: those granted.
+        config_in_pong: whether pongs carry it. app_secret: another one is right from now on. bot_active.
+        scopes: the list of those that are granted.
         """
         await self._ask("configure", **settings)
         self.app_secret = str(settings.get("app_secret", self.app_secret))

@@ -29,7 +29,7 @@ class SetupRoutes(Routes):
         return {"app_id": app.app_id}
 
     async def configure(self, spec: Json) -> Json:
-        """Change the app: SETTINGS, app_secret, events and scopes (lists), client_config (members replaced one by one)."""
+        """Change the app: SETTINGS, app_secret, events and scopes (lists), client_config (its members one by one)."""
         app = self.app(spec)
         for name in (*SETTINGS, "app_secret"):
             if spec.get(name) is not None:
