@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from bot.cli import people, skills
+from bot.cli import people, setup, skills
 from bot.cli.options import EXIT_CONFIG, ConfigFile, DataDir, LogLevel, read, running_folder, settings_of, source_of
 
 EXIT_USAGE = 2
@@ -25,6 +25,8 @@ app = typer.Typer(
 
 accounts = typer.Typer(help="The accounts of this data folder.", no_args_is_help=True)
 app.add_typer(accounts, name="account")
+app.add_typer(setup.config, name="config")
+app.command()(setup.init)
 app.add_typer(people.access, name="access")
 app.add_typer(people.memory, name="memory")
 app.add_typer(skills.app, name="skills")
@@ -82,12 +84,13 @@ def check_config(config: ConfigFile = None, data_dir: DataDir = None) -> None:
     settings, path = settings_of(config, data_dir)
     from bot.cli import config_trials
     from bot.files.sandboxes import probe
+    from bot.settings.load import exposed
     from bot.settings.summary import describe
     from bot.skills import tool
 
     typer.echo(f"config    {path or 'none: the built-in default'}")
     typer.echo(describe(settings))
-    for warning in config_trials.written_secrets(settings, path):
+    for warning in (*config_trials.written_secrets(settings, path), *filter(None, [exposed(path)])):
         typer.echo(f"warning   {warning}")
     if problems := [*config_trials.models(settings), *config_trials.programs(settings)]:
         typer.echo("\n".join(problems), err=True)
