@@ -26,7 +26,7 @@ app = typer.Typer(
 accounts = typer.Typer(help="The accounts of this data folder.", no_args_is_help=True)
 app.add_typer(accounts, name="account")
 app.add_typer(setup.config, name="config")
-app.command()(setup.init)
+app.command("init")(setup.init)
 app.add_typer(people.access, name="access")
 app.add_typer(people.memory, name="memory")
 app.add_typer(skills.app, name="skills")

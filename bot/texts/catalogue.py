@@ -218,6 +218,11 @@ class Texts:
     sandbox_state: Mapping[str, str]  # keys: bot.files.sandboxes.State
     server_state: Mapping[str, str]  # of MCP servers; keys: harness.mcp.pool.State
 
+    # `antler init`, plain text for a terminal; see bot/setup/.
+    setup: Mapping[str, str]
+    setup_guides: Mapping[str, str]  # by platform: how its credentials are got
+    setup_labels: Mapping[str, str]  # by "platform.key": what a credential is called
+
     # Units.
     second: str  # {n}
     minute: str
