@@ -76,9 +76,15 @@ class AccountQuestions:
         self.tell(self.texts.setup_guides[platform])
         if link := creation_link(platform):
             self.tell(f"{say['manifest']}\n{link}")
-        for credential in CREDENTIALS[platform]:
-            if credential.key not in values:
-                values[credential.key] = await self._credential(platform, credential, number)
+        asked, place = [each for each in CREDENTIALS[platform] if each.key not in values], 0
+        while place < len(asked):
+            try:
+                values[asked[place].key] = await self._credential(platform, asked[place], number)
+                place += 1
+            except Back:
+                if place == 0:
+                    raise
+                place -= 1
         return values
 
     async def _credential(self, platform: str, credential: Credential, number: int) -> str:

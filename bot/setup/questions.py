@@ -1,4 +1,4 @@
-"""Questions at a terminal: Enter takes the default, Esc goes back, Ctrl-C ends everything."""
+"""Questions of a terminal: Enter takes the default, Esc goes back, Ctrl-C ends everything."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Questions:
         return str(await _answer(asked))
 
     async def several(self, text: str, choices: Mapping[str, str], default: Collection[str] = ()) -> list[str]:
-        """At least one of the choices."""
+        """Several of the choices, one at least."""
         asked = questionary.checkbox(
             text,
             _choices(choices, default),
@@ -51,7 +51,7 @@ class Questions:
         return str(await _answer(asked)).strip()
 
     async def secret(self, text: str) -> str:
-        """As text; what is typed shows as stars."""
+        """What was typed, which is shown as stars."""
         asked = questionary.password(text, key_bindings=_with_back(KeyBindings()))
         return str(await _answer(asked)).strip()
 

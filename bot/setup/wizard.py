@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import shlex
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -61,6 +62,7 @@ class Wizard:
         self._tell(self._say["intro"])
         place = 0
         while place < len(steps := self._steps()):
+            self._tell("")
             try:
                 await steps[place]()
             except Back:
@@ -72,12 +74,15 @@ class Wizard:
     def _steps(self) -> list[Step]:
         accounts = [partial(self._account, platform) for platform in self._platforms]
         first = [self._existing] if self._files.exists else []
-        return [*first, self._choose, *accounts, self._model, self._sandbox, self._zone, self._extras, self._agree]
+        hears = self._provider is not None and bool(self._provider.transcribes)
+        extras = [self._search, self._pages, *([self._voice] if hears else [])]
+        return [*first, self._choose, *accounts, self._model, self._sandbox, self._zone, *extras, self._agree]
 
     def _draft(self) -> Draft:
         """Everything that was answered, on top of what the flags said."""
         whole = Draft()
-        wanted = ("model", "sandbox", "zone", "extras", *(f"account {platform}" for platform in self._platforms))
+        accounts = [f"account {platform}" for platform in self._platforms]
+        wanted = [*accounts, "model", "sandbox", "zone", "search", "pages", "voice"]
         for part in (self._preset, *(self._parts[name] for name in wanted if name in self._parts)):
             _lay_over(whole.config, part.config)
             whole.secrets |= part.secrets
@@ -123,17 +128,17 @@ class Wizard:
         labels |= {"url": say["model_url"]}
         labels |= {"none": say["model_keep" if self._files.has("models") else "model_later"]}
         default = next(iter(local), OPENAI)
-        chosen = await self._ask.choose(say["model"], labels, default)
-        self._provider = offers.get(chosen)
-        self._parts["model"] = Draft()
-        while chosen != "none":
-            part = await self._asked_model()
-            if part is not None:
-                self._parts["model"] = part
-                return
+        part: Draft | None = None
+        while part is None:
+            default = await self._ask.choose(say["model"], labels, default)
+            self._provider = offers.get(default)
+            self._parts.pop("voice", None)
+            with contextlib.suppress(Back):  # to the list
+                part = Draft() if default == "none" else await self._asked_model()
+        self._parts["model"] = part
 
     async def _asked_model(self) -> Draft | None:
-        """A model that was tried; None when the person wants to type it again."""
+        """A model that was tried; None when the person wants to choose again. Raises Back."""
         say, offer = self._say, self._provider
         base_url = offer.base_url if offer is not None else await self._ask.text(say["model_base_url"])
         variable = offer.variable if offer is not None else "MODEL_API_KEY"
@@ -195,7 +200,7 @@ class Wizard:
         if zone != "UTC":
             part.set("timezone", zone)
 
-    async def _extras(self) -> None:
+    async def _search(self) -> None:
         say, part = self._say, Draft()
         services = {name: say[f"search_{name}"] for name in ("none", "duckduckgo", "tavily")}
         search = await self._ask.choose(say["search"], services)
@@ -204,16 +209,19 @@ class Wizard:
         if search == "tavily":
             part.secrets["TAVILY_API_KEY"] = await self._ask.secret(say["tavily_key"])
             part.set("web.search.api_key", "$TAVILY_API_KEY")
-        if await self._ask.yes(say["pages"], default=False):
+        self._parts["search"] = part
+
+    async def _pages(self) -> None:
+        part = self._parts["pages"] = Draft()
+        if await self._ask.yes(self._say["pages"], default=False):
             part.set("web.fetch.enabled", True)
-        offer = self._provider
-        if (
-            offer is not None
-            and offer.transcribes
-            and await self._ask.yes(say["voice"].format(name=offer.name), default=False)
-        ):
-            part.set("transcription", {"model": offer.transcribes, "api_key": f"${offer.variable}"})
-        self._parts["extras"] = part
+
+    async def _voice(self) -> None:
+        assert self._provider is not None
+        part = self._parts["voice"] = Draft()
+        if await self._ask.yes(self._say["voice"].format(name=self._provider.name), default=False):
+            key = f"${self._provider.variable}"
+            part.set("transcription", {"model": self._provider.transcribes, "api_key": key})
 
     async def _agree(self) -> None:
         """Show what is going to be written. Raises Left."""
