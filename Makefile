@@ -1,4 +1,5 @@
 # make run     start Antler; the first time it creates .venv and installs into it (ARGS="--config FILE" is passed on)
+# make init    set Antler up: platforms, credentials, model, and start it
 # make test    run the quick tests (ARGS="-k name" is passed on)
 # make test-all  run every test (ARGS="tests/flow/test_slack.py" is passed on)
 # make check   format, lint, types, import directions and every test: what the CI runs
@@ -30,11 +31,14 @@ BUILD_RUNTIME = $(SANDBOX_PYTHON) -B -m sandbox.build_runtime
 # starts is started once; the slow ones come first (tests/conftest.py), so that none is begun at the very end.
 EVERY_TEST = $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 
-.PHONY: run test test-all check house torture bench evals sandbox-runtime runtime-in-background clean
+.PHONY: run init test test-all check house torture bench evals sandbox-runtime runtime-in-background clean
 .DELETE_ON_ERROR:
 
 run: $(VENV)/.installed runtime-in-background
 	@$(BIN)/antler run $(ARGS)
+
+init: $(VENV)/.installed runtime-in-background
+	@$(BIN)/antler init $(ARGS)
 
 sandbox-runtime:
 	@$(HAS_SANDBOX_PYTHON)

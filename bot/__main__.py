@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from importlib.metadata import version as installed_version
 from typing import Annotated
 
 import typer
 
-from bot.cli import people, skills
+from bot.cli import people, setup, skills
 from bot.cli.options import EXIT_CONFIG, ConfigFile, DataDir, LogLevel, read, running_folder, settings_of, source_of
 
 EXIT_USAGE = 2
@@ -25,6 +26,8 @@ app = typer.Typer(
 
 accounts = typer.Typer(help="The accounts of this data folder.", no_args_is_help=True)
 app.add_typer(accounts, name="account")
+app.add_typer(setup.config, name="config")
+app.command("init")(setup.init)
 app.add_typer(people.access, name="access")
 app.add_typer(people.memory, name="memory")
 app.add_typer(skills.app, name="skills")
@@ -83,12 +86,13 @@ def check_config(config: ConfigFile = None, data_dir: DataDir = None) -> None:
     from bot.doctor import config as checks
     from bot.doctor.parts import server_facts
     from bot.files.sandboxes import probe
+    from bot.settings.load import exposed
     from bot.settings.summary import describe
     from bot.skills import tool
 
     typer.echo(f"config    {path or 'none: the built-in default'}")
     typer.echo(describe(settings))
-    for warning in checks.written_secrets(settings, path):
+    for warning in (*checks.written_secrets(settings, path), *filter(None, [exposed(path)])):
         typer.echo(f"warning   {warning}")
     if problems := [*asyncio.run(checks.unbuilt_models(settings)), *checks.programs(settings)]:
         typer.echo("\n".join(f"{problem.what}: {problem.says}" for problem in problems), err=True)
@@ -146,9 +150,12 @@ def pair(
     if (code is None) is not claim:
         raise typer.BadParameter("give either CODE or --claim")
     settings, _ = settings_of(config, data_dir)
+    from bot.access.pairing import draws
     from bot.access.tool import run as do
 
-    raise typer.Exit(do(settings, "claim") if code is None else do(settings, "pair", code=code))
+    raise typer.Exit(
+        do(settings, "claim", drawn=draws(sys.stdout)) if code is None else do(settings, "pair", code=code)
+    )
 
 
 @app.command()

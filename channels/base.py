@@ -7,7 +7,7 @@ line in `registry.py` and one parameter in the contract test.
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
@@ -66,6 +66,23 @@ class Command:
 
     name: str
     description: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChatLink:
+    """A link that opens a private chat with the bot. says: following it also sends the text that it was made for."""
+
+    url: str
+    says: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class About:
+    """What a bot says of itself. description: in the empty chat, up to 500 characters; summary: on its profile and in
+    links to it, up to 120."""
+
+    description: str
+    summary: str
 
 
 class ConnectionState(StrEnum):
@@ -286,8 +303,19 @@ class Channel(Protocol):
     def command(self, name: str, address: Address) -> str:
         """How people type one of our commands in that chat, without its arguments: "/new"."""
 
-    async def publish_commands(self, commands: Sequence[Command], locale: str | None) -> None:
-        """Register the command menu (locale None: the default one)."""
+    async def publish_commands(
+        self, commands: Sequence[Command], locale: str | None, address: Address | None = None
+    ) -> None:
+        """Register the command menu (locale None: the default one). address: in that chat only, instead of the
+        general one."""
+
+    async def describe(self, about: Mapping[str | None, About]) -> None:
+        """Set what people read of the bot before they write to it, by locale (None: all others), unless there is a
+        text already: then the operator wrote it, or it is this one."""
+
+    def chat_link(self, text: str) -> ChatLink | None:
+        """A link into a private chat with the bot, made for a text of up to 64 letters, digits, - and _; None where
+        the platform has no such links, or before the first hello."""
 
     async def open_stream(self, address: Address, idem_key: str, reply_to: str | None) -> LiveReply:
         """Start an append-only stream. Only called where `capabilities.append_only_stream`.

@@ -68,6 +68,7 @@ def test_the_image_is_given_the_sources_only() -> None:
         "pyproject.toml",
         "constraints.txt",
         "constraints-sandbox.txt",
+        "config.yaml.example",
         "README.md",
         "LICENSE",
     }

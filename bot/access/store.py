@@ -16,7 +16,7 @@ from bot.store.access import AccessState
 from bot.texts import language_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from datetime import datetime
 
     from bot.settings import Settings
@@ -35,6 +35,8 @@ class AccessStore:
         self._rows: dict[Subject, AccessRow] | None = None
         self._waiting: dict[Subject, AccessRow] = {}
         self._merged: dict[str, tuple[AccountPolicy, AccountPolicy]] = {}
+        self.on_admins: Callable[[str], None] = lambda account: None
+        """Called with an account whose administrators have changed."""
 
     @property
     def accounts(self) -> tuple[str, ...]:
@@ -116,12 +118,14 @@ class AccessStore:
         if self._rows is not None:
             # Put at the end: what is known of a subject is as old as its newest row.
             subject = row.kind, row.subject
-            self._rows.pop(subject, None)
+            known = self._rows.pop(subject, None)
             self._waiting.pop(subject, None)
             self._rows[subject] = row
             if row.state is AccessState.PENDING and row.code_hash is not None:
                 self._waiting[subject] = row
             self._merged.pop(row.account, None)
+            if AccessState.ADMIN in (row.state, known.state if known is not None else None):
+                self.on_admins(row.account)
 
     def drop(self, row: AccessRow) -> None:
         """A row was removed, unless another has taken its place."""
@@ -129,6 +133,8 @@ class AccessStore:
             del self._rows[row.kind, row.subject]
             self._waiting.pop((row.kind, row.subject), None)
             self._merged.pop(row.account, None)
+            if row.state is AccessState.ADMIN:
+                self.on_admins(row.account)
 
     def _merge(self, base: AccountPolicy, rows: list[AccessRow]) -> AccountPolicy:
         rules = base.access

@@ -114,15 +114,21 @@ def _cells(entry: Entry) -> tuple[str, ...]:
 
 
 class AccessTool:
-    """claims: of the running gateway, None while it is stopped."""
+    """claims, link: of the running gateway, None while it is stopped."""
 
     def __init__(
-        self, editor: AccessEditor, store: RetryingStore | Store, clock: Clock, claims: Claims | None = None
+        self,
+        editor: AccessEditor,
+        store: RetryingStore | Store,
+        clock: Clock,
+        claims: Claims | None = None,
+        link: pairing.Link = lambda account, code: None,
     ) -> None:
         self._editor = editor
         self._store = store
         self._clock = clock
         self._claims = claims
+        self._link = link
 
     async def do(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """An operation of the control socket: {"do": ..., ...} to {"text": ..., "done": ...}."""
@@ -138,7 +144,7 @@ class AccessTool:
             case "pair":
                 return await self._pair(str(request.get("code", "")))
             case "claim":
-                return self._claim()
+                return self._claim(drawn=request.get("drawn") is True)
             case "list":
                 return table(entries(self._editor.book, self._clock.now())), True
             case "allow":
@@ -158,13 +164,14 @@ class AccessTool:
         await self._make(self._editor.approval(applicant, BY))
         return f"{applicant.name or 'somebody without a name'} ({applicant.subject}) now has access", True
 
-    def _claim(self) -> Answer:
+    def _claim(self, *, drawn: bool) -> Answer:
         if self._claims is None:
             return STOPPED, False
         accounts = pairing.unclaimed(self._editor.book)
         if not accounts:
             return "every account has an administrator: they let in others with /pair, or you with `antler pair`", False
-        return pairing.frame([(account, self._claims.make(account)) for account in accounts]), True
+        codes = [(account, self._claims.make(account)) for account in accounts]
+        return pairing.frame(codes, self._link, drawn=drawn), True
 
     async def _make(self, change: Change) -> None:
         await self._store.write(change.write)

@@ -6,6 +6,7 @@ import difflib
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from bot.access import pairing
 from bot.commands.access import AccessCommands
 from bot.commands.approvals import ApprovalCommands, QuestionCommands
 from bot.commands.choosing import TimezoneCommands, VerboseCommands, agent_commands, model_commands
@@ -52,17 +53,18 @@ def make_commands(
     pictures: Presented,
     forgetting: Callable[[], Forgetting],
     memory: MemoryKeeper,
+    abilities: Callable[[], Sequence[str]],
 ) -> Commands:
     """Make every command that acts on the conversations with these ports.
 
-    pictures: keeps those of /usage, and the files of /memory export.
+    pictures: keeps those of /usage, and the files of /memory export. abilities: keys of Texts.abilities.
     """
     store, agents, clock, answers = ports.store, ports.agents, ports.store.clock, Answers(ports.responder)
     deleting = DeletingCommands(answers, forgetting, clock)
     return Commands(
         answers,
         [
-            TalkCommands(answers, store, status, agents, clock),
+            TalkCommands(answers, store, status, agents, clock, abilities),
             WaitingCommands(answers, clock),
             UndoCommands(answers, store, ports.runs, spending.budgets, agents),
             deleting,
@@ -100,7 +102,10 @@ class Commands:
 
     async def handle(self, conversation: Conversation, call: Call, placed: bool = True) -> None:
         """placed: it was typed in a conversation; else only what needs none is done."""
-        call = replace(call, line=replace(call.line, name=ALIASES.get(call.line.name, call.line.name)))
+        name = ALIASES.get(call.line.name, call.line.name)
+        if name == "start" and call.is_admin and pairing.read(call.line.arguments) is not None:
+            name = "pair"  # what a link with a code in it makes the client send
+        call = replace(call, line=replace(call.line, name=name))
         if not placed and self.knows(call.line.name) and call.line.name not in WITHOUT_CONVERSATION:
             text = call.texts.which_thread.format(command=call.line.name)
             return await self._answers.say(call, text, "typed outside of threads")

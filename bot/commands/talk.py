@@ -19,7 +19,7 @@ from channels.message import INBOUND_EVENT, OutboundMessage
 from harness.errors import HarnessError, ModelFailure
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from sqlalchemy import Connection
 
@@ -102,7 +102,8 @@ def _first_words(run: RunRow) -> str:
 
 
 class TalkCommands:
-    """agents: what answers in a conversation."""
+    """agents: what answers in a conversation. abilities: what people are told that the bot can do, keys of
+    Texts.abilities."""
 
     def __init__(
         self,
@@ -111,10 +112,12 @@ class TalkCommands:
         status: StatusPage,
         agents: AgentChoices,
         clock: Clock,
+        abilities: Callable[[], Sequence[str]],
     ) -> None:
         self._answers = answers
         self._store = store
         self._status = status
+        self._abilities = abilities
         self._agents = agents
         self._clock = clock
         self.commands: Mapping[str, CommandHandler] = {
@@ -171,8 +174,9 @@ class TalkCommands:
         await self._answers.say(call, text, "/whoami")
 
     async def _start(self, conversation: Conversation, call: Call) -> None:
-        """What Telegram's clients send first."""
-        await self._answers.say(call, call.texts.started, "/start")
+        """What Telegram's clients send first: a welcome with what the bot can do."""
+        able = "\n".join(f"- {call.texts.abilities[ability]}" for ability in self._abilities())
+        await self._answers.say(call, call.texts.started.format(abilities=able), "/start")
 
     async def _help(self, conversation: Conversation, call: Call) -> None:
         texts = call.texts

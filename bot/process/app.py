@@ -23,6 +23,7 @@ from bot.process import logs, terminal
 from bot.process.gateway import CONFIG_ERROR, FAILURE, OK, Gateway
 from bot.redaction import Redactor
 from bot.settings import ChannelSettings
+from bot.settings.load import exposed
 from bot.store import Store
 from bot.store.errors import StoreBusy, StoreError
 
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 NO_CONFIG = (
     "antler: there is no config.yaml, so this is the terminal with the built-in demo model.\n"
-    "For a real model and chats: cp config.yaml.example config.yaml, edit it, and start again."
+    "For a real model and chats: antler init asks what is needed and starts again with it."
 )
 TAKE_OVER_SECONDS = 35.0
 """A little longer than the store's lease."""
@@ -128,7 +129,9 @@ def serve(settings: Settings, source: SettingsSource, *, watched: bool = True) -
     level = "warning" if _only_terminal(settings) and settings.log.level == "info" else settings.log.level
     logs.configure(level, settings.log.format, redact)
     if config_path is not None and settings.models[0].use == "demo":
-        log.warning("no model is configured, so the built-in demo model answers; see `models` in config.yaml.example")
+        log.warning("no model is configured, so the built-in demo model answers; antler init adds one")
+    if (warning := exposed(config_path)) is not None:
+        log.warning("%s", warning)
     try:
         with DataDirLock(settings.data_dir):
             if config_path is None:

@@ -84,7 +84,6 @@ class Gateway:
     async def _start(self) -> None:
         parts = self._parts
         await parts.open()
-        pairing.show(parts.editor.book, parts.claims, self._settings.log.format)
         self._attach_terminal()
         self._tasks.spawn("control", self._control())
         await parts.recover()
@@ -132,7 +131,10 @@ class Gateway:
             again = await connections.pause(account, failed)
 
     def _said_hello(self, account: str) -> None:
+        parts = self._parts
         self._connected.set()
+        pairing.show(parts.editor.book, parts.claims, account, self._settings.log.format, parts.connections.chat_link)
+        parts.menus.publish_soon(account)
         self._parts.delivery.rearm(account)
         self._parts.outages.connected(account)
 

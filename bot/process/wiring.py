@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
-from bot.access.admins import Admins
+from bot.access.admins import AdminMenus, Admins
 from bot.access.admission import Background, FloodGate
 from bot.access.editor import AccessEditor
 from bot.access.pairing import Claims
@@ -158,6 +158,7 @@ class Wiring:
         """Build the channels, none of which connects yet, learn who may use them, and take over what is undelivered."""
         self.connections.open(self.bus.publish, self.editor.book.policy)
         self.editor.book.load(await self._store.read(access.everything))
+        self.editor.book.on_admins = self.menus.publish_soon
         for channel in self.connections.channels.values():
             self.delivery.register(channel)
         # Before the control socket opens: what is said by its operations is not to be taken for an earlier process's.
@@ -261,7 +262,8 @@ class Wiring:
         self.access_service = AccessService(
             editor=self.editor, store=store, responder=responder, admins=self.admins, claims=self.claims, clock=clock
         )
-        self.access_tool = AccessTool(self.editor, store, clock, self.claims)
+        self.access_tool = AccessTool(self.editor, store, clock, self.claims, self.connections.chat_link)
+        self.menus = AdminMenus(self.admins, self.connections.channels, self.tasks)
 
     def _make_health(self) -> None:
         self.health = HealthService(
@@ -353,6 +355,7 @@ class Wiring:
                 pictures=self.presented,
                 forgetting=lambda: self.forgetting,
                 memory=self.memory.book,
+                abilities=self._abilities,
             ),
             editor=editor,
             access_service=self.access_service,
@@ -360,6 +363,21 @@ class Wiring:
             store=self._store,
             moved=self.memory.book.chat_moved,
         )
+
+    def _abilities(self) -> list[str]:
+        """What the bot can do for people here, by its settings and this machine; keys of Texts.abilities."""
+        settings, sandbox = self.adoption.settings, self.sandboxes.facts.state
+        has = {
+            "talk": True,
+            "files": self.sandboxes.has_files,
+            "commands": sandbox in ("full", "restricted", "none"),
+            "search": settings.web.search.provider != "none",
+            "pages": settings.web.fetch.enabled,
+            "voice": settings.transcription is not None,
+            "reminders": settings.schedules.enabled,
+            "memory": settings.memory.enabled,
+        }
+        return [ability for ability, there in has.items() if there]
 
     def _make_adoption(self) -> Adoption:
         return Adoption(

@@ -114,7 +114,9 @@ class Texts:
     pairing_used: str
     pairing_refused: str
     welcome: str
-    started: str
+    started: str  # {abilities}
+    abilities: Mapping[str, str]  # lines of `started`; what they say is decided in bot/process/wiring.py
+    about: Mapping[str, str]  # plain text; keys: description (500 characters), summary (120)
     claimed: str
     access_revoked: str
     code_refused: str
@@ -215,6 +217,11 @@ class Texts:
     status: Mapping[str, str]
     sandbox_state: Mapping[str, str]  # keys: bot.files.sandboxes.State
     server_state: Mapping[str, str]  # of MCP servers; keys: harness.mcp.pool.State
+
+    # `antler init`, plain text for a terminal; see bot/setup/.
+    setup: Mapping[str, str]
+    setup_guides: Mapping[str, str]  # by platform: how its credentials are got
+    setup_labels: Mapping[str, str]  # by "platform.key": what a credential is called
 
     # Units.
     second: str  # {n}

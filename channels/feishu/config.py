@@ -12,6 +12,8 @@ from channels.capabilities import NotifyAfter
 
 DOMAINS = {"feishu": "https://open.feishu.cn", "lark": "https://open.larksuite.com"}
 """China's platform, and the international one. An app exists on one of them only."""
+LINKS = {"feishu": "https://applink.feishu.cn", "lark": "https://applink.larksuite.com"}
+"""What links into the client begin with."""
 _APP_ID = re.compile(r"cli_[A-Za-z0-9_-]{4,60}")
 _EMOJI = re.compile(r"[A-Za-z0-9_]{0,60}")
 

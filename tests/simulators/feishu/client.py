@@ -79,6 +79,11 @@ class FeishuSimulator(DisturbingClient, ChatWatcher[Place, SeenMessage]):
         await self._ask("configure", **settings)
         self.app_secret = str(settings.get("app_secret", self.app_secret))
 
+    async def scanned(self, **outcome: Any) -> None:
+        """Somebody has scanned the code of a registration; without an outcome this app is the one that was made."""
+        made = {"client_id": self.app_id, "client_secret": self.app_secret, "user_info": {"tenant_brand": "feishu"}}
+        await self._ask("registration", outcome=outcome or made)
+
     async def records(self, method: str | None = None, *, chat: Place | None = None) -> list[RecordedCall]:
         """All requests of this app so far, in order of arrival; optionally of one method and chat."""
         place = None if chat is None else self.chat_id(chat)

@@ -20,6 +20,7 @@ class SetupRoutes(Routes):
             "people": self.add_person,
             "tokens": self.expire_tokens,
             "limits": self.limits,
+            "registration": self.register,
         }
 
     async def add_app(self, spec: Json) -> Json:
@@ -39,6 +40,11 @@ class SetupRoutes(Routes):
         if spec.get("scopes") is not None:
             app.scopes = frozenset(spec["scopes"])
         app.client_config |= spec.get("client_config") or {}
+        return {}
+
+    async def register(self, spec: Json) -> Json:
+        """outcome: what who waits for a scanned code is answered from now on."""
+        self._world.registration.outcome = spec["outcome"]
         return {}
 
     async def add_chat(self, spec: Json) -> Json:
