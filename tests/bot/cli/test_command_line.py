@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -152,3 +153,27 @@ def test_prompt_follows_the_agent_and_names_what_to_change(tmp_path: Path) -> No
     unread = antler("prompt", "--chat", "telegram:1", cwd=tmp_path)
     assert unread.returncode == 1
     assert "--chat: there is no database in data_dir" in unread.stderr
+
+
+def test_every_list_can_be_read_by_programs(tmp_path: Path) -> None:
+    write(tmp_path, CHANNELS + 'access: {allow: ["telegram:1"]}\n')
+    allowed = antler("access", "allow", "telegram:2", cwd=tmp_path)
+    assert allowed.returncode == 0
+    config, granted = json.loads(antler("access", "list", "--json", cwd=tmp_path).stdout)
+    assert (config["subject"], config["state"], config["key"]) == ("telegram:1", "allowed", "access.allow")
+    assert (granted["subject"], granted["kind"], granted["by"]) == ("telegram:2", "person", "antler on the machine")
+    assert granted["since"].endswith("+00:00")
+    assert json.loads(antler("memory", "list", "--json", cwd=tmp_path).stdout) == []
+    assert json.loads(antler("skills", "waiting", "--json", cwd=tmp_path).stdout) == []
+    skills = json.loads(antler("skills", "list", "--json", cwd=tmp_path).stdout)
+    assert {skill["origin"] for skill in skills} == {"public"}
+    assert all(skill["on"] and skill["description"] for skill in skills)
+
+
+def test_help_lists_the_commands_in_groups_and_the_version_is_an_option(tmp_path: Path) -> None:
+    shown = antler("--help", cwd=tmp_path).stdout
+    groups = re.findall(r"^╭─ (.+?) ─+╮$", shown, re.MULTILINE)
+    assert groups == ["Options", "Serve", "Set up", "Chats and people", "Data and versions"]
+    version = antler("--version", cwd=tmp_path)
+    assert (version.returncode, version.stdout) == (0, antler("version", cwd=tmp_path).stdout)
+    assert re.fullmatch(r"antler \d+\.\d+\.\d+\S*\n", version.stdout)
