@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from bot.cli import people, skills
+from bot.cli import operating, people, skills
 from bot.cli.options import (
     EXIT_CONFIG,
     AsJson,
@@ -173,6 +173,9 @@ def forget(
     from bot.forgetting.tool import run as do
 
     raise typer.Exit(do(settings, person))
+
+
+app.command(rich_help_panel=PEOPLE)(operating.send)
 
 
 @accounts.command("rename")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import sqlite3
 import subprocess
 import sys
 from pathlib import Path
@@ -177,3 +178,20 @@ def test_help_lists_the_commands_in_groups_and_the_version_is_an_option(tmp_path
     version = antler("--version", cwd=tmp_path)
     assert (version.returncode, version.stdout) == (0, antler("version", cwd=tmp_path).stdout)
     assert re.fullmatch(r"antler \d+\.\d+\.\d+\S*\n", version.stdout)
+
+
+def test_a_message_is_read_from_the_standard_input_and_kept_for_the_next_start(tmp_path: Path) -> None:
+    write(tmp_path, CHANNELS)
+    command = [sys.executable, "-m", "bot", "send", "telegram:7", "-", "--anyway"]
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        command, cwd=tmp_path, env=environment, input="zwölf\nlines\n", capture_output=True, text=True, timeout=60
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == "telegram:7: antler is not running, so it is sent at its next start\n"
+    with sqlite3.connect(tmp_path / "data/antler.db") as database:
+        ((chat, body),) = database.execute("SELECT chat, body FROM outbox").fetchall()
+    assert (chat, json.loads(body)["text"]) == ("7", "zwölf\nlines")
+    empty = antler("send", "telegram:7", "--anyway", cwd=tmp_path)
+    assert (empty.returncode, empty.stdout) == (1, "")
+    assert empty.stderr == "antler: there is nothing to send: the text is empty\n"
