@@ -208,6 +208,10 @@ def manifest(
         raise typer.Exit(EXIT_USAGE) from None
 
 
+app.command(rich_help_panel=KEEPING)(operating.backup)
+app.command(rich_help_panel=KEEPING)(operating.restore)
+
+
 @app.command(rich_help_panel=KEEPING)
 def version() -> None:
     """Print the version, as --version does."""

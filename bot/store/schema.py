@@ -63,15 +63,15 @@ def prepare(tx: Connection, steps: Steps = STEPS) -> None:
         _upgrade(tx, steps)
 
 
-def run_steps(tx: Connection, steps: Steps) -> None:
-    """Run the missing migrations in `tx`."""
+def run_steps(tx: Connection, steps: Steps, to: str = "head") -> None:
+    """Run the missing migrations in `tx`, as far as the revision `to`."""
     from alembic import command
     from alembic.config import Config
 
     config = Config()
     config.set_main_option("script_location", str(steps.scripts).replace("%", "%%"))
     config.attributes["connection"] = tx
-    command.upgrade(config, "head")
+    command.upgrade(config, to)
 
 
 def _create(tx: Connection, tables: set[str], steps: Steps) -> None:
