@@ -9,8 +9,18 @@ from typing import Annotated
 
 import typer
 
-from bot.cli import people, setup, skills
-from bot.cli.options import EXIT_CONFIG, ConfigFile, DataDir, LogLevel, read, running_folder, settings_of, source_of
+from bot.cli import operating, people, setup, skills
+from bot.cli.options import (
+    EXIT_CONFIG,
+    AsJson,
+    ConfigFile,
+    DataDir,
+    LogLevel,
+    read,
+    running_folder,
+    settings_of,
+    source_of,
+)
 
 EXIT_USAGE = 2
 
@@ -24,16 +34,34 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
+SERVING, PEOPLE, SETTING_UP, KEEPING = "Serve", "Chats and people", "Set up", "Data and versions"
+"""The groups in which `antler --help` lists the commands."""
+
 accounts = typer.Typer(help="The accounts of this data folder.", no_args_is_help=True)
-app.add_typer(accounts, name="account")
-app.add_typer(setup.config, name="config")
-app.command("init")(setup.init)
-app.add_typer(people.access, name="access")
-app.add_typer(people.memory, name="memory")
-app.add_typer(skills.app, name="skills")
+app.add_typer(people.access, name="access", rich_help_panel=PEOPLE)
+app.add_typer(people.memory, name="memory", rich_help_panel=PEOPLE)
+app.add_typer(skills.app, name="skills", rich_help_panel=SETTING_UP)
+app.add_typer(accounts, name="account", rich_help_panel=SETTING_UP)
+app.add_typer(setup.config, name="config", rich_help_panel=SETTING_UP)
+app.command("init", rich_help_panel=SETTING_UP)(setup.init)
 
 
-@app.command()
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"antler {installed_version('antler')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    pass
+
+
+@app.command(rich_help_panel=SERVING)
 def run(config: ConfigFile = None, data_dir: DataDir = None, log_level: LogLevel = None) -> None:
     """Start the gateway and serve until SIGTERM or Ctrl-C; a second Ctrl-C does not wait."""
     from bot.process import gc_tuning
@@ -46,7 +74,7 @@ def run(config: ConfigFile = None, data_dir: DataDir = None, log_level: LogLevel
     raise typer.Exit(serve(settings, source))
 
 
-@app.command()
+@app.command(rich_help_panel=SERVING)
 def console(config: ConfigFile = None, data_dir: DataDir = None) -> None:
     """Talk to the agent in this terminal, through the running gateway if there is one."""
     source = source_of(config, data_dir)
@@ -56,20 +84,21 @@ def console(config: ConfigFile = None, data_dir: DataDir = None) -> None:
     raise typer.Exit(talk(settings, source))
 
 
-@app.command()
+@app.command(rich_help_panel=SERVING)
 def status(
     config: ConfigFile = None,
     data_dir: DataDir = None,
     check: Annotated[bool, typer.Option("--check", help="Print nothing; exit 0 if healthy, else 1.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Show what the running gateway is doing."""
     folder = running_folder(source_of(config, data_dir))
     from bot.control.server import status as report
 
-    raise typer.Exit(report(folder, check=check))
+    raise typer.Exit(report(folder, check=check, as_json=as_json))
 
 
-@app.command()
+@app.command(rich_help_panel=SERVING)
 def reload(config: ConfigFile = None, data_dir: DataDir = None) -> None:
     """Let the running gateway read its config now; it also does so by itself when the file is written."""
     settings = read(source_of(config, data_dir), "nothing was changed")
@@ -78,7 +107,7 @@ def reload(config: ConfigFile = None, data_dir: DataDir = None) -> None:
     raise typer.Exit(ask_for_it(settings))
 
 
-@app.command("check-config")
+@app.command("check-config", rich_help_panel=SETTING_UP)
 def check_config(config: ConfigFile = None, data_dir: DataDir = None) -> None:
     """Check the configuration, build its models and try the sandbox, without starting the gateway; print a summary, or
     every problem found (exit code 78)."""
@@ -104,11 +133,11 @@ def check_config(config: ConfigFile = None, data_dir: DataDir = None) -> None:
     typer.echo("OK")
 
 
-@app.command()
+@app.command(rich_help_panel=SETTING_UP)
 def doctor(
     config: ConfigFile = None,
     data_dir: DataDir = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
     fix: Annotated[bool, typer.Option("--fix", help="Repair what is safe to repair, and say what was.")] = False,
     online: Annotated[bool, typer.Option("--online", help="Ask platforms, models and other servers too.")] = False,
 ) -> None:
@@ -120,7 +149,7 @@ def doctor(
     raise typer.Exit(examine(source, as_json=as_json, fix=fix, ask=online))
 
 
-@app.command()
+@app.command(rich_help_panel=SETTING_UP)
 def prompt(
     chat: Annotated[
         str | None, typer.Option("--chat", help="A conversation, account:chat, with its stored choices.")
@@ -136,7 +165,7 @@ def prompt(
     raise typer.Exit(show(settings, chat, agent))
 
 
-@app.command()
+@app.command(rich_help_panel=PEOPLE)
 def pair(
     code: Annotated[str | None, typer.Argument(help="The code that the person got from the bot.")] = None,
     claim: Annotated[
@@ -158,7 +187,7 @@ def pair(
     )
 
 
-@app.command()
+@app.command(rich_help_panel=PEOPLE)
 def forget(
     person: Annotated[str, typer.Argument(help="account:id, as `antler access list` shows it.")],
     config: ConfigFile = None,
@@ -169,6 +198,9 @@ def forget(
     from bot.forgetting.tool import run as do
 
     raise typer.Exit(do(settings, person))
+
+
+app.command(rich_help_panel=PEOPLE)(operating.send)
 
 
 @accounts.command("rename")
@@ -185,7 +217,7 @@ def rename_account(
     raise typer.Exit(rename(settings, old, new))
 
 
-@app.command()
+@app.command(rich_help_panel=SETTING_UP)
 def manifest(
     platform: Annotated[str, typer.Argument(help="The platform's name, as in the config.")],
     name: Annotated[str, typer.Option("--name", help="The name of the app there.")] = "Antler",
@@ -201,10 +233,14 @@ def manifest(
         raise typer.Exit(EXIT_USAGE) from None
 
 
-@app.command()
+app.command(rich_help_panel=KEEPING)(operating.backup)
+app.command(rich_help_panel=KEEPING)(operating.restore)
+
+
+@app.command(rich_help_panel=KEEPING)
 def version() -> None:
-    """Print the version."""
-    typer.echo(f"antler {installed_version('antler')}")
+    """Print the version, as --version does."""
+    _print_version(True)
 
 
 def main() -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import fcntl
+import json
 import os
 import sys
 from typing import TYPE_CHECKING, Any
@@ -80,9 +81,14 @@ class DataDirLock:
             self._fd = None
 
 
-def do_there_or_here(settings: Settings, operation: str, request: Mapping[str, Any], here: Here) -> int:
-    """Print the answer; returns the exit code. here: does it while nothing runs, with the data folder locked; like the
-    running process it answers with "text" and whether it is "done"."""
+def do_there_or_here(
+    settings: Settings, operation: str, request: Mapping[str, Any], here: Here, *, as_json: bool = False
+) -> int:
+    """Print the answer; returns the exit code.
+
+    here: does it while nothing runs, with the data folder locked; like the running process it answers with "text" and
+    whether it is "done", and with "data" where the same can be said as JSON. as_json: print that.
+    """
     try:
         answer = asyncio.run(_ask(settings, operation, request))
     except Refused as error:
@@ -97,7 +103,9 @@ def do_there_or_here(settings: Settings, operation: str, request: Mapping[str, A
             return _fail(Redactor(settings.secrets())(str(error)))
     if not answer.get("done"):
         return _fail(str(answer.get("text")))
-    print(answer.get("text"))
+    if as_json and "data" not in answer:
+        return _fail("the running antler has an older version, which gives no JSON: restart it")
+    print(json.dumps(answer["data"], ensure_ascii=False, indent=2) if as_json else answer.get("text"))
     return 0
 
 

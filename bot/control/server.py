@@ -222,8 +222,8 @@ def _told(condition: Mapping[str, Any]) -> str:
     return f"NOT WELL {what}: {condition['problem'].replace('_', ' ')} for {condition['age']:.0f} s{detail}"
 
 
-def status(data_dir: Path, *, check: bool) -> int:
-    """`antler status`: print what the running process tells; 0 when all of it is well, else 1."""
+def status(data_dir: Path, *, check: bool, as_json: bool = False) -> int:
+    """`antler status`: print what the running process tells; 0 when all of it is well, else 1. check: print nothing."""
     try:
         found = asyncio.run(read_status(data_dir))
     except NotRunning as error:
@@ -231,7 +231,7 @@ def status(data_dir: Path, *, check: bool) -> int:
             print(f"antler: {error}", file=sys.stderr)
         return 1
     if not check:
-        print(describe(found))
+        print(json.dumps(found, ensure_ascii=False, indent=2) if as_json else describe(found))
     return 0 if found["healthy"] else 1
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from bot.access import pairing
 from bot.control.server import ControlServer
 from bot.operations import upkeep
+from bot.operations.sending import SendTool
 from bot.process import gc_tuning, terminal
 from bot.process.wiring import Wiring
 from channels.console.channel import ConsoleChannel
@@ -157,6 +158,7 @@ class Gateway:
             "access": parts.access_tool.do,
             "forget": parts.forgetter.do,
             "memory": parts.memory.tool.do,
+            "send": SendTool(self._settings, self._store, parts.delivery, parts.presented).do,
         }
         if parts.reloader is not None:
             operations["reload"] = parts.reloader.operation

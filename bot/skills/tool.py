@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -41,12 +42,25 @@ SHOWN = 12
 """Characters of a digest, and of an owner's key."""
 
 
-def list_skills(settings: Settings) -> int:
+def list_skills(settings: Settings, *, as_json: bool = False) -> int:
     """Print the skills that everybody has, and what is wrong with others."""
     if not settings.skills.enabled:
-        typer.echo("skills are turned off (skills.enabled)")
+        typer.echo("[]" if as_json else "skills are turned off (skills.enabled)")
         return 0
     view = _shared(settings)
+    if as_json:
+        facts = [
+            {
+                "name": skill.name,
+                "origin": skill.origin,
+                "on": skill.name not in settings.skills.disabled,
+                "description": skill.document.description,
+            }
+            for skill in view.skills
+        ]
+        typer.echo(json.dumps(facts, ensure_ascii=False, indent=2))
+        _tell(view.problems)
+        return 0
     for skill in view.skills:
         state = "off" if skill.name in settings.skills.disabled else "on"
         typer.echo(f"{skill.name:<32} {skill.origin:<7} {state:<4} {_short(skill.document.description)}")
@@ -227,9 +241,22 @@ def waiting_names(settings: Settings) -> list[str]:
     return [each.name for each in _found(settings)]
 
 
-def list_waiting(settings: Settings) -> int:
+def list_waiting(settings: Settings, *, as_json: bool = False) -> int:
     """Print the skills that wait for an administrator, with the reasons and what `on` takes."""
     found = list(_found(settings))
+    if as_json:
+        facts = [
+            {
+                "name": each.name,
+                "digest": each.waiting.digest,
+                "whose": each.whose,
+                "folder": str(each.home.folder / each.name),
+                "reasons": list(each.waiting.reasons),
+            }
+            for each in found
+        ]
+        typer.echo(json.dumps(facts, ensure_ascii=False, indent=2))
+        return 0
     for each in found:
         typer.echo(f"{each.name} {each.waiting.digest[:SHOWN]}  ({each.whose}, in {each.home.folder / each.name})")
         for reason in each.waiting.reasons:

@@ -72,15 +72,15 @@ def known_revision(tx: Connection, steps: Steps = STEPS) -> str | None:
     return revision
 
 
-def run_steps(tx: Connection, steps: Steps) -> None:
-    """Run the missing migrations in `tx`."""
+def run_steps(tx: Connection, steps: Steps, to: str = "head") -> None:
+    """Run the missing migrations in `tx`, as far as the revision `to`."""
     from alembic import command
     from alembic.config import Config
 
     config = Config()
     config.set_main_option("script_location", str(steps.scripts).replace("%", "%%"))
     config.attributes["connection"] = tx
-    command.upgrade(config, "head")
+    command.upgrade(config, to)
 
 
 def _create(tx: Connection, tables: set[str], steps: Steps) -> None:
