@@ -55,7 +55,7 @@ class ControlServer:
     def __init__(
         self,
         data_dir: Path,
-        status: Callable[[], dict[str, Any]],
+        status: Callable[[], Awaitable[dict[str, Any]]],
         terminal: TakeOver | None = None,
         operations: Mapping[str, Operation] | None = None,
     ) -> None:
@@ -104,7 +104,7 @@ class ControlServer:
             if not isinstance(request, dict) or request.get("v") != VERSION:
                 await _send(writer, {"ok": False, "error": f"this process speaks version {VERSION}; update the other"})
             elif request.get("op") == "status":
-                await _send(writer, {"ok": True, "data": self._status()})
+                await _send(writer, {"ok": True, "data": await self._status()})
             elif request.get("op") == "console" and self._terminal is None:
                 await _send(writer, {"ok": False, "error": NO_CONSOLE})
             elif request.get("op") == "console" and self._terminal is not None:

@@ -14,6 +14,7 @@ import os
 import sys
 import threading
 import traceback
+from collections import deque
 from dataclasses import asdict
 from itertools import pairwise
 from typing import TYPE_CHECKING, Literal
@@ -24,7 +25,7 @@ from sqlalchemy.exc import DBAPIError
 from bot.redaction import RedactingFormatter
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from pathlib import Path
     from types import TracebackType
 
@@ -216,12 +217,34 @@ class TextFormatter(_Wordless):
         return text.replace("\n", "\n    ")
 
 
+class RecentErrors(logging.Handler):
+    """Keeps the first lines of the newest errors, for `antler status`."""
+
+    KEPT = 5
+    LONGEST = 300
+
+    def __init__(self) -> None:
+        super().__init__(logging.ERROR)
+        self.lines: deque[str] = deque(maxlen=self.KEPT)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.lines.append(self.format(record).partition("\n")[0][: self.LONGEST])
+
+
+def recent_errors() -> Sequence[str]:
+    """The newest errors of this process's log, oldest first."""
+    kept = (handler for handler in logging.getLogger().handlers if isinstance(handler, RecentErrors))
+    return [line for handler in kept for line in handler.lines]
+
+
 def configure(level: str, format_name: Literal["text", "json"], redact: Redactor) -> None:
     """Replace the root handler. Libraries log from WARNING on: at INFO httpx prints URLs, which hold tokens."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(RedactingFormatter(JsonFormatter() if format_name == "json" else TextFormatter(), redact))
     root = logging.getLogger()
-    root.handlers[:] = [handler]
+    errors = RecentErrors()
+    errors.setFormatter(RedactingFormatter(TextFormatter(), redact))
+    root.handlers[:] = [handler, errors]
     sys.excepthook = _unexpected_end
     threading.excepthook = _thread_ended
     root.setLevel(logging.WARNING)

@@ -32,10 +32,10 @@ from bot.memory.service import MemoryParts
 from bot.operations.health import HealthService
 from bot.operations.outages import Outages
 from bot.operations.reload import Adoption, Reloader
-from bot.operations.status import StatusPage
+from bot.operations.status import Asked, StatusPage
 from bot.process.agent import Agent, load_harness
 from bot.process.logs import NAME as AUDIT_LOG
-from bot.process.logs import AuditFile
+from bot.process.logs import AuditFile, recent_errors
 from bot.runs.active import RunLimits
 from bot.runs.approvals import StoreApprovals
 from bot.runs.manager import RunManager
@@ -49,6 +49,7 @@ from bot.store.retrying import RetryingStore
 from bot.store.run_events import StoreEffectLog, StoreRunLedger
 from bot.tasks import Tasks
 from bot.texts import language_of, texts_for
+from bot.usage.budgets import NOBODY, Scope
 from bot.usage.report import make_spending
 from bot.voice.speech_to_text import make_speech_to_text
 from channels.registry import channel_class
@@ -278,7 +279,14 @@ class Wiring:
         settings, clock, harness = self._settings, self._clock, self.agent.harness
         spending = self.spending
         self.titles = Titles(
-            settings.title, store, harness, clock, self.tasks, prices=spending.prices, budgets=spending.budgets
+            settings.title,
+            store,
+            harness,
+            clock,
+            self.tasks,
+            prices=spending.prices,
+            budgets=spending.budgets,
+            totals=spending.meter.totals,
         )
         return RunManager(
             store=store,
@@ -299,11 +307,16 @@ class Wiring:
             store=store,
             runs=self.runs,
             health=self.health,
-            waiting=lambda: self.manager.waiting,
-            sandbox=lambda: self.sandboxes.facts,
-            servers=lambda: self.agent.servers.facts,
-            config=lambda: self.reloader.last if self.reloader is not None else None,
-            unreadable=lambda: self.bus.unreadable,
+            asked=Asked(
+                waiting=lambda: self.manager.waiting,
+                sandbox=lambda: self.sandboxes.facts,
+                servers=lambda: self.agent.servers.facts,
+                config=lambda: self.reloader.last if self.reloader is not None else None,
+                unreadable=lambda: self.bus.unreadable,
+                pairings=lambda: len(self.editor.book.pending(self._clock.now())),
+                budgets=lambda: self.spending.budgets.purses(NOBODY, (Scope.GATEWAY,)),
+                errors=recent_errors,
+            ),
         )
 
     def _make_forgetting(self, store: RetryingStore, responder: Responder) -> None:

@@ -92,7 +92,8 @@ class RunManager:
         self.budgets = budgets
         self.transcriber = Transcriber(store, hearing, budgets)
         self.approvals = ApprovalService(store, delivery, clock, self.active)
-        self._driver = Driver(store, harness, clock, self._seconds, presented, budgets, self.approvals)
+        counts = self.active.counts
+        self._driver = Driver(store, harness, clock, self._seconds, presented, budgets, self.approvals, counts)
 
     def limit(self, limits: RunLimits) -> None:
         """Change the limits. Runs that work go on, even if that is more of them than there may be."""
@@ -260,7 +261,7 @@ class RunManager:
 
     async def compact(self, payer: Payer, model: str) -> int:
         """Make a summary of what is older in the payer's thread, in which nothing runs, by this model; returns how many
-        messages it replaces. Raises HarnessError."""
+        messages it replaces. Raises HarnessError, and ModelFailure when nothing has changed."""
         harness = await self._harness()
         thread_id = payer.thread_id
         before = len(await harness.history(thread_id))
@@ -360,7 +361,10 @@ class RunManager:
                 return endings.gave_up(len(active.row.deaths), active.view, active.texts)
             if not self._slots.free:
                 active.show(active.texts.no_slot.format(limit=self._slots.most))
+            asked = self._clock.monotonic()
             async with self._slots.slot(ANYONE):
+                active.slot_wait = self._clock.monotonic() - asked
+                self.active.counts.slot_waits.add(active.slot_wait)
                 if active.view.status:  # what held the run up is over
                     active.show("")
                 return await self._driver.drive(active)
@@ -432,6 +436,7 @@ class RunManager:
                 aftermath.unit(tx)
 
         await self._store.write(unit)
+        self.active.counts.endings[row.address.account, str(ending.state)] += 1
         for aftermath in aftermaths:
             aftermath.committed()
         self.approvals.show(changes)

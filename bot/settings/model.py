@@ -31,6 +31,7 @@ from bot.settings.sections import (
     ConversationSettings,
     DatabaseSettings,
     DataSettings,
+    HttpSettings,
     LimitSettings,
     LogSettings,
     NetworkSettings,
@@ -115,6 +116,7 @@ class Settings(BaseSettings):
     data_dir: Path = Field(default=Path("data"), validate_default=True)
     database: DatabaseSettings = DatabaseSettings()
     log: LogSettings = LogSettings()
+    http: HttpSettings = HttpSettings()
     locale: Locale = "auto"
     timezone: str = "UTC"
     shutdown_grace_seconds: float = Field(default=30.0, ge=0)

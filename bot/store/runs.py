@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Text, and_, bindparam, delete, or_, select, type_coerce, update
+from sqlalchemy import Text, and_, bindparam, delete, func, or_, select, type_coerce, update
 
 from bot.store import inbox, memories
 from bot.store.errors import StoreError
@@ -180,6 +180,12 @@ def load(tx: Connection, run_id: str) -> RunRow | None:
 def unended(tx: Connection) -> list[RunRow]:
     """Every run that a start of the program has to care for, oldest first; `in_turn` orders a conversation's."""
     return _rows(tx, RUNS.where(runs.c.state.in_(OPEN_STATES)).order_by(runs.c.seq))
+
+
+def oldest_pending(tx: Connection) -> datetime | None:
+    """When the oldest run was opened that has not begun."""
+    oldest: datetime | None = tx.scalar(select(func.min(runs.c.created_at)).where(runs.c.state == RunState.PENDING))
+    return oldest
 
 
 def died_at_work(row: RunRow) -> bool:

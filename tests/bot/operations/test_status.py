@@ -36,7 +36,7 @@ async def test_a_silent_connection_is_not_called_connected(
         health = c.channel.health
         health.state = state
         health.last_sign = None if silence is None else c.clock.monotonic() - silence
-        facts = c.status.machine()
+        facts = await c.status.machine()
         assert facts["connections"][0]["state"] == told
         assert facts["healthy"] is (told == "connected")
         assert json.loads(json.dumps(facts)) == facts
@@ -70,7 +70,7 @@ async def test_what_the_sandbox_lacks_is_for_admins(tmp_path: Path) -> None:
         for text in (admin, other):
             assert "- Sandbox: memory, commands run isolated" in text
         assert ("it is only a test" in admin, "it is only a test" in other) == (True, False)
-        assert c.status.machine()["sandbox"] == "memory: commands run isolated; it is only a test"
+        assert (await c.status.machine())["sandbox"] == "memory: commands run isolated; it is only a test"
 
 
 async def test_tokens_age_and_step_of_a_run_are_told(tmp_path: Path) -> None:
@@ -85,7 +85,7 @@ async def test_tokens_age_and_step_of_a_run_are_told(tmp_path: Path) -> None:
         text = c.texts()[-1]
         assert "10 tokens read, 2 written" in text
         assert "Running: for 65 s, model call 1" in text
-        assert c.status.machine()["running"] == 1
+        assert (await c.status.machine())["running"] == 1
         gate.set()
         await c.answered()
         assert c.texts(ANN)[1] == "The whole answer"
@@ -94,8 +94,8 @@ async def test_tokens_age_and_step_of_a_run_are_told(tmp_path: Path) -> None:
 async def test_events_that_could_not_be_read_are_told(tmp_path: Path) -> None:
     async with core(tmp_path) as c:
         await c.clock.settle()
-        assert c.status.machine()["unreadable"] == 0
-        assert "could not be read" not in describe(c.status.machine())
+        assert (await c.status.machine())["unreadable"] == 0
+        assert "could not be read" not in describe(await c.status.machine())
         now = c.clock.now()
         keys = ("k1", "k2")
         await c.receive(
@@ -104,7 +104,7 @@ async def test_events_that_could_not_be_read_are_told(tmp_path: Path) -> None:
                 for k in keys
             )
         )
-        facts = c.status.machine()
+        facts = await c.status.machine()
         assert facts["unreadable"] == 2
         assert "  2 events could not be read since the start: the log names them" in describe(facts).splitlines()
         assert facts["healthy"] is True
