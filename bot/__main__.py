@@ -57,12 +57,13 @@ def status(
     config: ConfigFile = None,
     data_dir: DataDir = None,
     check: Annotated[bool, typer.Option("--check", help="Print nothing; exit 0 if healthy, else 1.")] = False,
+    watch: Annotated[bool, typer.Option("--watch", help="Print it every two seconds, until Ctrl-C.")] = False,
 ) -> None:
     """Show what the running gateway is doing."""
     folder = running_folder(source_of(config, data_dir))
-    from bot.control.server import status as report
+    from bot.control import server
 
-    raise typer.Exit(report(folder, check=check))
+    raise typer.Exit(server.watch(folder) if watch else server.status(folder, check=check))
 
 
 @app.command()
