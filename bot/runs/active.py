@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from bot.clock import Durations
 from bot.runs.render import RunView
-from harness.events import TextDelta, ToolEnded
+from harness.events import TextDelta, ToolEnded, Usage
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -50,7 +50,7 @@ class ActiveRun:
     None until it is opened. keeping: writes the text so far. worked: seconds of its time that are used up; waiting for
     a person is not counted. asking: what it waits for a person to decide; decided: set when something of that was.
     held: it is to begin again as soon as this is set. slot_wait, first_words: seconds that it waited for a slot, and
-    from its beginning until its answer had words; None before.
+    from its beginning until its answer had words; None before. tokens: read and written in this process.
     """
 
     row: RunRow
@@ -72,6 +72,7 @@ class ActiveRun:
     held: asyncio.Event | None = None
     slot_wait: float | None = None
     first_words: float | None = None
+    tokens: int = 0
 
     @property
     def unseen(self) -> bool:
@@ -115,6 +116,8 @@ class RunCounts:
             case TextDelta() if active.first_words is None and active.row.attempt <= 1:
                 active.first_words = active.clock.monotonic() - active.began
                 self.first_words.add(active.first_words)
+            case Usage():
+                active.tokens += event.input_tokens + event.output_tokens
             case ToolEnded():
                 called = (event.tool, "ok" if event.ok else "failed")
                 known = called in self.tools or len(self.tools) < TOOLS_APART

@@ -263,7 +263,7 @@ class Driver:
         files = last.files if isinstance(last, Finished) else ()
         outgoing = self._presented.outgoing(files, active.row.address.account, active.texts)
         active.view.notices += outgoing.sentences
-        ending = endings.told(active.row.run_id, active.context.model, last, active.view, active.texts)
+        ending = endings.told(active.context.model, last, active.view, active.texts)
         return replace(ending, message=replace(ending.message, files=outgoing.files))
 
 

@@ -398,15 +398,7 @@ class RunManager:
 
     async def _end(self, active: ActiveRun, ending: Ending) -> None:
         active.record.flush()
-        log.info(
-            "run %s %s%s after %.1f s, %d model calls, %s",
-            active.row.run_id,
-            ending.state,
-            f" ({ending.detail})" if ending.detail else "",
-            self._clock.monotonic() - active.began,
-            active.view.model_calls,
-            active.row.conversation,
-        )
+        endings.log_end(active, ending)
         try:
             aftermaths = [ended(active.row, ending, active.view.text) for ended in self._on_end]
             await self._commit_end(active.row, ending, active.record, aftermaths)
