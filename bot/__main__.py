@@ -147,6 +147,21 @@ def forget(
     raise typer.Exit(do(settings, person))
 
 
+@app.command()
+def why(
+    message: Annotated[
+        str, typer.Argument(metavar="EVENT|LINK", help="A number or run id of the log, or a message's link.")
+    ],
+    config: ConfigFile = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Show what was decided about a message: who was let in by which rule, the queue, the model, what it waited for."""
+    settings, _ = settings_of(config, data_dir)
+    from bot.operations.why import run as tell
+
+    raise typer.Exit(tell(settings, message))
+
+
 @accounts.command("rename")
 def rename_account(
     old: Annotated[str, typer.Argument(help="Its present key in the config.")],

@@ -194,6 +194,7 @@ class Gateway:
             "access": parts.access_tool.do,
             "forget": parts.forgetter.do,
             "memory": parts.memory.tool.do,
+            "why": parts.why.do,
         }
         if parts.reloader is not None:
             operations["reload"] = parts.reloader.operation

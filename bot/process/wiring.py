@@ -33,6 +33,7 @@ from bot.operations.health import HealthService
 from bot.operations.outages import Outages
 from bot.operations.reload import Adoption, Reloader
 from bot.operations.status import Asked, StatusPage
+from bot.operations.why import why_page
 from bot.process.agent import Agent, load_harness
 from bot.process.logs import NAME as AUDIT_LOG
 from bot.process.logs import AuditFile, recent_errors
@@ -145,6 +146,7 @@ class Wiring:
         self.hearing = outside.hearing(settings, self.sandboxes, clock)
         self.runs = self._make_runs(patient)
         self.status = self._make_status(patient)
+        self.why = why_page(settings, patient)
         self._make_forgetting(patient, responder)
         self.uploads = Uploads(_upload_limits(settings), clock, self.sandboxes.owner)
         self.manager = self._make_manager(patient, responder)
@@ -366,6 +368,7 @@ class Wiring:
                 pictures=self.presented,
                 forgetting=lambda: self.forgetting,
                 memory=self.memory.book,
+                why=self.why,
             ),
             editor=editor,
             access_service=self.access_service,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from bot.clock import Durations
 from bot.runs.render import RunView
+from bot.store.runs import Waits
 from harness.events import TextDelta, ToolEnded, Usage
 
 if TYPE_CHECKING:
@@ -75,6 +76,10 @@ class ActiveRun:
     tokens: int = 0
 
     @property
+    def waits(self) -> Waits:
+        return Waits(_milliseconds(self.slot_wait), _milliseconds(self.first_words))
+
+    @property
     def unseen(self) -> bool:
         """Nothing of its answer was seen, it has done nothing, and no voice message is being transcribed for it: from
         its beginning again nobody would notice anything, and nothing would be paid twice but the model's start."""
@@ -94,6 +99,10 @@ class ActiveRun:
             await self.clock.sleep(SIGNS_EVERY)
             if not self.asking:
                 self.show()
+
+
+def _milliseconds(seconds: float | None) -> int | None:
+    return None if seconds is None else round(seconds * 1000)
 
 
 TOOLS_APART = 200

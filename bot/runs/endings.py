@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from bot.runs.active import ActiveRun
     from bot.runs.render import RunView
     from bot.store.rows import PromptRow, RunRow
+    from bot.store.runs import Waits
     from bot.texts.catalogue import Texts
     from channels.message import Button
     from harness.events import Question
@@ -33,7 +34,8 @@ log = logging.getLogger(__name__)
 @dataclass(frozen=True, slots=True)
 class Ending:
     """How a run ended: its state, what the chat shows, and a word for the log and the run row. retry: a button offers
-    to try again. question: what the answer asks the person. cause: for the log, of a failure."""
+    to try again. question: what the answer asks the person. cause: for the log, of a failure. waits: of the
+    run that ended."""
 
     state: RunState
     message: OutboundMessage
@@ -41,6 +43,7 @@ class Ending:
     retry: bool = False
     question: Question | None = None
     cause: str = ""
+    waits: Waits | None = None
 
 
 @dataclass(frozen=True, slots=True)

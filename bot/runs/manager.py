@@ -399,6 +399,7 @@ class RunManager:
     async def _end(self, active: ActiveRun, ending: Ending) -> None:
         active.record.flush()
         endings.log_end(active, ending)
+        ending = replace(ending, waits=active.waits)
         try:
             aftermaths = [ended(active.row, ending, active.view.text) for ended in self._on_end]
             await self._commit_end(active.row, ending, active.record, aftermaths)
@@ -418,7 +419,7 @@ class RunManager:
 
         def unit(tx: Connection) -> None:
             changes.clear()
-            if not runs.end(tx, row.run_id, ending.state, now, ending.detail):
+            if not runs.end(tx, row.run_id, ending.state, now, ending.detail, ending.waits):
                 return  # tried again after a lost connection: it was committed the first time
             record.commit(tx, row, now)
             self._delivery.finalize(tx, row.reply_key, row.address, row.reply_to, message)

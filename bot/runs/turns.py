@@ -31,7 +31,8 @@ WINDOWS = 5
 @dataclass(frozen=True, slots=True)
 class Spoken:
     """An admitted message. language: to answer in; is_admin: whether its sender is one; rules: its account's. schedule:
-    the id of the one that says it in its sender's name, "" for what they wrote just now."""
+    the id of the one that says it in its sender's name, "" for what they wrote just now. rule: by which it was let
+    in."""
 
     id: int
     message: Message
@@ -39,6 +40,7 @@ class Spoken:
     is_admin: bool = False
     rules: TurnRules = QUEUED
     schedule: str = ""
+    rule: str = ""
 
 
 @dataclass(slots=True, eq=False)
