@@ -88,8 +88,8 @@ class AccessStore:
         return keys.allow if subject in rules.allow else None
 
     def rule(self, message: Message) -> str:
-        """The rule that lets a message in: a key of the config or a state of access, of its sender and, in a group, of the
-        group; there also how the bot was addressed."""
+        """The rule that lets a message in: a key of the config or a state of access, of its sender, in a group of the
+        group too; there also how the bot was addressed."""
         address, person = message.address, person_id(message.account, message.sender.id)
         rules, keys = self.policy(message.account).access, self._configured[message.account].keys
         if rules.operator:

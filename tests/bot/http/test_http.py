@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import re
 import signal
 import socket
 import subprocess
 import sys
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import httpx
@@ -18,14 +20,19 @@ import yaml
 from prometheus_client import CollectorRegistry, generate_latest
 
 from bot.http.metrics import Figures, Watched
+from bot.runs.active import TOOLS_APART
 from bot.settings import ConfigError, load
 from bot.settings.sections import HttpSettings
-from tests.bot.core import core
+from harness.events import ToolEnded
+from tests.bot.core import ANN, Core, core
 from tests.simulators.process import REPO_ROOT, child_environment
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
+
+    from harness.ports import AnyRunEvent
+    from tests.bot.scripted_harness import Teller
 
 TOKEN = "0123456789abcdef0123456789abcdef"
 SECONDS = 40.0
@@ -206,23 +213,26 @@ def test_one_of_two_parts_of_a_certificate_and_a_short_token_are_faults(tmp_path
     assert "shorter than 16" in problems(tmp_path, metrics_token="abc")["http.metrics_token"]
 
 
+def figures_of(c: Core) -> Watched:
+    parts = c.parts
+    return Watched(
+        platforms=dict.fromkeys(c.accounts, "memory"),
+        status=parts.status,
+        bus=parts.bus,
+        runs=parts.runs,
+        delivery=parts.delivery,
+        models=parts.models,
+        totals=parts.spending.meter.totals,
+    )
+
+
 async def test_the_counts_of_a_gateway_name_no_person_and_no_chat(tmp_path: Path) -> None:
     async with core(tmp_path) as c:
         message = await c.say("one")
         await c.answered()
         await c.receive(message)  # as a platform that did not hear of the first time
-        parts = c.parts
-        watched = Watched(
-            platforms=dict.fromkeys(c.accounts, "memory"),
-            status=parts.status,
-            bus=parts.bus,
-            runs=parts.runs,
-            delivery=parts.delivery,
-            models=parts.models,
-            totals=parts.spending.meter.totals,
-        )
         registry = CollectorRegistry()
-        registry.register(Figures(watched, await parts.status.stored()))
+        registry.register(Figures(figures_of(c), await c.parts.status.stored()))
         told = generate_latest(registry).decode()
     assert 'antler_inbound_events_total{account="memory",outcome="duplicate",platform="memory"} 1.0' in told
     labels = set(re.findall(r'(\w+)="', told))
@@ -230,3 +240,37 @@ async def test_the_counts_of_a_gateway_name_no_person_and_no_chat(tmp_path: Path
         *("version", "part", "name", "provider", "state", "server", "account", "platform", "outcome"),
         *("budget", "ending", "tool", "model", "kind", "currency", "le"),
     }
+    assert not re.search(rf'="(?:memory:)?{ANN}"', told)
+
+
+async def test_the_dashboard_and_the_page_name_what_there_is(tmp_path: Path) -> None:
+    async with core(tmp_path) as c:
+        families = list(Figures(figures_of(c), await c.parts.status.stored()).collect())
+    suffixes = {"counter": ["_total"], "gauge": [""], "histogram": ["_bucket", "_sum", "_count"]}
+    names = {f"{family.name}{suffix}" for family in families for suffix in suffixes[family.type]}
+    dashboard = json.loads((REPO_ROOT / "docs/grafana-dashboard.json").read_text())
+    asked = [target["expr"] for panel in dashboard["panels"] for target in panel.get("targets", ())]
+    used = {name for expression in asked for name in re.findall(r"antler_\w+", expression)}
+    assert used <= names
+    shown = {family.name for family in families if any(name.startswith(family.name) for name in used)}
+    assert shown == {family.name for family in families}
+    page = (REPO_ROOT / "docs/monitoring.md").read_text()
+    listed = {
+        name for line in page.splitlines() if line.startswith("| `antler_") for name in re.findall(r"antler_\w+", line)
+    }
+    assert listed == {f"{family.name}{'_total' if family.type == 'counter' else ''}" for family in families}
+
+
+async def test_of_tools_that_do_not_exist_there_are_only_so_many_names(tmp_path: Path) -> None:
+    async with core(tmp_path) as c:
+        names = [f"made_up_{number}" for number in range(TOOLS_APART + 10)]
+        c.harness.tells("go", *(partial(called, tool=name) for name in names), lambda tell: tell.answer("done"))
+        await c.say("go")
+        await c.answered()
+        counted = c.parts.runs.active.counts.tools
+    assert len(counted) == TOOLS_APART + 1
+    assert counted["other", "ok"] == 10
+
+
+def called(tell: Teller, tool: str) -> AnyRunEvent:
+    return tell(ToolEnded, call_id=tool, tool=tool, ok=True)
