@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from bot.clock import Durations
 from bot.delivery.budget import Priority
-from bot.delivery.failures import Failures, pause
+from bot.delivery.failures import Failures, outcome_of, pause
 from bot.delivery.plan import FIRST_TRIAL, LONGEST_TRIAL, Edit
 from bot.delivery.reply import Outcome, Reply
 from bot.delivery.scheduler import Made, Places, Scheduler
@@ -23,7 +23,6 @@ from channels.errors import (
     EditRefused,
     Fatal,
     OutcomeUnknown,
-    RateLimited,
     Rejected,
     Temporary,
     TopicClosed,
@@ -93,6 +92,7 @@ class Shared:
     lease_valid: Callable[[], bool]
     moved: Callable[[str, str, str], None]
     progressed: Callable[[], None]
+    shown: Callable[[str, str, float], None]
     say: Say
     texts: Callable[[str, str], Texts]
     tasks: Tasks
@@ -195,7 +195,9 @@ class Account:
     def forget(self, reply: Reply) -> None:
         """It is settled."""
         if reply.final:
-            self._waits.add(self._shared.clock.monotonic() - reply.final_since)
+            waited = self._shared.clock.monotonic() - reply.final_since
+            self._waits.add(waited)
+            self._shared.shown(reply.key, self.name, waited)
         self._streaming.discard(reply)
         if self.replies.get(reply.key) is reply:
             del self.replies[reply.key]
@@ -254,7 +256,7 @@ class Account:
                 self._worked(reply)
         except ChannelError as error:
             made = Made.EDIT if isinstance(reply.doing, Edit) else Made.CALL
-            self._calls[_kind(error)] += 1
+            self._calls[outcome_of(error)] += 1
             await self._failed(reply, line, error)
             if isinstance(error, Fatal) and began < self._rearmed_at:
                 self.rearm()  # it was under way when the credential was accepted
@@ -440,10 +442,3 @@ class Account:
         reply.retry_at = self._shared.clock.monotonic() + AFTER_A_BUG
         if not reply.settled:
             self.changed(reply)
-
-
-def _kind(error: ChannelError) -> str:
-    """How a call went that was not done."""
-    if isinstance(error, RateLimited):
-        return "limited"
-    return "unknown" if isinstance(error, OutcomeUnknown) else "refused"

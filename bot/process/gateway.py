@@ -244,5 +244,7 @@ class Gateway:
         await parts.agent.close()
         if self._http is not None:
             await self._http.close()
+        if parts.tracing is not None:
+            await asyncio.to_thread(parts.tracing.close)
         left = grace - (self._clock.monotonic() - began)
         await parts.sandboxes.shutdown(max(SANDBOX_SECONDS, left))

@@ -39,6 +39,7 @@ from bot.process.logs import NAME as AUDIT_LOG
 from bot.process.logs import AuditFile, recent_errors
 from bot.runs.active import RunLimits
 from bot.runs.approvals import StoreApprovals
+from bot.runs.endings import NO_AFTERMATH, Aftermath
 from bot.runs.manager import RunManager
 from bot.runs.titles import Titles
 from bot.schedule.service import ScheduleService, scheduling
@@ -55,6 +56,7 @@ from bot.usage.report import make_spending
 from bot.voice.speech_to_text import make_speech_to_text
 from channels.registry import channel_class
 from harness.agents.parts import ExtraSettings, Parts
+from harness.errors import SetupError
 from harness.files.spool import Spool, SpoolSettings
 from harness.guardrails.rules import load_guardrails
 from harness.mcp.pool import McpPool
@@ -65,7 +67,9 @@ if TYPE_CHECKING:
 
     from bot.inbound.connections import Load
     from bot.process.agent import MakeHarness
+    from bot.process.tracing import OtlpTracing
     from bot.redaction import Redactor
+    from bot.runs.endings import Ending
     from bot.settings import Settings
     from bot.settings.load import SettingsSource
     from bot.store import Store
@@ -128,6 +132,7 @@ class Wiring:
         self._clock = clock
         self.tasks, self.conversation_tasks = Tasks("gateway"), Tasks("conversation")
         self._on_dead_letter = on_dead_letter
+        self.tracing: OtlpTracing | None = None
 
         patient = RetryingStore(store, clock)
         self.models = ModelHealth(clock.monotonic)
@@ -137,7 +142,13 @@ class Wiring:
         self._make_agent(patient, outside)
         self.connections = Connections(settings, patient, clock, self.tasks, load=outside.channel)
         self.delivery = Delivery(
-            store, clock, redact, lease_valid=store.lease_valid, on_moved=self._chat_moved, texts=self._texts
+            store,
+            clock,
+            redact,
+            lease_valid=store.lease_valid,
+            on_moved=self._chat_moved,
+            texts=self._texts,
+            on_shown=self._shown,
         )
         responder = Responder(patient, self.delivery, self.conversation_tasks)
         self._make_access(patient, responder)
@@ -182,6 +193,25 @@ class Wiring:
         self.connections.retry()
         for account in self.connections.channels:
             self.delivery.rearm(account)
+
+    def _shown(self, reply_key: str, account: str, seconds: float) -> None:
+        if self.tracing is not None:
+            self.tracing.shown(reply_key, account, seconds)
+
+    def _traced(self, row: RunRow, ending: Ending, text: str) -> Aftermath:
+        tracing = self.tracing
+        return NO_AFTERMATH if tracing is None else Aftermath(committed=lambda: tracing.ended(row, ending))
+
+    def _make_tracing(self) -> OtlpTracing | None:
+        """None where nothing is traced. Raises SetupError where what it needs is not installed."""
+        settings = self._settings
+        if not settings.tracing.is_on:
+            return None
+        try:
+            from bot.process.tracing import OtlpTracing
+        except ImportError as error:
+            raise SetupError(f"tracing: {error.name} is not installed; pip install 'antler[tracing]'") from error
+        return OtlpTracing(settings.tracing, version("antler"), self._redact, settings.network_route)
 
     def _texts(self, account: str, text: str) -> Texts:
         """The sentences of a chat in which `text` is said."""
@@ -228,6 +258,7 @@ class Wiring:
     def _agent_parts(self, settings: Settings, store: RetryingStore, audit: AuditFile, spool: Spool) -> Parts:
         """What agents are made of by these settings, which may be newer than the ones of the start."""
         budgets, skills = self.spending.budgets, self.skills.source()
+        self.tracing = self.tracing or self._make_tracing()
         return Parts(
             models=settings.models,
             summarization=settings.summarization,
@@ -252,6 +283,7 @@ class Wiring:
             remembering=self.memory.remembering,
             steering=self.runs.active,
             health=self.models,
+            tracing=self.tracing,
         )
 
     def _make_access(self, store: RetryingStore, responder: Responder) -> None:
@@ -299,7 +331,7 @@ class Wiring:
             spending=spending,
             hearing=self.hearing,
             owners=self.owners,
-            on_end=(self.memory.after, self.titles.after),
+            on_end=(self.memory.after, self.titles.after, self._traced),
             on_dead_letter=self._on_dead_letter,
         )
 

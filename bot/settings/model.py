@@ -38,6 +38,7 @@ from bot.settings.sections import (
     ProxyUrl,
     ScheduleSettings,
     TitleSettings,
+    TracingSettings,
     TranscriptionSettings,
     UploadSettings,
     with_account,
@@ -117,6 +118,7 @@ class Settings(BaseSettings):
     database: DatabaseSettings = DatabaseSettings()
     log: LogSettings = LogSettings()
     http: HttpSettings = HttpSettings()
+    tracing: TracingSettings = TracingSettings()
     locale: Locale = "auto"
     timezone: str = "UTC"
     shutdown_grace_seconds: float = Field(default=30.0, ge=0)

@@ -402,3 +402,35 @@ class TranscriptionSettings(Section):
     @classmethod
     def _none_is_empty(cls, value: Any) -> Any:
         return "" if value is None else value
+
+
+class OtlpSettings(Section):
+    """A collector of OpenTelemetry's. url: the whole address that spans are posted to."""
+
+    url: str = Field(pattern=r"^https?://\S+$")
+    headers: dict[str, SecretStr] = Field(default={})
+
+
+class LangfuseSettings(Section):
+    base_url: str = Field(default="https://cloud.langfuse.com", pattern=r"^https?://\S+$")
+    public_key: str = Field(min_length=1)
+    secret_key: SecretStr
+
+
+class LangsmithSettings(Section):
+    base_url: str = Field(default="https://api.smith.langchain.com", pattern=r"^https?://\S+$")
+    api_key: SecretStr
+    project: str = "antler"
+
+
+class TracingSettings(Section):
+    """Where traces of runs are sent to; nowhere by default. content: with what people, models and tools said."""
+
+    content: bool = False
+    otlp: OtlpSettings | None = None
+    langfuse: LangfuseSettings | None = None
+    langsmith: LangsmithSettings | None = None
+
+    @property
+    def is_on(self) -> bool:
+        return any((self.otlp, self.langfuse, self.langsmith))
