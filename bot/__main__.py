@@ -90,12 +90,13 @@ def status(
     data_dir: DataDir = None,
     check: Annotated[bool, typer.Option("--check", help="Print nothing; exit 0 if healthy, else 1.")] = False,
     as_json: AsJson = False,
+    watch: Annotated[bool, typer.Option("--watch", help="Print it every two seconds, until Ctrl-C.")] = False,
 ) -> None:
     """Show what the running gateway is doing."""
     folder = running_folder(source_of(config, data_dir))
-    from bot.control.server import status as report
+    from bot.control import server
 
-    raise typer.Exit(report(folder, check=check, as_json=as_json))
+    raise typer.Exit(server.watch(folder) if watch else server.status(folder, check=check, as_json=as_json))
 
 
 @app.command(rich_help_panel=SERVING)
@@ -201,6 +202,21 @@ def forget(
 
 
 app.command(rich_help_panel=PEOPLE)(operating.send)
+
+
+@app.command(rich_help_panel=SERVING)
+def why(
+    message: Annotated[
+        str, typer.Argument(metavar="EVENT|LINK", help="A number or run id of the log, or a message's link.")
+    ],
+    config: ConfigFile = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Show what was decided about a message: who was let in by which rule, the queue, the model, what it waited for."""
+    settings, _ = settings_of(config, data_dir)
+    from bot.operations.why import run as tell
+
+    raise typer.Exit(tell(settings, message))
 
 
 @accounts.command("rename")

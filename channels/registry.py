@@ -5,6 +5,7 @@ The adapter is imported only when an account of it is enabled, so that an SDK no
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -65,6 +66,26 @@ PLATFORMS = {
         "channels.console.config:ConsoleConfig", "channels.console.channel:ConsoleChannel", name="the terminal"
     ),
 }
+
+
+_LINKS = (
+    ("telegram", re.compile(r"https://t\.me/c/(?P<chat>\d+)/(?:\d+/)?(?P<id>\d+)(?:\?.*)?")),
+    ("slack", re.compile(r"https://[\w.-]+\.slack\.com/archives/(?P<chat>\w+)/p(?P<id>\d{16})(?:\?.*)?")),
+)
+
+
+def message_of_link(link: str) -> tuple[str, str, str] | None:
+    """Platform, chat and message id of a link that an app copies.
+
+    None where the link does not tell them: of a chat with a public name, and on platforms whose messages have no link.
+    """
+    for platform, form in _LINKS:
+        if (found := form.fullmatch(link.strip())) is None:
+            continue
+        if platform == "telegram":  # "dialog ids" of supergroups (core.telegram.org/api/bots/ids)
+            return platform, f"-100{found['chat']}", found["id"]
+        return platform, found["chat"], f"{found['id'][:10]}.{found['id'][10:]}"
+    return None
 
 
 class UnknownPlatform(LookupError):

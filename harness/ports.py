@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Sequence
+    from collections.abc import AsyncGenerator, Callable, Sequence
+    from contextlib import AbstractContextManager
     from datetime import datetime
 
     from langgraph.checkpoint.base import CheckpointTuple
@@ -288,3 +289,20 @@ class MemorySteering:
         heard = self.heard.setdefault(ctx.run_id, [])
         heard += self.waiting.pop(ctx.run_id, [])
         return tuple(heard)
+
+
+class TracedCall(Protocol):
+    """A call of a model or a tool that is being made. said: gives what came of it, asked only where words are sent."""
+
+    def answered(
+        self, said: Callable[[], str], *, input_tokens: int = 0, output_tokens: int = 0, failed: bool = False
+    ) -> None: ...
+
+
+class Tracing(Protocol):
+    """Who traces runs. The block that `call` surrounds is the call; what raises in it has failed. given: gives what is
+    sent to the model or the tool, asked only where words are sent."""
+
+    def call(
+        self, run_id: str, kind: Literal["chat", "execute_tool"], name: str, given: Callable[[], str]
+    ) -> AbstractContextManager[TracedCall]: ...

@@ -148,12 +148,10 @@ class AccessService:
         return True
 
     async def _claimed(self, event_id: int, message: Message) -> None:
-        person = person_id(message.account, message.sender.id)
         self._claims.close(message.account)
         change = self._editor.claim(message, self._language(message))
         await self._responder.say(event_id, message, self._texts(message).claimed, "claimed", also=change.write)
         change.committed()
-        log.warning("%s: %s claimed it and is now its administrator", message.account, person)
 
     async def _wrong_code(self, event_id: int, message: Message) -> None:
         """Told only so often. A code is compared before this: wrong ones of strangers lock nobody out."""
@@ -250,7 +248,10 @@ class AccessService:
 
     async def _too_many(self, request: AccessRow) -> None:
         """An administrator is asked about a few, and told now and then that there are more."""
-        log.info("%s asks to be let in; of so many the administrators are not told one by one", request.subject)
+        about = {"event": "pairing", "account": request.account, "person": request.subject}
+        log.info(
+            "%s asks to be let in; of so many the administrators are not told one by one", request.subject, extra=about
+        )
         if self._overrun.first(request.account):
             key = f"requests:{request.account}:{int(self._clock.now().timestamp() // ONCE_AN_HOUR)}"
             await self.admins.tell(request.account, key, lambda texts: texts.requests_many)
@@ -258,7 +259,8 @@ class AccessService:
     async def _asked(self, change: Change, text: Callable[[Texts], str]) -> Change:
         """The change that is somebody's request, together with the question to each administrator."""
         questions = await self.admins.questions(change.row, text)
-        log.info("%s asks to be let in; administrators told of it: %d", change.row.subject, len(questions))
+        about = {"event": "pairing", "account": change.row.account, "person": change.row.subject}
+        log.info("%s asks to be let in; administrators told of it: %d", change.row.subject, len(questions), extra=about)
 
         def write(tx: Connection) -> None:
             change.write(tx)

@@ -10,9 +10,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from bot.access.admission import AccessRules, AccountPolicy, ConfigKeys
+from bot.access.admission import ANYONE, AccessRules, AccountPolicy, ConfigKeys
 from bot.settings.busy_policies import Busy, TurnRules
 from bot.store.access import AccessState
+from bot.store.identity import chat_id, person_id
 from bot.texts import language_of
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
     from bot.settings import Settings
     from bot.store.access import AccessRow, SubjectKind
+    from channels.message import Message
 
 Subject = tuple["SubjectKind", str]
 
@@ -86,6 +88,25 @@ class AccessStore:
         if subject in rules.admins:
             return keys.admins
         return keys.allow if subject in rules.allow else None
+
+    def rule(self, message: Message) -> str:
+        """The rule that lets a message in: a key of the config or a state of access, of its sender, in a group of the
+        group too; there also how the bot was addressed."""
+        address, person = message.address, person_id(message.account, message.sender.id)
+        rules, keys = self.policy(message.account).access, self._configured[message.account].keys
+        if rules.operator:
+            return "terminal"
+        sender = self._own_rule("person", person, f"{keys.allow}: *" if ANYONE in rules.allow else "access.dm: open")
+        if address.kind == "dm":
+            return sender
+        how = "mentioned" if message.mention else "thread goes on" if message.continues else f"answer: {rules.answer}"
+        group = self._own_rule("group", chat_id(address), f"{keys.groups}: *")
+        members = sender if rules.members == "listed" else "members: any"
+        return f"{group}, {members}, {how}"
+
+    def _own_rule(self, kind: SubjectKind, subject: str, otherwise: str) -> str:
+        row = self.row(kind, subject)
+        return self.config_key(kind, subject) or (str(row.state) if row and row.state in LET_IN else otherwise)
 
     def listed(self, account: str) -> list[tuple[SubjectKind, str, AccessState, str]]:
         """What the config lists for an account: kind, subject, state and key."""

@@ -45,7 +45,7 @@ def backup(
     """Write all that is kept into an archive, as it is at one moment; antler may run meanwhile."""
     settings, path = settings_of(config, data_dir)
     from bot.backup.commands import backup as do
-    from bot.cli.config_trials import written_secrets
+    from bot.doctor.config import written_secrets
 
     hidden = bool(written_secrets(settings, path))
     raise typer.Exit(do(settings, path, target, files=not no_files, secrets=with_secrets, config_is_secret=hidden))

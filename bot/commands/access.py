@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 import secrets
 from datetime import timedelta
 from typing import TYPE_CHECKING
@@ -35,7 +34,6 @@ if TYPE_CHECKING:
     from bot.texts.command_line import Call, Press
     from channels.base import Clock
 
-log = logging.getLogger(__name__)
 PROMPT_LIFE = timedelta(hours=1)
 GROUP_PROMPT = "open group"
 ALLOW, CANCEL = 0, 1
@@ -161,7 +159,6 @@ class AccessCommands:
             return press.texts.pressed["over"]
         await self._answers.nothing(press.event_id, "let in" if let_in else "refused", also=change.write)
         change.committed()
-        log.info("%s: %s, by %s", about["subject"], "let in" if let_in else "refused", press.person)
         name = change.row.name or change.row.subject
         return press.texts.request_answers["in" if let_in else "out"].format(name=name)
 

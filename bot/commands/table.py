@@ -15,7 +15,7 @@ from bot.commands.group import Answers
 from bot.commands.memory import MemoryCommands
 from bot.commands.reminders import ReminderCommands
 from bot.commands.skills import SkillCommands
-from bot.commands.talk import TalkCommands, UndoCommands, UsageCommands
+from bot.commands.talk import TalkCommands, UndoCommands, UsageCommands, WhyCommands
 from bot.commands.threads import ThreadCommands
 from bot.commands.waiting import WaitingCommands
 from bot.texts.commands import command
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from bot.forgetting.service import Forgetting
     from bot.memory.keeper import MemoryKeeper
     from bot.operations.status import StatusPage
+    from bot.operations.why import WhyPage
     from bot.schedule.service import ScheduleService
     from bot.store.rows import PromptRow
     from bot.texts.command_line import Call, Press
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
 
 ALIASES = {"cancel": "stop", "clear": "new", "reset": "new", "commands": "help", "menu": "help"}
 """What other bots call some of our commands. No list shows them."""
-WITHOUT_CONVERSATION = frozenset({"access", "allow", "disallow", "forget", "help", "pair", "start", "whoami"})
+WITHOUT_CONVERSATION = frozenset({"access", "allow", "disallow", "forget", "help", "pair", "start", "whoami", "why"})
 """Commands that act on no conversation, so that they mean something where there is none."""
 
 
@@ -54,6 +55,7 @@ def make_commands(
     forgetting: Callable[[], Forgetting],
     memory: MemoryKeeper,
     abilities: Callable[[], Sequence[str]],
+    why: WhyPage,
 ) -> Commands:
     """Make every command that acts on the conversations with these ports.
 
@@ -80,6 +82,7 @@ def make_commands(
             VerboseCommands(answers),
             ReminderCommands(answers, schedules, clock, spending.days.zone),
             AccessCommands(answers, editor, clock),
+            WhyCommands(answers, why),
         ],
     )
 

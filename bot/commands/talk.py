@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from bot.conversations.actor import Conversation
     from bot.delivery.presented import Presented
     from bot.operations.status import StatusPage
+    from bot.operations.why import WhyPage
     from bot.runs.manager import RunManager
     from bot.store.retrying import RetryingStore
     from bot.store.rows import RunRow
@@ -243,3 +244,25 @@ def _picture(facts: UsageFacts) -> bytes:
     for day, spent in facts.days:
         bars.append(Bar(label_of(day), spent.tokens, short(spent.tokens), part=spent.totals.cached))
     return bars_picture(bars)
+
+
+class WhyCommands:
+    """/why: the decisions of a message, for administrators."""
+
+    def __init__(self, answers: Answers, page: WhyPage) -> None:
+        self._answers = answers
+        self._page = page
+        self.commands: Mapping[str, CommandHandler] = {"why": self._why}
+        self.buttons: Mapping[str, ButtonKind] = {}
+
+    async def _why(self, conversation: Conversation, call: Call) -> None:
+        """Tell of the message that it is a reply to, else of what is named."""
+        if not call.is_admin:
+            return await self._answers.say(call, call.texts.not_allowed, "not allowed")
+        message, named = call.message, call.line.arguments
+        if message.reply_to is not None and not named:
+            replied = message.reply_to.message_id
+            text = await self._page.of_message(message.account, message.address.chat, replied, call.texts)
+        else:
+            text = await self._page.of(named, call.texts)
+        await self._answers.say(call, text, "/why")

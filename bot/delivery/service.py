@@ -51,7 +51,8 @@ class Delivery:
     """Shows replies through the registered channels.
 
     redact: takes secrets out of everything shown. lease_valid: whether this process may act outside; without it nothing
-    is sent. on_moved: told (account, old chat, new chat) when a platform gave a chat a new id. texts: the sentences to
+    is sent. on_shown: told (reply key, account, seconds) of a final that is settled, so long after it was decided.
+    on_moved: told (account, old chat, new chat) when a platform gave a chat a new id. texts: the sentences to
     say for (account, text): in the account's language, or in that of the text.
     """
 
@@ -63,6 +64,7 @@ class Delivery:
         lease_valid: Callable[[], bool] = lambda: True,
         on_moved: Callable[[str, str, str], None] = lambda account, old, new: None,
         texts: Callable[[str, str], Texts] = lambda account, text: texts_for(language_of("auto", None, text)),
+        on_shown: Callable[[str, str, float], None] = lambda key, account, seconds: None,
     ) -> None:
         self._store = store
         self._clock = clock
@@ -76,6 +78,7 @@ class Delivery:
             lease_valid=lease_valid,
             moved=on_moved,
             progressed=self._progressed,
+            shown=on_shown,
             say=self.say,
             texts=texts,
             tasks=self._tasks,

@@ -164,7 +164,24 @@ class HealthService:
                 }
                 for each in conditions
             ],
+            "models": [
+                {
+                    "name": self._models.full_name(name),
+                    "works": None if state is None else state.works,
+                    "age": None if state is None else round(now - state.asked, 1),
+                }
+                for name, state in self._models.known().items()
+            ],
+            "disk_free": self.disk_free(),
         }
+
+    def disk_free(self) -> int | None:
+        """Free bytes of the data folder's disk; None where it cannot be read."""
+        try:
+            disk = os.statvfs(self._folder)
+        except OSError:
+            return None
+        return disk.f_bavail * disk.f_frsize
 
     def _dated(self, condition: Condition, now: float) -> Condition:
         """since: as its source says, else when it was first seen so."""
@@ -240,11 +257,8 @@ class HealthService:
         return Condition(part=Part.STORE, since=now)
 
     def _of_disk(self, now: float) -> Condition:
-        try:
-            disk = os.statvfs(self._folder)
-        except OSError as error:
-            return Condition(part=Part.DISK, problem=Problem.DISK_LOW, detail=error.strerror or "unreadable", since=now)
-        free = disk.f_bavail * disk.f_frsize
-        if free >= DISK_LOW:
+        free = self.disk_free()
+        if free is not None and free >= DISK_LOW:
             return Condition(part=Part.DISK, since=now)
-        return Condition(part=Part.DISK, problem=Problem.DISK_LOW, detail=f"{free // 1_000_000} MB free", since=now)
+        detail = "unreadable" if free is None else f"{free // 1_000_000} MB free"
+        return Condition(part=Part.DISK, problem=Problem.DISK_LOW, detail=detail, since=now)

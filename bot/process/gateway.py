@@ -14,11 +14,13 @@ from bot.operations import upkeep
 from bot.operations.sending import SendTool
 from bot.process import gc_tuning, terminal
 from bot.process.wiring import Wiring
+from channels.base import ConnectionState
 from channels.console.channel import ConsoleChannel
 from channels.errors import TakenOver
 
 if TYPE_CHECKING:
     from bot.clock import SystemClock
+    from bot.http.server import HttpServer
     from bot.redaction import Redactor
     from bot.settings import Settings
     from bot.settings.load import SettingsSource
@@ -61,6 +63,8 @@ class Gateway:
         self._code = OK
         self._connected = asyncio.Event()
         self._terminal: asyncio.Task[None] | None = None
+        self._http: HttpServer | None = None
+        self._serving = False
 
         self._parts = Wiring(settings, store, clock, redact, source=source, on_dead_letter=self._dead_letter)
         self._tasks = self._parts.tasks
@@ -85,6 +89,8 @@ class Gateway:
     async def _start(self) -> None:
         parts = self._parts
         await parts.open()
+        if self._settings.http.listen is not None and not self._listen():
+            return
         self._attach_terminal()
         self._tasks.spawn("control", self._control())
         await parts.recover()
@@ -104,6 +110,39 @@ class Gateway:
         self._tasks.spawn("outages", parts.outages.serve())
         self._tasks.spawn("admins", parts.outages.know_admins())
         self._tasks.spawn("fence", self._watch_fence())
+        self._serving = True
+
+    def _listen(self) -> bool:
+        """Open the HTTP listener, before anything that could be seen of this process; False where that fails."""
+        from bot.http.health import health_router  # with FastAPI, which most gateways need not import
+        from bot.http.metrics import Watched, metrics_router
+        from bot.http.server import HttpServer, HttpUnavailable
+
+        parts, settings = self._parts, self._settings
+        watched = Watched(
+            platforms={account: channel.type for account, channel in settings.channels.items()},
+            status=parts.status,
+            bus=parts.bus,
+            runs=parts.runs,
+            delivery=parts.delivery,
+            models=parts.models,
+            totals=parts.spending.meter.totals,
+        )
+        try:
+            self._http = HttpServer(
+                settings.http, [health_router(self._is_ready), metrics_router(watched, settings.http)]
+            )
+        except HttpUnavailable as error:
+            self._fail(str(error))
+            return False
+        self._http.start()
+        log.info("HTTP: listening on %s", settings.http.listen)
+        return True
+
+    def _is_ready(self) -> bool:
+        """What people write is answered: of one account at least it arrives, there is an agent, the store works."""
+        arrives = any(each.state is ConnectionState.CONNECTED for each in self._parts.health.connections())
+        return self._serving and arrives and self._parts.agent.is_built and self._parts.health.store_works
 
     @property
     def _consoles(self) -> list[ConsoleChannel]:
@@ -159,6 +198,7 @@ class Gateway:
             "forget": parts.forgetter.do,
             "memory": parts.memory.tool.do,
             "send": SendTool(self._settings, self._store, parts.delivery, parts.presented).do,
+            "why": parts.why.do,
         }
         if parts.reloader is not None:
             operations["reload"] = parts.reloader.operation
@@ -192,6 +232,7 @@ class Gateway:
         parts = self._parts
         grace = self._settings.shutdown_grace_seconds
         terminal.end_after(grace + LAST_SECONDS)
+        self._serving = False
         began = self._clock.monotonic()
         parts.runs.suspend()
         with contextlib.suppress(TimeoutError):
@@ -205,5 +246,9 @@ class Gateway:
         if self._terminal is not None:
             await self._terminal
         await parts.agent.close()
+        if self._http is not None:
+            await self._http.close()
+        if parts.tracing is not None:
+            await asyncio.to_thread(parts.tracing.close)
         left = grace - (self._clock.monotonic() - began)
         await parts.sandboxes.shutdown(max(SANDBOX_SECONDS, left))

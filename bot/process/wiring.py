@@ -32,12 +32,14 @@ from bot.memory.service import MemoryParts
 from bot.operations.health import HealthService
 from bot.operations.outages import Outages
 from bot.operations.reload import Adoption, Reloader
-from bot.operations.status import StatusPage
+from bot.operations.status import Asked, StatusPage
+from bot.operations.why import why_page
 from bot.process.agent import Agent, load_harness
 from bot.process.logs import NAME as AUDIT_LOG
-from bot.process.logs import AuditFile
+from bot.process.logs import AuditFile, recent_errors
 from bot.runs.active import RunLimits
 from bot.runs.approvals import StoreApprovals
+from bot.runs.endings import NO_AFTERMATH, Aftermath
 from bot.runs.manager import RunManager
 from bot.runs.titles import Titles
 from bot.schedule.service import ScheduleService, scheduling
@@ -49,10 +51,12 @@ from bot.store.retrying import RetryingStore
 from bot.store.run_events import StoreEffectLog, StoreRunLedger
 from bot.tasks import Tasks
 from bot.texts import language_of, texts_for
+from bot.usage.budgets import NOBODY, Scope
 from bot.usage.report import make_spending
 from bot.voice.speech_to_text import make_speech_to_text
 from channels.registry import channel_class
 from harness.agents.parts import ExtraSettings, Parts
+from harness.errors import SetupError
 from harness.files.spool import Spool, SpoolSettings
 from harness.guardrails.rules import load_guardrails
 from harness.mcp.pool import McpPool
@@ -63,7 +67,9 @@ if TYPE_CHECKING:
 
     from bot.inbound.connections import Load
     from bot.process.agent import MakeHarness
+    from bot.process.tracing import OtlpTracing
     from bot.redaction import Redactor
+    from bot.runs.endings import Ending
     from bot.settings import Settings
     from bot.settings.load import SettingsSource
     from bot.store import Store
@@ -126,6 +132,7 @@ class Wiring:
         self._clock = clock
         self.tasks, self.conversation_tasks = Tasks("gateway"), Tasks("conversation")
         self._on_dead_letter = on_dead_letter
+        self.tracing: OtlpTracing | None = None
 
         patient = RetryingStore(store, clock)
         self.models = ModelHealth(clock.monotonic)
@@ -135,7 +142,13 @@ class Wiring:
         self._make_agent(patient, outside)
         self.connections = Connections(settings, patient, clock, self.tasks, load=outside.channel)
         self.delivery = Delivery(
-            store, clock, redact, lease_valid=store.lease_valid, on_moved=self._chat_moved, texts=self._texts
+            store,
+            clock,
+            redact,
+            lease_valid=store.lease_valid,
+            on_moved=self._chat_moved,
+            texts=self._texts,
+            on_shown=self._shown,
         )
         responder = Responder(patient, self.delivery, self.conversation_tasks)
         self._make_access(patient, responder)
@@ -144,6 +157,7 @@ class Wiring:
         self.hearing = outside.hearing(settings, self.sandboxes, clock)
         self.runs = self._make_runs(patient)
         self.status = self._make_status(patient)
+        self.why = why_page(settings, patient)
         self._make_forgetting(patient, responder)
         self.uploads = Uploads(_upload_limits(settings), clock, self.sandboxes.owner)
         self.manager = self._make_manager(patient, responder)
@@ -180,6 +194,25 @@ class Wiring:
         self.connections.retry()
         for account in self.connections.channels:
             self.delivery.rearm(account)
+
+    def _shown(self, reply_key: str, account: str, seconds: float) -> None:
+        if self.tracing is not None:
+            self.tracing.shown(reply_key, account, seconds)
+
+    def _traced(self, row: RunRow, ending: Ending, text: str) -> Aftermath:
+        tracing = self.tracing
+        return NO_AFTERMATH if tracing is None else Aftermath(committed=lambda: tracing.ended(row, ending))
+
+    def _make_tracing(self) -> OtlpTracing | None:
+        """None where nothing is traced. Raises SetupError where what it needs is not installed."""
+        settings = self._settings
+        if not settings.tracing.is_on:
+            return None
+        try:
+            from bot.process.tracing import OtlpTracing
+        except ImportError as error:
+            raise SetupError(f"tracing: {error.name} is not installed; pip install 'antler[tracing]'") from error
+        return OtlpTracing(settings.tracing, version("antler"), self._redact, settings.network_route)
 
     def _texts(self, account: str, text: str) -> Texts:
         """The sentences of a chat in which `text` is said."""
@@ -226,6 +259,7 @@ class Wiring:
     def _agent_parts(self, settings: Settings, store: RetryingStore, audit: AuditFile, spool: Spool) -> Parts:
         """What agents are made of by these settings, which may be newer than the ones of the start."""
         budgets, skills = self.spending.budgets, self.skills.source()
+        self.tracing = self.tracing or self._make_tracing()
         return Parts(
             models=settings.models,
             summarization=settings.summarization,
@@ -250,6 +284,7 @@ class Wiring:
             remembering=self.memory.remembering,
             steering=self.runs.active,
             health=self.models,
+            tracing=self.tracing,
         )
 
     def _make_access(self, store: RetryingStore, responder: Responder) -> None:
@@ -280,7 +315,14 @@ class Wiring:
         settings, clock, harness = self._settings, self._clock, self.agent.harness
         spending = self.spending
         self.titles = Titles(
-            settings.title, store, harness, clock, self.tasks, prices=spending.prices, budgets=spending.budgets
+            settings.title,
+            store,
+            harness,
+            clock,
+            self.tasks,
+            prices=spending.prices,
+            budgets=spending.budgets,
+            totals=spending.meter.totals,
         )
         return RunManager(
             store=store,
@@ -291,7 +333,7 @@ class Wiring:
             spending=spending,
             hearing=self.hearing,
             owners=self.owners,
-            on_end=(self.memory.after, self.titles.after),
+            on_end=(self.memory.after, self.titles.after, self._traced),
             on_dead_letter=self._on_dead_letter,
         )
 
@@ -301,11 +343,16 @@ class Wiring:
             store=store,
             runs=self.runs,
             health=self.health,
-            waiting=lambda: self.manager.waiting,
-            sandbox=lambda: self.sandboxes.facts,
-            servers=lambda: self.agent.servers.facts,
-            config=lambda: self.reloader.last if self.reloader is not None else None,
-            unreadable=lambda: self.bus.unreadable,
+            asked=Asked(
+                waiting=lambda: self.manager.waiting,
+                sandbox=lambda: self.sandboxes.facts,
+                servers=lambda: self.agent.servers.facts,
+                config=lambda: self.reloader.last if self.reloader is not None else None,
+                unreadable=lambda: self.bus.unreadable,
+                pairings=lambda: len(self.editor.book.pending(self._clock.now())),
+                budgets=lambda: self.spending.budgets.purses(NOBODY, (Scope.GATEWAY,)),
+                errors=recent_errors,
+            ),
         )
 
     def _make_forgetting(self, store: RetryingStore, responder: Responder) -> None:
@@ -356,6 +403,7 @@ class Wiring:
                 forgetting=lambda: self.forgetting,
                 memory=self.memory.book,
                 abilities=self._abilities,
+                why=self.why,
             ),
             editor=editor,
             access_service=self.access_service,

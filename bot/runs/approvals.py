@@ -8,6 +8,7 @@ After a crash the run asks the same again, which is known, and a decision that c
 from __future__ import annotations
 
 import asyncio
+import logging
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
     from harness.context import RunContext
     from harness.events import ApprovalRequested
     from harness.guardrails.approvals import Approval, CallKey
+
+log = logging.getLogger(__name__)
 
 LONGEST_REASON = 300
 REASON_TIME = timedelta(minutes=2)
@@ -84,7 +87,10 @@ class ApprovalService:
                     self._finalize(tx, _open_request(row, run))
             return [_open_request(row, run) for row in rows if prompts.load_approval(tx, row.prompt_id)]
 
-        self._show(await self._store.write(unit))
+        asked = await self._store.write(unit)
+        self._show(asked)
+        for change in asked:
+            _log(change)
 
     async def wait(self, active: ActiveRun) -> None:
         """Until all that the run asked for is decided, by people or by time."""
@@ -242,6 +248,8 @@ class ApprovalService:
     def _show(self, changes: Sequence[Change]) -> None:
         for change in changes:
             self._finished(change)
+            if change.row.decision is not None:
+                _log(change)
 
     def _finished(self, change: Change) -> None:
         run = change.run
@@ -266,6 +274,22 @@ class StoreApprovals:
             lambda tx: prompts.count_approvals(tx, ctx.run_id, ctx.conversation, since)
         )
         return max(0, min(MOST_OF_A_RUN - of_run, MOST_OF_A_CHAT - of_chat))
+
+
+def _log(change: Change) -> None:
+    row, by = change.row, change.row.decided_by or "nobody"
+    told = "asked of a person" if row.decision is None else f"{row.decision}, by {by}"
+    about = {
+        "event": "approval",
+        "account": change.run.address.account,
+        "conversation": row.conversation,
+        "run": row.run_id,
+        "person": row.requester,
+        "tool": row.tool,
+        "state": row.decision or "asked",
+        "by": row.decided_by,
+    }
+    log.info("approval of %s in run %s: %s", row.tool, row.run_id, told, extra=about)
 
 
 def _awaited(tx: Connection, run_id: str, person: str, message: Message) -> tuple[ApprovalRow | None, bool]:

@@ -92,7 +92,8 @@ class RunManager:
         self.budgets = budgets
         self.transcriber = Transcriber(store, hearing, budgets)
         self.approvals = ApprovalService(store, delivery, clock, self.active)
-        self._driver = Driver(store, harness, clock, self._seconds, presented, budgets, self.approvals)
+        counts = self.active.counts
+        self._driver = Driver(store, harness, clock, self._seconds, presented, budgets, self.approvals, counts)
 
     def limit(self, limits: RunLimits) -> None:
         """Change the limits. Runs that work go on, even if that is more of them than there may be."""
@@ -360,7 +361,10 @@ class RunManager:
                 return endings.gave_up(len(active.row.deaths), active.view, active.texts)
             if not self._slots.free:
                 active.show(active.texts.no_slot.format(limit=self._slots.most))
+            asked = self._clock.monotonic()
             async with self._slots.slot(ANYONE):
+                active.slot_wait = self._clock.monotonic() - asked
+                self.active.counts.slot_waits.add(active.slot_wait)
                 if active.view.status:  # what held the run up is over
                     active.show("")
                 return await self._driver.drive(active)
@@ -395,15 +399,8 @@ class RunManager:
 
     async def _end(self, active: ActiveRun, ending: Ending) -> None:
         active.record.flush()
-        log.info(
-            "run %s %s%s after %.1f s, %d model calls, %s",
-            active.row.run_id,
-            ending.state,
-            f" ({ending.detail})" if ending.detail else "",
-            self._clock.monotonic() - active.began,
-            active.view.model_calls,
-            active.row.conversation,
-        )
+        endings.log_end(active, ending)
+        ending = replace(ending, waits=active.waits)
         try:
             aftermaths = [ended(active.row, ending, active.view.text) for ended in self._on_end]
             await self._commit_end(active.row, ending, active.record, aftermaths)
@@ -423,7 +420,7 @@ class RunManager:
 
         def unit(tx: Connection) -> None:
             changes.clear()
-            if not runs.end(tx, row.run_id, ending.state, now, ending.detail):
+            if not runs.end(tx, row.run_id, ending.state, now, ending.detail, ending.waits):
                 return  # tried again after a lost connection: it was committed the first time
             record.commit(tx, row, now)
             self._delivery.finalize(tx, row.reply_key, row.address, row.reply_to, message)
@@ -433,6 +430,7 @@ class RunManager:
                 aftermath.unit(tx)
 
         await self._store.write(unit)
+        self.active.counts.endings[row.address.account, str(ending.state)] += 1
         for aftermath in aftermaths:
             aftermath.committed()
         self.approvals.show(changes)

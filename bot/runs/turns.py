@@ -32,7 +32,7 @@ WINDOWS = 5
 class Spoken:
     """An admitted message. language: to answer in; is_admin: whether its sender is one; rules: its account's. schedule:
     the id of the one that says it in its sender's name, "" for what they wrote just now. heading: what stands above the
-    answer."""
+    answer. rule: by which it was let in."""
 
     id: int
     message: Message
@@ -41,6 +41,7 @@ class Spoken:
     rules: TurnRules = QUEUED
     schedule: str = ""
     heading: str = ""
+    rule: str = ""
 
 
 @dataclass(slots=True, eq=False)

@@ -31,12 +31,14 @@ from bot.settings.sections import (
     ConversationSettings,
     DatabaseSettings,
     DataSettings,
+    HttpSettings,
     LimitSettings,
     LogSettings,
     NetworkSettings,
     ProxyUrl,
     ScheduleSettings,
     TitleSettings,
+    TracingSettings,
     TranscriptionSettings,
     UploadSettings,
     with_account,
@@ -115,6 +117,8 @@ class Settings(BaseSettings):
     data_dir: Path = Field(default=Path("data"), validate_default=True)
     database: DatabaseSettings = DatabaseSettings()
     log: LogSettings = LogSettings()
+    http: HttpSettings = HttpSettings()
+    tracing: TracingSettings = TracingSettings()
     locale: Locale = "auto"
     timezone: str = "UTC"
     shutdown_grace_seconds: float = Field(default=30.0, ge=0)

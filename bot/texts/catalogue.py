@@ -215,6 +215,7 @@ class Texts:
     button_retry: str
     pressed: Mapping[str, str]  # answers of buttons; keys: now, drop, retry, over, begun, not_yours, not_yours_to_stop
     status: Mapping[str, str]
+    why: Mapping[str, str]
     sandbox_state: Mapping[str, str]  # keys: bot.files.sandboxes.State
     server_state: Mapping[str, str]  # of MCP servers; keys: harness.mcp.pool.State
 

@@ -133,6 +133,24 @@ async def test_a_refused_person_is_not_asked_about_again_for_a_month_and_keeps_t
         assert await reply(c, "now?", EVE) == "echo: now?"
 
 
+async def test_the_log_tells_who_asked_and_what_was_decided_by_whom(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", "bot")
+    async with core(tmp_path, OPEN) as c:
+        await reply(c, "hello", ANN)
+        await get_code(c, name="Eve")
+        await button(c, ANN, "Refuse")
+        await reply(c, "/access allow memory:666")
+    told = [vars(record) for record in caplog.records if getattr(record, "event", None) in ("pairing", "access")]
+    assert [(each["event"], each["person"], each.get("state"), each.get("by")) for each in told] == [
+        ("pairing", "memory:666", None, None),
+        ("access", "memory:666", "refused", f"memory:{ANN}"),
+        ("access", "memory:666", "allowed", f"memory:{ANN}"),
+    ]
+    assert "Eve" not in caplog.text
+
+
 async def test_of_a_flood_of_strangers_an_administrator_hears_a_few_times(tmp_path: Path) -> None:
     async with core(tmp_path, OPEN) as c:
         await reply(c, "hello", ANN)
