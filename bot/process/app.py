@@ -25,6 +25,9 @@ from bot.redaction import Redactor
 from bot.settings import ChannelSettings
 from bot.store import Store
 from bot.store.errors import StoreBusy, StoreError
+from bot.texts import language_of
+from channels.console.transcript import locale_of
+from harness.models.tour_texts import first_screen
 
 if TYPE_CHECKING:
     from bot.settings import Settings
@@ -32,10 +35,6 @@ if TYPE_CHECKING:
 
 
 log = logging.getLogger(__name__)
-NO_CONFIG = (
-    "antler: there is no config.yaml, so this is the terminal with the built-in demo model.\n"
-    "For a real model and chats: cp config.yaml.example config.yaml, edit it, and start again."
-)
 TAKE_OVER_SECONDS = 35.0
 """A little longer than the store's lease."""
 TAKE_OVER_RETRY_SECONDS = 2.0
@@ -132,7 +131,7 @@ def serve(settings: Settings, source: SettingsSource, *, watched: bool = True) -
     try:
         with DataDirLock(settings.data_dir):
             if config_path is None:
-                print(NO_CONFIG, file=sys.stderr)
+                print(first_screen(language_of("auto", locale_of(os.environ), "")), file=sys.stderr)
             return asyncio.run(_serve(settings, redact, source if watched and config_path is not None else None))
     except DataDirInUse as error:
         print(f"antler: {error}", file=sys.stderr)

@@ -113,7 +113,7 @@ class Gateway:
         """This process's own terminal. Where it is the only account, its end of input is the end of the process."""
         only = len(self._consoles) == len(self._parts.connections.channels)
         if self._consoles and (only or terminal.is_interactive()):
-            self._terminal = terminal.attach_own(self._consoles[0], owner=only)
+            self._terminal = terminal.attach_own(self._consoles[0], self._idle, owner=only)
 
     async def _receive(self, account: str) -> None:
         connections, again = self._parts.connections, True
@@ -177,11 +177,12 @@ class Gateway:
 
     # Stop.
 
-    async def _idle(self) -> None:
-        """Everything that was accepted is answered."""
+    async def _idle(self, conversation: str = "") -> None:
+        """Everything that was accepted is answered, or waits for a person's decision. conversation: only what was said
+        there."""
         await self._parts.bus.handled()
-        await self._parts.conversation_tasks.drain()
-        await self._parts.delivery.drained()
+        await self._parts.manager.rest(conversation)
+        await self._parts.delivery.drained(conversation.partition(":")[0])
 
     async def _shut_down(self) -> None:
         """Runs pause and go on at the next start; what is final is still delivered, within the grace."""

@@ -16,10 +16,10 @@ from channels.console.link import SocketConsoleLink, SocketTerminalLink, link_pa
 from channels.console.terminal import Terminal
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Callable
     from pathlib import Path
 
-    from channels.console.channel import ConsoleChannel
+    from channels.console.channel import ConsoleChannel, Idle
 
 
 STAYS = "antler keeps serving its other accounts; Ctrl-C stops it."
@@ -62,24 +62,25 @@ def end_after(seconds: float) -> None:
     timer.start()
 
 
-def attach_own(channel: ConsoleChannel, *, owner: bool) -> asyncio.Task[None]:
+def attach_own(channel: ConsoleChannel, idle: Idle, *, owner: bool) -> asyncio.Task[None]:
     """Attach this process's terminal; the task ends when the channel has closed it. owner: its end ends the process.
 
     A Ctrl-C there is the process's own, as it would be without a prompt, and so is the closing of its window.
     """
     gateway_end, terminal_end = link_pair()
-    channel.attach(gateway_end, owner=owner)
+    channel.attach(gateway_end, idle, owner=owner)
     own = Terminal(terminal_end, interrupt, "" if owner else STAYS)
     return asyncio.create_task(own.run(), name="terminal")
 
 
-def take_over(channel: ConsoleChannel, idle: Callable[[], Awaitable[None]]) -> server.TakeOver:
-    """The socket's take-over operation: serve an attached terminal; after its end of input, until all is answered."""
+def take_over(channel: ConsoleChannel, idle: Idle) -> server.TakeOver:
+    """The socket's take-over operation: serve an attached terminal; after its end of input, until all of it is
+    answered."""
 
     async def serve(session: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        attached = channel.attach(SocketConsoleLink(session or uuid.uuid4().hex, reader, writer))
+        attached = channel.attach(SocketConsoleLink(session or uuid.uuid4().hex, reader, writer), idle)
         await attached.ended.wait()
-        await idle()
+        await idle(channel.conversation(attached))
         attached.close()
         with contextlib.suppress(ConnectionError):
             await writer.wait_closed()

@@ -6,20 +6,21 @@ import asyncio
 import hashlib
 import shutil
 from collections import OrderedDict
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, TypeAlias
 
 from cachetools import LRUCache
 
 from channels.adapter import Adapter
 from channels.base import BotIdentity, ConnectionState, Health, Part
 from channels.capabilities import Capabilities, Rate, TextUnit
-from channels.console.frames import Line, Removed, Shown, Typing
+from channels.console.frames import Entered, Line, Removed, Shown, Typing
 from channels.errors import AttachmentFailed, MessageGone, Rejected, Temporary
 from channels.message import Address, Message, Sender
 from channels.text.sanitize import one_line, sanitize
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
     from datetime import datetime
     from pathlib import Path
 
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
     from channels.message import Attachment, ButtonPressed, OutboundFile, OutboundMessage
 
 
+Idle: TypeAlias = "Callable[[str], Awaitable[None]]"
+"""Waits until everything that was said in a conversation ("account:chat") is answered."""
 OWNER_CHAT = "terminal"
 MAX_SCREENS = 100
 MAX_UNIT = 1_000_000
@@ -128,7 +131,7 @@ def parse(session: str, line: Line, address: Address, received_at: datetime) -> 
         received_at=received_at,
         address=address,
         platform_message_id=key,
-        sender=PERSON,
+        sender=replace(PERSON, locale=line.locale or None),
         text=line.text.replace("\r\n", "\n").replace("\r", "\n"),
         mention=True,
     )
@@ -140,6 +143,7 @@ class Session:
 
     chat: str
     link: ConsoleLink
+    idle: Idle
     owner: bool
     ended: asyncio.Event = field(default_factory=asyncio.Event)
     unpublished: Line | None = None
@@ -175,7 +179,7 @@ class ConsoleChannel(Adapter):
             self._health.last_sign = self._ports.clock.monotonic()
         return self._health
 
-    def attach(self, link: ConsoleLink, owner: bool = False) -> Session:
+    def attach(self, link: ConsoleLink, idle: Idle, owner: bool = False) -> Session:
         """Add a terminal. owner: the one whose end ends `run`; it has the chat "terminal", others "terminal-1" and so
         on, the lowest free number first, so that a person who comes back finds the conversation again.
 
@@ -184,11 +188,15 @@ class ConsoleChannel(Adapter):
         if owner and OWNER_CHAT in self._sessions:
             raise ValueError("another terminal owns this console")
         chat = OWNER_CHAT if owner else self._free_chat()
-        session = self._sessions[chat] = Session(chat, link, owner)
+        session = self._sessions[chat] = Session(chat, link, idle, owner)
         for shown in self._screen(chat).take_unseen():
             link.show(shown)
         self._changed.set()
         return session
+
+    def conversation(self, session: Session) -> str:
+        """Where the session's lines are said."""
+        return f"{self._account}:{session.chat}"
 
     async def run(self, hello: Hello) -> None:
         """Receive until the owner's end of input; without an owner until cancelled."""
@@ -237,6 +245,9 @@ class ConsoleChannel(Adapter):
 
     async def _publish(self, session: Session, line: Line) -> None:
         address = Address(account=self._account, chat=session.chat)
+        if line.in_turn:
+            await session.idle(self.conversation(session))
+            session.link.show(Entered(number=line.number, text=sanitize(line.text)))
         self._health.last_inbound = self._ports.clock.monotonic()
         await self._ports.publish([parse(session.link.session, line, address, self._ports.clock.now())])
 

@@ -9,7 +9,7 @@ import os
 import sys
 from typing import TYPE_CHECKING, TextIO
 
-from channels.console.frames import End, Shown
+from channels.console.frames import End, Entered, Shown
 from channels.console.plain import as_text
 from channels.console.transcript import Entry, Transcript
 
@@ -69,7 +69,8 @@ async def _read(fd: int) -> bytes:
 
 
 class PlainTerminal:
-    """Prints each message once, when it is final; what is unfinished at the end is printed as that."""
+    """Prints each line in front of its answer, and each message once, when it is final; what is unfinished at the end
+    is printed as that."""
 
     def __init__(self, link: TerminalLink, stdin: int, out: TextIO) -> None:
         self._link = link
@@ -90,7 +91,7 @@ class PlainTerminal:
             reading.cancel()
 
     async def _read(self) -> None:
-        entry = Entry(self._link)
+        entry = Entry(self._link, in_turn=True)
         async for line in read_lines(self._stdin):
             if line.strip():
                 await entry.send(line)
@@ -99,6 +100,8 @@ class PlainTerminal:
     async def _show(self) -> None:
         while (frame := await self._link.receive()) is not None:
             ready = self._transcript.apply(frame)
+            if isinstance(frame, Entered):
+                self._print("you", frame.text)
             if ready is not None:
                 again = " (corrected)" if self._transcript.was_printed(ready.message_id) else ""
                 self._print(NAME + again, body(ready))
