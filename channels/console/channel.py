@@ -14,17 +14,17 @@ from cachetools import LRUCache
 from channels.adapter import Adapter
 from channels.base import BotIdentity, ConnectionState, Health, Part
 from channels.capabilities import Capabilities, Rate, TextUnit
-from channels.console.frames import Entered, Line, Removed, Shown, Typing
+from channels.console.frames import Entered, Line, Menu, Removed, Shown, Typing
 from channels.errors import AttachmentFailed, MessageGone, Rejected, Temporary
 from channels.message import Address, Message, Sender
 from channels.text.sanitize import one_line, sanitize
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Sequence
     from datetime import datetime
     from pathlib import Path
 
-    from channels.base import ChannelPorts, Hello, Probe, Sink
+    from channels.base import ChannelPorts, Command, Hello, Probe, Sink
     from channels.console.config import ConsoleConfig
     from channels.console.frames import Frame
     from channels.console.link import ConsoleLink
@@ -56,6 +56,10 @@ RATE = Rate(per_second=1000.0, per_chat_per_second=100.0, per_group_per_minute=6
 PERSON = Sender(id="local", display_name="you")
 """The person at a terminal of this machine; the control socket lets nobody else in."""
 MAX_MESSAGES = 200
+
+
+async def _at_once(conversation: str) -> None:
+    """For terminals whose lines are not answered in turn."""
 
 
 class Screen:
@@ -143,8 +147,8 @@ class Session:
 
     chat: str
     link: ConsoleLink
-    idle: Idle
     owner: bool
+    idle: Idle
     ended: asyncio.Event = field(default_factory=asyncio.Event)
     unpublished: Line | None = None
 
@@ -163,6 +167,7 @@ class ConsoleChannel(Adapter):
         self._sessions: dict[str, Session] = {}
         self._screens: LRUCache[str, Screen] = LRUCache(MAX_SCREENS)
         self._changed = asyncio.Event()
+        self._menus: dict[str, Menu] = {}
 
     @property
     def capabilities(self) -> Capabilities:
@@ -179,16 +184,19 @@ class ConsoleChannel(Adapter):
             self._health.last_sign = self._ports.clock.monotonic()
         return self._health
 
-    def attach(self, link: ConsoleLink, idle: Idle, owner: bool = False) -> Session:
+    def attach(self, link: ConsoleLink, owner: bool = False, idle: Idle = _at_once) -> Session:
         """Add a terminal. owner: the one whose end ends `run`; it has the chat "terminal", others "terminal-1" and so
-        on, the lowest free number first, so that a person who comes back finds the conversation again.
+        on, the lowest free number first, so that a person who comes back finds the conversation again. idle: awaited
+        before each line that is to be answered in turn.
 
         Raises ValueError when there is an owner already.
         """
         if owner and OWNER_CHAT in self._sessions:
             raise ValueError("another terminal owns this console")
         chat = OWNER_CHAT if owner else self._free_chat()
-        session = self._sessions[chat] = Session(chat, link, idle, owner)
+        session = self._sessions[chat] = Session(chat, link, owner, idle)
+        for menu in self._menus.values():
+            link.show(menu)
         for shown in self._screen(chat).take_unseen():
             link.show(shown)
         self._changed.set()
@@ -256,6 +264,12 @@ class ConsoleChannel(Adapter):
             session.close()
         self._sessions.clear()
         self._health.state = ConnectionState.STOPPED
+
+    async def publish_commands(self, commands: Sequence[Command], locale: str | None) -> None:
+        entries = tuple((command.name, one_line(command.description)) for command in commands)
+        menu = self._menus[locale or ""] = Menu(locale=locale or "", commands=entries)
+        for session in self._sessions.values():
+            session.link.show(menu)
 
     def layout(self, message: OutboundMessage) -> tuple[Part, ...]:
         return layout(message)

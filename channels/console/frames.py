@@ -65,6 +65,15 @@ class Entered:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Menu:
+    """The commands, (name, what it does) each, in a language; locale "": for all others."""
+
+    locale: str
+    commands: tuple[tuple[str, str], ...]
+    type: Literal["menu"] = "menu"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Typing:
     """An answer is being made."""
 
@@ -72,8 +81,8 @@ class Typing:
 
 
 Input = Line | End
-Frame = Shown | Removed | Typing | Entered
+Frame = Shown | Removed | Typing | Entered | Menu
 INPUT: TypeAdapter[Line | End] = TypeAdapter(Annotated[Line | End, Field(discriminator="type")])
-FRAME: TypeAdapter[Shown | Removed | Typing | Entered] = TypeAdapter(
-    Annotated[Shown | Removed | Typing | Entered, Field(discriminator="type")]
+FRAME: TypeAdapter[Shown | Removed | Typing | Entered | Menu] = TypeAdapter(
+    Annotated[Shown | Removed | Typing | Entered | Menu, Field(discriminator="type")]
 )

@@ -15,7 +15,7 @@ from channels.console.transcript import Entry, Transcript
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
-    from typing import TextIO
+    from pathlib import Path
 
     from channels.console.link import TerminalLink
 
@@ -125,19 +125,21 @@ def body(shown: Shown) -> str:
 
 
 class Terminal:
-    """One person's terminal on one link. interrupt, stays: see InteractiveTerminal."""
+    """One person's terminal on one link. interrupt, stays, history: see InteractiveTerminal."""
 
     def __init__(
         self,
         link: TerminalLink,
         interrupt: Callable[[], None] | None = None,
         stays: str = "",
+        history: Path | None = None,
         stdin: TextIO | None = None,
         stdout: TextIO | None = None,
     ) -> None:
         self._link = link
         self._interrupt = interrupt
         self._stays = stays
+        self._history = history
         self._stdin = stdin or sys.stdin
         self._stdout = stdout or sys.stdout
 
@@ -151,6 +153,6 @@ class Terminal:
             # Imported here because it costs a tenth of a second and is of no use in a pipe or a service.
             from channels.console.interactive import InteractiveTerminal
 
-            await InteractiveTerminal(self._link, self._interrupt, self._stays).run()
+            await InteractiveTerminal(self._link, self._interrupt, self._stays, self._history).run()
         else:
             await PlainTerminal(self._link, self._stdin.fileno(), self._stdout).run()

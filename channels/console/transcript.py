@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from cachetools import LRUCache
 
-from channels.console.frames import Entered, Line, Removed, Shown, Typing
+from channels.console.frames import Entered, Line, Menu, Removed, Shown, Typing
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,10 +20,13 @@ MAX_PRINTED = 1000
 
 
 class Transcript:
-    """growing: the messages that are not final yet, in the order of their first state."""
+    """growing: the messages that are not final yet, in the order of their first state. commands: (name, what it does)
+    of each, in the terminal's language."""
 
     def __init__(self) -> None:
         self.growing: dict[str, Shown] = {}
+        self.commands: tuple[tuple[str, str], ...] = ()
+        self._language = (locale_of(os.environ) or "")[:2]
         self._printed: LRUCache[str, tuple[str, str]] = LRUCache(MAX_PRINTED)
         self._awaiting = False
 
@@ -41,6 +44,9 @@ class Transcript:
         match frame:
             case Typing() | Entered():
                 self._awaiting = True
+            case Menu(locale=locale, commands=commands):
+                if locale == self._language or not self.commands:
+                    self.commands = commands
             case Removed(message_id=message_id):
                 self.growing.pop(message_id, None)
             case Shown(final=False):
