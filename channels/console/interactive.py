@@ -24,7 +24,7 @@ from rich.console import Console, Group
 from rich.markdown import Markdown
 from rich.text import Text
 
-from channels.console.frames import End, Shown
+from channels.console.frames import End, Menu, Shown
 from channels.console.transcript import Entry, Transcript
 from channels.text.sanitize import sanitize
 
@@ -235,6 +235,8 @@ class InteractiveTerminal:
             if ready is not None:
                 self._print(render(ready, self._width()) + "\n")
                 self._transcript.remember(ready)
+            if isinstance(frame, Menu) and self._is_command():
+                self._session.default_buffer.start_completion()  # typed before the commands were known
             self._session.app.invalidate()
         for shown in self._transcript.growing.values():
             self._print(render(shown, self._width()))

@@ -67,6 +67,7 @@ SLOWLY = 16
 SHORTER = re.compile(r"short|enough|brief|简短|短一点|够了|简单", re.IGNORECASE)
 _CHART = re.compile(r"^chart: (\S+)$", re.MULTILINE)
 _FENCED = re.compile(r"^(`{3,})\n(.*?)\n\1$", re.DOTALL | re.MULTILINE)
+_EARNED = re.compile(r"(\d+) EUR")
 _KILLED = re.compile(r"kill -9 (\d+)")
 
 
@@ -201,14 +202,19 @@ def _plan(turn: Turn) -> Move:
         return stop
     reports = [result for result in turn.results if result.name == TASK]
     if turn.result("write_file") is None:
-        return Move(texts.plan_begin, (_todos(texts.plan_steps, 0), _figures()))
+        return Move(texts.plan_begin, (_todos(texts.plan_steps, 0), _figures()), SLOWLY // 2)
     if not reports:
         tasks = [_task(texts.plan_task.format(shop=shop), shop, place) for place, shop in enumerate(SHOPS)]
-        return Move("", (_todos(texts.plan_steps, 1), *tasks))
+        return Move(texts.plan_middle, (_todos(texts.plan_steps, 1), *tasks), SLOWLY)
     if len(turn.spoken) == 2:
         return Move("", (_todos(texts.plan_steps, len(texts.plan_steps)),))
     lines = [f"- {shop}: {_reported(report)}" for shop, report in zip(SHOPS, reports, strict=False)]
-    return Move(texts.plan_done.format(reports="\n".join(lines)))
+    earned = [
+        (int(found[1]), shop) for shop, line in zip(SHOPS, lines, strict=False) if (found := _EARNED.search(line))
+    ]
+    best = texts.plan_best.format(shop=max(earned)[1]) if earned else ""
+    done = "\n".join(f"- [x] {step}" for step in texts.plan_steps)
+    return Move(texts.plan_done.format(reports="\n".join(lines), best=best, plan=done))
 
 
 def _task(description: str, shop: str, place: int) -> ToolCall:
@@ -258,7 +264,7 @@ def _remind(turn: Turn) -> Move:
         return stop
     if turn.results:
         return Move(turn.texts.remind_done)
-    minutes = REMIND_SECONDS / 60
+    minutes = round(REMIND_SECONDS / 60, 3)
     return Move(
         turn.texts.remind_begin,
         (calling("schedule", {"action": "create", "text": turn.texts.remind, "in_minutes": minutes}),),

@@ -26,8 +26,10 @@ class TourTexts:
     chart_done: str
     chart_plain: str
     plan_begin: str
+    plan_middle: str
     plan_steps: tuple[str, str, str]
     plan_task: str
+    plan_best: str
     plan_done: str
     order_begin: str
     order: str
@@ -101,9 +103,11 @@ pandas is not in the sandbox yet, so plain Python drew this one: revenue of 2025
 `make run` installs pandas in the background, which takes a minute or two at the first start (`make sandbox-runtime` \
 shows it). Type `1` again then.""",
     plan_begin="I write a plan first: you see it, and its steps are checked off as they are done.",
+    plan_middle="Now three subagents work at the same time, each in a context of its own.",
     plan_steps=("Put the figures into the sandbox", "One subagent for each shop", "Compare what they report"),
     plan_task="Add up {shop}'s year",
-    plan_done="Three subagents, each in a context of its own, reported:\n\n{reports}",
+    plan_done="They reported:\n\n{reports}\n\n{best}The plan:\n\n{plan}",
+    plan_best="{shop} earned most. ",
     order_begin="I am about to order 40 kg of coffee. A rule of the config may want your consent for that.",
     order="Order: 40 kg of coffee beans, for Harbour, Market and Station.\n",
     order_done="The order is written: `order.txt`. The built-in config has a rule that asks for it (`guardrails.rules`); "
@@ -207,9 +211,11 @@ stretch`。要用真正的模型：`{how_to}`，编辑其中的 `models:`，然�
 
 `make run` 会在后台安装 pandas，第一次启动时需要一两分钟（`make sandbox-runtime` 可以看到进度）。之后请再输入 `1`。""",
     plan_begin="我先写计划：你能看到它，每完成一步就会打勾。",
+    plan_middle="现在三个子助手同时工作，各有自己的上下文。",
     plan_steps=("把数据放进沙箱", "每家店交给一个子助手", "比较它们的结果"),
     plan_task="汇总 {shop} 的全年数据",
-    plan_done="三个子助手各自独立工作，结果如下：\n\n{reports}",
+    plan_done="结果如下：\n\n{reports}\n\n{best}计划：\n\n{plan}",
+    plan_best="{shop} 收入最高。",
     order_begin="我要订购 40 公斤咖啡豆。配置里的规则可能要求你先同意。",
     order="订单：40 公斤咖啡豆，送往 Harbour、Market 和 Station。\n",
     order_done="订单已写好：`order.txt`。内置配置里有一条规则要求先问你（`guardrails.rules`）；哪些操作要问，由你的配置决定。",
