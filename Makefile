@@ -34,8 +34,10 @@ EVERY_TEST = $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 .PHONY: run init test test-all check house torture bench evals sandbox-runtime runtime-in-background clean
 .DELETE_ON_ERROR:
 
+# A terminal is given back as it was even by a process that was killed with -9.
 run: $(VENV)/.installed runtime-in-background
-	@$(BIN)/antler run $(ARGS)
+	@test -t 0 || exec $(BIN)/antler run $(ARGS); \
+	  was=$$(stty -g); $(BIN)/antler run $(ARGS); code=$$?; stty "$$was"; exit $$code
 
 init: $(VENV)/.installed runtime-in-background
 	@$(BIN)/antler init $(ARGS)

@@ -108,6 +108,7 @@ class Conversation:
         self._on_idle = on_idle
         self._mailbox: deque[Item] = deque()
         self._working = False
+        self._resting = asyncio.Event()
         self._row: ConversationRow | None = None
         self._arrivals = Arrivals(ports, self.row, lambda turn: self.post(_Arrived(turn)))
         self._refused: _Refused | None = None
@@ -119,6 +120,7 @@ class Conversation:
     def post(self, item: Item) -> None:
         """Add an event; returns at once."""
         self._mailbox.append(item)
+        self._resting.clear()
         if not self._working:
             self._working = True
             self._ports.tasks.spawn(self.key, self._work())
@@ -145,8 +147,14 @@ class Conversation:
         while self._mailbox:
             await self._handle(self._mailbox.popleft())
         self._working = False
+        if not self.busy or (self.active is not None and self.approvals.rests(self.active)):
+            self._resting.set()
         if not self.busy:
             self._on_idle(self)
+
+    async def rest(self) -> None:
+        """Wait until everything that was posted is dealt with, or goes on only when a person decides something."""
+        await self._resting.wait()
 
     async def _handle(self, item: Item) -> None:
         try:

@@ -189,9 +189,10 @@ class Delivery:
             return False
         return True
 
-    async def drained(self) -> None:
-        """Wait until every final is shown or given up, or the delivery is closed; not for accounts that cannot send."""
-        while not self._closed and self._undelivered():
+    async def drained(self, account: str = "") -> None:
+        """Wait until every final is shown or given up, or the delivery is closed; not for accounts that cannot send.
+        account: only of this one."""
+        while not self._closed and self._undelivered(account):
             self._progress.clear()
             await self._progress.wait()
 
@@ -222,8 +223,8 @@ class Delivery:
         """Something is left that could be shown now."""
         return any(account.unfinished for account in self._accounts.values())
 
-    def _undelivered(self) -> bool:
-        able = (account for account in self._accounts.values() if not account.stopped)
+    def _undelivered(self, only: str) -> bool:
+        able = (each for name, each in self._accounts.items() if not each.stopped and only in ("", name))
         return any(reply.final for account in able for reply in account.replies.values())
 
     def _replies(self) -> list[Reply]:

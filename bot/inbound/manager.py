@@ -138,6 +138,10 @@ class ChannelManager:
         """Let something happen in a conversation's own order."""
         self._conversations.of(key).post(Task(do))
 
+    async def rest(self, key: str = "") -> None:
+        """See Conversations.rest."""
+        await self._conversations.rest(key)
+
     @property
     def idle(self) -> bool:
         return not self._conversations

@@ -65,13 +65,15 @@ class Gateway:
         self._terminal: asyncio.Task[None] | None = None
         self._http: HttpServer | None = None
         self._serving = False
+        self._last = terminal.LastResort()
 
         self._parts = Wiring(settings, store, clock, redact, source=source, on_dead_letter=self._dead_letter)
         self._tasks = self._parts.tasks
 
     async def run(self) -> int:
         """Serve until a signal or the end of the terminal's input; returns the exit code."""
-        terminal.on_stop(self._stop.set)
+        # Where the config can be read again a hang-up asks for that.
+        terminal.on_stop(self._stop.set, self._last, hangs_up=self._parts.reloader is None)
         try:
             await self._start()
             await self._stop.wait()
@@ -152,7 +154,7 @@ class Gateway:
         """This process's own terminal. Where it is the only account, its end of input is the end of the process."""
         only = len(self._consoles) == len(self._parts.connections.channels)
         if self._consoles and (only or terminal.is_interactive()):
-            self._terminal = terminal.attach_own(self._consoles[0], owner=only)
+            self._terminal = terminal.attach_own(self._consoles[0], self._idle, self._settings.data_dir, owner=only)
 
     async def _receive(self, account: str) -> None:
         connections, again = self._parts.connections, True
@@ -221,17 +223,18 @@ class Gateway:
 
     # Stop.
 
-    async def _idle(self) -> None:
-        """Everything that was accepted is answered."""
+    async def _idle(self, conversation: str = "") -> None:
+        """Everything that was accepted is answered, or waits for a person's decision. conversation: only what was said
+        there."""
         await self._parts.bus.handled()
-        await self._parts.conversation_tasks.drain()
-        await self._parts.delivery.drained()
+        await self._parts.manager.rest(conversation)
+        await self._parts.delivery.drained(conversation.partition(":")[0])
 
     async def _shut_down(self) -> None:
         """Runs pause and go on at the next start; what is final is still delivered, within the grace."""
         parts = self._parts
         grace = self._settings.shutdown_grace_seconds
-        terminal.end_after(grace + LAST_SECONDS)
+        terminal.end_after(grace + LAST_SECONDS, self._last)
         self._serving = False
         began = self._clock.monotonic()
         parts.runs.suspend()

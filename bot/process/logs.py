@@ -18,6 +18,7 @@ from collections import deque
 from dataclasses import asdict
 from datetime import datetime
 from itertools import pairwise
+from logging.handlers import RotatingFileHandler
 from typing import TYPE_CHECKING, Literal
 
 from pydantic import ValidationError
@@ -272,9 +273,21 @@ def configure(level: str, format_name: Literal["text", "json"], redact: Redactor
         logging.getLogger(name).setLevel(level.upper())
 
 
+def to_file(path: Path) -> None:
+    """From now on write to this file, 0600, instead: what a person types would be torn apart by the lines. Two more
+    files are kept where it grows."""
+    root = logging.getLogger()
+    file = RotatingFileHandler(path, maxBytes=MOST_BYTES, backupCount=2, encoding="utf-8", errors="backslashreplace")
+    file.setFormatter(root.handlers[0].formatter)
+    root.handlers[:] = [file]
+
+
 def _unexpected_end(kind: type[BaseException], error: BaseException, place: TracebackType | None) -> None:
     if isinstance(error, Exception):
         logging.getLogger("bot").critical("antler ends for an unexpected reason", exc_info=error)
+        for handler in logging.getLogger().handlers:
+            if isinstance(handler, logging.FileHandler):
+                print(f"antler ends for an unexpected reason; {handler.baseFilename} has it", file=sys.stderr)
 
 
 def _thread_ended(what: threading.ExceptHookArgs) -> None:

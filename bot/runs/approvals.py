@@ -229,6 +229,11 @@ class ApprovalService:
         active = self._active.get(run.run_id) if run is not None else None
         return active.asking[0] if active is not None and active.asking else None
 
+    def rests(self, run: RunRow) -> bool:
+        """Whether a run does nothing until a person decides something; False from the moment of their decision."""
+        active = self._active.get(run.run_id)
+        return active is not None and bool(active.asking) and not active.decided.is_set()
+
     def _wake(self, run_id: str) -> None:
         active = self._active.get(run_id)
         if active is not None:

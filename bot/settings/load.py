@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from bot.settings.checks import check_tree
 from bot.settings.layers import SOURCES, Layer, Merged, blame, command_line, environment
-from bot.settings.model import Settings
+from bot.settings.model import BUILT_IN, Settings
 from bot.settings.problems import ConfigError, ConfigProblem, Finding
 from bot.settings.schema_errors import findings_of
 from bot.settings.yamlfile import YamlSyntaxError, read_yaml
@@ -104,7 +104,7 @@ def _read(path: Path, env: Mapping[str, str]) -> tuple[Layer, list[Finding]]:
 
 
 def _built_in() -> Layer:
-    return Layer(Settings, _BUILT_IN, {"data_dir": str(Path("data").absolute()), "channels": {"console": {}}})
+    return Layer(Settings, _BUILT_IN, {"data_dir": str(Path("data").absolute()), **BUILT_IN})
 
 
 def _text(path: Path) -> str:

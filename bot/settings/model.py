@@ -69,6 +69,23 @@ COMMON_KEYS = ("type", "access", "conversations", "locale", "agent", "proxy")
 """Keys of a channel that the gateway reads; all others belong to the platform's own config class."""
 
 
+BUILT_IN: Mapping[str, Any] = {
+    "channels": {"console": {}},
+    "guardrails": {
+        "rules": [
+            {
+                "tool": "write_file",
+                "arguments": {"path": r"order\.txt$"},
+                "decision": "ask",
+                "reason": "It is an order.",
+            }
+        ]
+    },
+}
+"""What stands in no file where there is none: the terminal, the demo model by default, and a rule that asks before the
+tour's order."""
+
+
 class ChannelSettings(Section):
     """One account. adapter: the platform's own settings, an instance of `channels.registry.config_class(type)`."""
 
@@ -153,7 +170,7 @@ class Settings(BaseSettings):
     @classmethod
     def default(cls, data_dir: Path | None = None) -> Settings:
         """What runs without any configuration: the terminal and the demo model, data below the working directory."""
-        return cls.model_validate({"channels": {"console": {}}} | ({"data_dir": data_dir} if data_dir else {}))
+        return cls.model_validate({**BUILT_IN, **({"data_dir": data_dir} if data_dir else {})})
 
     @field_validator("data_dir", "agents_dir")
     @classmethod
