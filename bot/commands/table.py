@@ -74,9 +74,9 @@ def make_commands(
             agent_commands(answers, agents, clock),
             SkillCommands(answers, ports.skills, agents.agent_of),
             MemoryCommands(answers, memory, store, pictures, clock),
-            TimezoneCommands(answers, clock, spending.days.zone),
+            TimezoneCommands(answers, clock, spending.days),
             VerboseCommands(answers),
-            ReminderCommands(answers, schedules, clock, spending.days.zone),
+            ReminderCommands(answers, schedules, clock, spending.days),
             AccessCommands(answers, editor, clock),
         ],
     )

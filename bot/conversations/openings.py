@@ -167,7 +167,7 @@ class Openings:
             place=place_of(ports.channel(first.account), first),
             now=ports.clock.now(),
             epoch=ports.store.epoch,
-            timezone=ports.timezone,
+            timezone=ports.timezone(),
         )
 
     async def _commit(self, turn: Turn, notice: OutboundMessage | None, unit: Callable[[Connection], object]) -> None:

@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+LAST_CALLS = 5.0
+"""Seconds that the calls under way have when their channel is taken away; what came of longer ones is not known."""
+
 
 @dataclass(frozen=True, slots=True)
 class DeliverySnapshot:
@@ -88,16 +91,24 @@ class Delivery:
         self._closed = False
 
     def register(self, channel: Channel) -> None:
-        """Send the account's replies through `channel`, those included that waited for it."""
-        self.unregister(channel.account)
+        """Send the account's replies through `channel`, those included that waited for it. The account has none."""
         self._channels[channel.account] = channel
         self._account(channel.account).connect(channel)
 
-    def unregister(self, account: str) -> None:
-        """The account's channel is gone: its replies wait until it is registered again."""
+    async def disconnect(self, account: str) -> None:
+        """Send nothing more through the account's channel: its replies wait until another one is registered."""
         self._channels.pop(account, None)
-        if account in self._accounts and (scheduler := self._accounts[account].detach("disconnected")):
-            self._tasks.spawn(f"disconnect:{account}", scheduler.close())
+        if account in self._accounts:
+            await self._accounts[account].disconnect(LAST_CALLS)
+
+    async def reconnect(self, channel: Channel) -> None:
+        """Register a channel for an account that may have had another one: what was sent through that one is known to
+        it, and what is undelivered since before goes on. Raises StoreUnavailable."""
+        await self.disconnect(channel.account)
+        rows = [row for rows in (await self._journal.undelivered()).values() for row in rows]
+        its = [row for row in rows if row.address.account == channel.account]
+        self._account(channel.account).recall(await self._journal.known_ids(channel.account, its))
+        self.register(channel)
 
     def rearm(self, account: str) -> None:
         """The account's platform has accepted its credential: what could not be sent is tried again at once."""
