@@ -75,11 +75,9 @@ class Accounts:
         """
         for account in [account for account in self._made_by if account not in settings.channels]:
             await self._end(account)
-        refused = {}
-        for account in settings.channels:
-            if self._made_by.get(account) != _what_connects(settings, account):
-                refused[account] = await self._replace(account, settings)
-        return {account: why for account, why in refused.items() if why}
+        changed = [each for each in settings.channels if self._made_by.get(each) != _what_connects(settings, each)]
+        told = await asyncio.gather(*(self._replace(account, settings) for account in changed))
+        return {account: why for account, why in zip(changed, told, strict=True) if why}
 
     async def _replace(self, account: str, settings: Settings) -> str:
         """Returns why the former channel stays, "" where the new one takes over."""
