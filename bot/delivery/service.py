@@ -11,6 +11,7 @@ from bot.delivery.account import Account, AccountSnapshot, Shared
 from bot.delivery.journal import Journal
 from bot.delivery.redaction import redact_message
 from bot.delivery.reply import Outcome, Reply
+from bot.store.errors import StoreUnavailable
 from bot.tasks import Tasks
 from bot.texts import language_of, texts_for
 from channels.errors import ChannelError, OutcomeUnknown
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+STORE_RETRY = 1.0
 LAST_CALLS = 5.0
 """Seconds that the calls under way have when their channel is taken away; what came of longer ones is not known."""
 
@@ -102,12 +104,18 @@ class Delivery:
             await self._accounts[account].disconnect(LAST_CALLS)
 
     async def reconnect(self, channel: Channel) -> None:
-        """Register a channel for an account that may have had another one: what was sent through that one is known to
-        it, and what is undelivered since before goes on. Raises StoreUnavailable."""
+        """Register a channel for an account that may have had another one: it knows what was sent through that one, and
+        what is undelivered goes on. Waits for a store that is away: without it a lost message could not be found."""
         await self.disconnect(channel.account)
-        rows = [row for rows in (await self._journal.undelivered()).values() for row in rows]
-        its = [row for row in rows if row.address.account == channel.account]
-        self._account(channel.account).recall(await self._journal.known_ids(channel.account, its))
+        while True:
+            try:
+                rows = [row for rows in (await self._journal.undelivered()).values() for row in rows]
+                its = [row for row in rows if row.address.account == channel.account]
+                known = await self._journal.known_ids(channel.account, its)
+                break
+            except StoreUnavailable:
+                await self._clock.sleep(STORE_RETRY)
+        self._account(channel.account).recall(known)
         self.register(channel)
 
     def rearm(self, account: str) -> None:

@@ -40,7 +40,7 @@ WHEELS = "/wheels"
 KEPT = Path(tempfile.gettempdir()) / f"antler-image-{os.getuid()}"
 """The root file system and the wheels, which later runs on this machine use again."""
 BUILD_SECONDS = 600.0
-UNPRIVILEGED = ("--read-only", "--tmpfs", "/tmp", "--cap-drop", "ALL", "--security-opt", "no-new-privileges")  # noqa: S108
+UNPRIVILEGED = ("--read-only", "--tmpfs", "/tmp", "--cap-drop", "ALL", "--security-opt", "no-new-privileges")
 NAMESPACES = ("--security-opt", "seccomp=unconfined", "--security-opt", "systempaths=unconfined")
 """What compose.yaml lets the sandbox server do."""
 TOKEN = "a-token-for-this-test-only"
