@@ -155,6 +155,6 @@ class Accounts:
 
 
 def _what_connects(settings: Settings, account: str) -> tuple[object, ...]:
-    """Of an account's settings those that its connection is made by; all others hold without a new one."""
+    """The settings that an account's connection is made by; all others hold without a new one."""
     own = settings.channels[account]
     return own.type, own.adapter, own.proxy, settings.network

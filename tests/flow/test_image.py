@@ -31,7 +31,7 @@ from tests.simulators.process import REPO_ROOT
 from tests.simulators.telegram.seen import ALICE
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Mapping
 
 BASE, IMAGE = "antler-test-base:1", "antler-test-image:1"
 SUITE = "bookworm"
@@ -47,10 +47,11 @@ TOKEN = "a-token-for-this-test-only"
 PORT = 8790
 
 
-def ran(*command: str | Path, timeout: float = BUILD_SECONDS, **more: str) -> str:
-    """The output of a program that succeeds."""
+def ran(*command: str | Path, more: Mapping[str, str] | None = None) -> str:
+    """The output of a program that succeeds. more: variables besides this process's own."""
+    environment = os.environ | (more or {})
     done = subprocess.run(
-        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=timeout, text=True, env=os.environ | more
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=BUILD_SECONDS, text=True, env=environment
     )
     assert done.returncode == 0, f"{command[0]} ended with {done.returncode}:\n{done.stdout[-4000:]}"
     return done.stdout
@@ -94,7 +95,7 @@ def import_base(docker: Docker, folder: Path) -> None:
     (more / "etc/pip.conf").write_text(f"[global]\nno-index = true\nfind-links = {WHEELS}\n")
     shutil.copytree(wheels(), more / WHEELS.lstrip("/"))
     tar = shutil.copy(root_file_system(), folder / "base.tar")
-    ran("tar", "--owner=0", "--group=0", "-C", more, "-rf", tar, ".")
+    ran("tar", "--owner=0", "--group=0", "-C", more, "-rf", tar, "etc/pip.conf", WHEELS.lstrip("/"))
     docker.does("import", str(tar), BASE)
 
 
@@ -105,7 +106,7 @@ class Docker:
         self.environment = {"DOCKER_HOST": daemon.host, "DOCKER_BUILDKIT": "0"}
 
     def does(self, *arguments: str) -> str:
-        return ran("docker", *arguments, **self.environment)
+        return ran("docker", *arguments, more=self.environment)
 
 
 @pytest.fixture(scope="module")
