@@ -1,28 +1,41 @@
-# docker build -t antler .
-# docker run -d --name antler -v antler-data:/data -v ./config.yaml:/config/config.yaml:ro --env-file antler.env antler
-FROM python:3.11-slim
+# docker build -t antler .        compose.yaml runs it; docs/docker.md says what it holds and what it does not.
+# Another base, such as a Debian 12 or newer of your own, needs a Python of 3.11 or newer with venv below /usr.
+ARG BASE=python:3.11-slim
+FROM ${BASE} AS build
 
-ENV PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1
+ENV PYTHONDONTWRITEBYTECODE=1 PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1
 
-WORKDIR /app
+WORKDIR /src
 COPY constraints.txt ./
-RUN pip install -c constraints.txt --upgrade pip
+RUN python3 -m venv /opt/app && /opt/app/bin/pip install -c constraints.txt --upgrade pip
 
 # Packages for the agent's own code, 400 MB; --build-arg RUNTIME=no leaves them out.
 ARG RUNTIME=yes
 COPY constraints-sandbox.txt ./
 COPY sandbox/__init__.py sandbox/base.py sandbox/policy.py sandbox/build_runtime.py ./sandbox/
-RUN [ "$RUNTIME" = no ] || python -m sandbox.build_runtime --folder /opt/antler
+RUN mkdir -p /opt/antler && { [ "$RUNTIME" = no ] || python3 -m sandbox.build_runtime --folder /opt/antler; }
 
 # .dockerignore lets only the sources in.
 COPY . .
-RUN pip install -c constraints.txt --build-constraint constraints.txt .
+RUN /opt/app/bin/pip install -c constraints.txt --build-constraint constraints.txt .
+
+FROM ${BASE}
+
+# tini ends what commands leave behind; git, ffmpeg and the fonts are for the agent's work: repositories, recordings, and
+# charts and slides with Chinese in them. --build-arg PACKAGES= installs nothing.
+ARG PACKAGES="ca-certificates tini git ffmpeg fonts-noto-cjk bubblewrap"
+RUN [ -z "$PACKAGES" ] || { apt-get update -q && apt-get install -y -q --no-install-recommends $PACKAGES \
+    && rm -rf /var/lib/apt/lists/*; }
+
+COPY --from=build /opt/app /opt/app
+COPY --from=build /opt/antler /opt/antler
 
 # The data folder is 0700 and belongs to the one user who runs here.
 RUN useradd --system --uid 10001 --home-dir /data --shell /usr/sbin/nologin antler \
     && install -d -o antler -g antler -m 0700 /data \
     && install -d -m 0755 /config
-ENV ANTLER__DATA_DIR=/data ANTLER__SANDBOX__RUNTIME=/opt/antler
+ENV PATH=/opt/app/bin:$PATH PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 \
+    ANTLER__DATA_DIR=/data ANTLER__SANDBOX__RUNTIME=/opt/antler ANTLER__SANDBOX__USE=landlock
 USER antler
 WORKDIR /config
 VOLUME /data
@@ -32,5 +45,5 @@ STOPSIGNAL SIGTERM
 HEALTHCHECK --interval=30s --timeout=10s --start-period=30s --retries=3 \
     CMD ["antler", "status", "--check"]
 
-ENTRYPOINT ["antler"]
+ENTRYPOINT ["tini", "--", "antler"]
 CMD ["run", "--config", "/config/config.yaml"]

@@ -10,9 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from bot.settings.load import load
+from sandbox.remote.server.config import ServerSettings
 from tests.tables import table
 
 ROOT = Path(__file__).parents[1]
@@ -72,3 +75,51 @@ def test_the_image_is_given_the_sources_only() -> None:
         "README.md",
         "LICENSE",
     }
+
+
+COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "compose.yaml").read_text())
+
+
+def _services() -> dict[str, Any]:
+    """Those that run the image of this repository, by name."""
+    return {name: each for name, each in COMPOSE["services"].items() if each["image"] == "antler"}
+
+
+def test_every_profile_of_compose_is_told_and_has_a_service() -> None:
+    profiles = [profile for each in COMPOSE["services"].values() for profile in each["profiles"]]
+    told = re.findall(r"docker compose --profile (\w+)", (ROOT / "docs/docker.md").read_text())
+    assert set(profiles) == set(told) == {"demo", "bot", "postgres", "sandbox"}
+
+
+def test_no_service_of_compose_has_privileges() -> None:
+    for name, service in _services().items():
+        assert (service["read_only"], service["cap_drop"]) == (True, ["ALL"]), name
+        assert "no-new-privileges:true" in service["security_opt"], name
+        assert not {"privileged", "cap_add", "user", "ports", "devices"} & set(service), name
+        others = [option for option in service["security_opt"] if not option.startswith("no-new")]
+        assert not others or name == "sandbox"
+    assert COMPOSE["networks"]["sandboxes"] == {"internal": True}
+    assert COMPOSE["services"]["sandbox"]["networks"] == ["sandboxes"]
+
+
+@pytest.mark.parametrize("name", _services())
+def test_what_compose_sets_is_a_setting(name: str) -> None:
+    words = {"POSTGRES_PASSWORD": "secret", "SANDBOX_TOKEN": "0123456789abcdef"}
+    given = {key: _interpolated(value, words) for key, value in _services()[name].get("environment", {}).items()}
+    dockerfile = re.findall(r"(ANTLER__\w+)=(\S+)", (ROOT / "Dockerfile").read_text())
+    settings = load(None, dict(dockerfile) | given)
+    assert settings.data_dir == Path("/data")
+    assert settings.sandbox.use == ("remote" if name == "bot-sandbox" else "landlock")
+    assert (settings.database.url is not None) == (name == "bot-postgres")
+
+
+def test_the_sandbox_server_of_compose_can_read_its_settings() -> None:
+    text = _interpolated(COMPOSE["configs"]["sandbox"]["content"], {"SANDBOX_TOKEN": "0123456789abcdef"})
+    settings = ServerSettings.model_validate(yaml.safe_load(text))
+    assert (settings.sandbox.use, settings.data_dir) == ("bubblewrap", Path("/data"))
+    remote = COMPOSE["services"]["bot-sandbox"]["environment"]["ANTLER__SANDBOX__REMOTE__URL"]
+    assert remote == f"http://sandbox:{settings.listen.port}"
+
+
+def _interpolated(text: str, words: dict[str, str]) -> str:
+    return re.sub(r"\$\{(\w+):-\}", lambda found: words[found[1]], text)

@@ -53,7 +53,6 @@ class AgentChoices:
     def adopt(self, settings: Settings, definitions: Mapping[str, AgentDefinition]) -> None:
         """Replace the agents to choose among."""
         self.definitions = definitions
-        # An account that is gone from the config works until the restart, and may name an agent that is gone too.
         named = {account: settings.agent_for(account) for account in settings.channels}
         self._by_account = {account: name for account, name in named.items() if name in definitions}
         self.models = [

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from bot.store.rows import ConversationRow, PromptRow
     from bot.texts.catalogue import Texts
     from bot.texts.command_line import Call, Press
+    from bot.usage.days import Days
     from channels.base import Clock
 
 
@@ -40,9 +41,9 @@ DEFAULT = "default"
 
 
 class TimezoneCommands:
-    """gateway: the zone of conversations that have chosen none."""
+    """gateway: the days of conversations that have chosen no zone."""
 
-    def __init__(self, answers: Answers, clock: Clock, gateway: str) -> None:
+    def __init__(self, answers: Answers, clock: Clock, gateway: Days) -> None:
         self._answers = answers
         self._clock = clock
         self._gateway = gateway
@@ -52,14 +53,15 @@ class TimezoneCommands:
     async def _timezone(self, conversation: Conversation, call: Call) -> None:
         row, wanted, words = await conversation.row(call.message), call.line.arguments.strip(), call.texts.timezone
         if not wanted:
-            return await self._answers.say(call, self._told(words["shown"], zone_of(row, self._gateway)), "/timezone")
+            shown = self._told(words["shown"], zone_of(row, self._gateway.zone))
+            return await self._answers.say(call, shown, "/timezone")
         if not call.may_control:
             return await self._answers.say(call, call.texts.not_allowed, "not allowed")
         chosen = None if wanted.casefold() == DEFAULT else zone_name(wanted)
         if chosen is None and wanted.casefold() != DEFAULT:
             text = words["unknown"].format(name=inline(wanted[:60]), near=_near(wanted))
             return await self._answers.say(call, text, "/timezone")
-        text = self._told(words["changed"], chosen or self._gateway)
+        text = self._told(words["changed"], chosen or self._gateway.zone)
         await self._answers.say(
             call, text, "/timezone", also=lambda tx: conversations.choose(tx, conversation.key, "timezone", chosen)
         )

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from bot.store.schedules import ScheduleRow
     from bot.texts.catalogue import Texts
     from bot.texts.command_line import Call, Press
+    from bot.usage.days import Days
     from channels.base import Clock
 
 REMINDERS = "reminders"
@@ -35,9 +36,9 @@ LONGEST_TEXT, LONGEST_LABEL = 100, 40
 
 
 class ReminderCommands:
-    """gateway: the zone of conversations that have chosen none."""
+    """gateway: the days of conversations that have chosen no zone."""
 
-    def __init__(self, answers: Answers, schedules: ScheduleService, clock: Clock, gateway: str) -> None:
+    def __init__(self, answers: Answers, schedules: ScheduleService, clock: Clock, gateway: Days) -> None:
         self._gateway = gateway
         self._answers = answers
         self._schedules = schedules
@@ -48,7 +49,7 @@ class ReminderCommands:
     async def _reminders(self, conversation: Conversation, call: Call) -> None:
         whose = None if call.is_admin else call.person
         rows = await self._schedules.here(call.message.address, whose)
-        zone = zone_of(await conversation.row(call.message), self._gateway)
+        zone = zone_of(await conversation.row(call.message), self._gateway.zone)
         message, prompt = self._list(conversation, rows, zone, call.texts)
         await self._answers.show(call, message, "/reminders", also=lambda tx: prompts.create(tx, prompt))
 
@@ -64,7 +65,7 @@ class ReminderCommands:
             return texts.reminder_answers["not_yours"]
         listed = await self._schedules.active(json.loads(prompt.options))
         left = [other for other in listed if row is None or other.id != row.id]
-        zone = zone_of(await conversation.stored(), self._gateway)
+        zone = zone_of(await conversation.stored(), self._gateway.zone)
         message, fresh = self._list(conversation, left, zone, texts)
         cancel = self._schedules.cancelling(row.id) if row is not None else None
 

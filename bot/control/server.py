@@ -37,7 +37,7 @@ GIGABYTE = 1_000_000_000
 _LONGEST_LINE = 4 * 1024 * 1024
 
 
-NO_CONSOLE = "the running gateway has no console: add `console: {}` to `channels` in its config and restart it"
+NO_CONSOLE = "the running gateway has no console: add `console: {}` to `channels` in its config"
 
 TakeOver = Callable[[str, asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 """Given a terminal's session id and its streams; returns when the terminal is gone."""
@@ -56,13 +56,14 @@ class Refused(NotRunning):
 
 
 class ControlServer:
-    """status: the facts to tell. terminal: takes over a connection that asked for the console. operations: by name."""
+    """status: the facts to tell. terminal: gives what takes over a connection that asks for the console, where there is
+    one now. operations: by name."""
 
     def __init__(
         self,
         data_dir: Path,
         status: Callable[[], Awaitable[dict[str, Any]]],
-        terminal: TakeOver | None = None,
+        terminal: Callable[[], TakeOver | None] = lambda: None,
         operations: Mapping[str, Operation] | None = None,
     ) -> None:
         self._data_dir = data_dir
@@ -111,11 +112,11 @@ class ControlServer:
                 await _send(writer, {"ok": False, "error": f"this process speaks version {VERSION}; update the other"})
             elif request.get("op") == "status":
                 await _send(writer, {"ok": True, "data": await self._status()})
-            elif request.get("op") == "console" and self._terminal is None:
+            elif request.get("op") == "console" and (take_over := self._terminal()) is None:
                 await _send(writer, {"ok": False, "error": NO_CONSOLE})
-            elif request.get("op") == "console" and self._terminal is not None:
+            elif request.get("op") == "console" and take_over is not None:
                 await _send(writer, {"ok": True, "data": {}})
-                return await self._terminal(str(request.get("session", "")), reader, writer)
+                return await take_over(str(request.get("session", "")), reader, writer)
             elif isinstance(name := request.get("op"), str) and name in self._operations:
                 await _send(writer, {"ok": True, "data": await self._operations[name](request)})
             else:

@@ -392,7 +392,7 @@ class Conversation:
             *(ended, event_id),
             model=model,
             agent=agent,
-            timezone=zone_of(known, ports.timezone),
+            timezone=zone_of(known, ports.timezone()),
             skills_off=off,
             progress=known.progress if known is not None else None,
             now=now,

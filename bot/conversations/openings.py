@@ -168,7 +168,7 @@ class Openings:
             place=place_of(ports.channel(first.account), first),
             now=ports.clock.now(),
             epoch=ports.store.epoch,
-            timezone=ports.timezone,
+            timezone=ports.timezone(),
         )
         return replace(run, rule=turn.parts[0].rule, place=before)
 

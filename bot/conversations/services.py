@@ -46,7 +46,7 @@ class ConversationPorts:
     agents: AgentChoices
     owners: ThreadOwners
     skills: SkillService
-    timezone: str
+    timezone: Callable[[], str]
     tally: Tally = field(default_factory=Tally)
 
     @property

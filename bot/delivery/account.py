@@ -147,6 +147,8 @@ class Account:
         self._failures = Failures(channel, shared.clock, shared.texts)
         self._scheduler = Scheduler(self.name, channel.rate, shared.clock, self._perform, self._bug, self._allowed)
         self._scheduler.start()
+        for reply in self.replies.values():
+            reply.view = None  # another channel may show it in another way
         self._go_on()
 
     def recall(self, known: frozenset[tuple[str, str]]) -> None:
@@ -166,6 +168,19 @@ class Account:
         if self._watch is not None:
             self._watch.cancel()
         return scheduler
+
+    async def disconnect(self, grace: float) -> None:
+        """Stop sending through a channel that goes. What is cut off after `grace` seconds may have been applied, and
+        open streams are left as a process leaves them."""
+        scheduler = self.detach("disconnected")
+        if scheduler is None:
+            return
+        await scheduler.close(grace)
+        assert self._failures is not None
+        for reply in self.replies.values():
+            if reply.doing is not None:
+                self._failures.cut_off(reply)
+            reply.leave_stream()
 
     def add(self, reply: Reply) -> None:
         self.replies[reply.key] = reply

@@ -93,6 +93,11 @@ class Failures:
                 self._wait(reply, error)
         return True
 
+    def cut_off(self, reply: Reply) -> None:
+        """Its call was cancelled while it was under way: whether it was applied is not known."""
+        step, reply.doing = reply.doing, None
+        self._unknown(reply, step)
+
     def sends_words(self, reply: Reply) -> bool:
         """Its call under way shows words: it is no file, and no tidying up."""
         match reply.doing:

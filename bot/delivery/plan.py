@@ -65,8 +65,9 @@ class PartState:
     lost_finals: sends of final content that may have been applied. assumed: counts as shown, after too many of them.
     refused: the platform did not take the file, or no change of it: it stays as it is.
     final_shown: an earlier process recorded the final content. deletes: failed tries to delete it.
-    left_open: an earlier process began a stream here, and nothing says that it has ended. begun: not before that was
-    its message sent, on the clock; -inf when not known. asked: the data of the buttons that an earlier process showed.
+    left_open: an earlier process or channel began a stream here, and nothing says that it has ended. begun: not before
+    that was its message sent, on the clock; -inf when not known.
+    asked: the data of the buttons that an earlier process showed.
     retired: another message takes the place of its own, which goes once that one stands.
     """
 

@@ -323,6 +323,12 @@ class Reply:
         self.sealed = live.part.index
         self.view = None
 
+    def leave_stream(self) -> None:
+        """The channel goes while a stream is open: the next one goes on with it where it can."""
+        if self.live is not None:
+            self.live.part.left_open, self.live.part.shown = True, None
+            self.live = self.view = None
+
     def refuse_stream(self) -> None:
         """The platform begins none here: its messages are sent and edited, or sent once it is final."""
         self.live_over = True

@@ -99,15 +99,21 @@ class Scheduler:
         self._ready: list[tuple[tuple[int, float, int], int, int, ChatLine]] = []
         self._count = 0
         self._wake = asyncio.Event()
-        self._tasks = Tasks(f"delivery:{name}")
+        self._tasks, self._calls = Tasks(f"delivery:{name}"), Tasks(f"delivery:{name}")
         self._sleeper: tuple[float, asyncio.Task[None]] | None = None
 
     def start(self) -> None:
         self._tasks.spawn("scheduler", self._run())
 
-    async def close(self) -> None:
-        """Cancel everything under way."""
+    async def close(self, grace: float = 0.0) -> None:
+        """Begin no more calls; those under way have `grace` seconds before they are cancelled."""
         await self._tasks.cancel()
+        if grace and self._calls:
+            ending = self._tasks.spawn("last calls", self._calls.drain())
+            over = self._tasks.spawn("grace", self._clock.sleep(grace))
+            await asyncio.wait({ending, over}, return_when=asyncio.FIRST_COMPLETED)
+            await self._tasks.cancel()
+        await self._calls.cancel()
 
     def want(self, reply: Reply, priority: Priority, since: float, due: float) -> None:
         """Ask for a call; replaces what the reply asked for before."""
@@ -249,7 +255,7 @@ class Scheduler:
         expected = Made.EDIT if head.reply.edits else Made.CALL
         if expected is Made.EDIT:
             self.budget.take_edit(now)
-        task = self._tasks.spawn(f"call:{line.name}", self._call(head, line, expected))
+        task = self._calls.spawn(f"call:{line.name}", self._call(head, line, expected))
         task.add_done_callback(partial(self._called, head.reply, line))
 
     async def _call(self, ticket: Ticket, line: ChatLine, expected: Made) -> None:

@@ -282,6 +282,7 @@ class Sender:
         return message if message.buttons and not message.final and unchangeable else None
 
     async def _open_stream(self, reply: Reply, state: PartState, answered: str | None) -> None:
+        state.begun = self._clock.monotonic()
         stream = await self._channel.open_stream(reply.address, state.idem_key, answered)
         reply.live = Live(stream, state, stream_ends(self._channel, self._clock.monotonic()))
         await self._sent(reply, state, stream.message_id, None, NOTHING_SHOWN)

@@ -11,6 +11,7 @@ from bot.delivery.account import Account, AccountSnapshot, Shared
 from bot.delivery.journal import Journal
 from bot.delivery.redaction import redact_message
 from bot.delivery.reply import Outcome, Reply
+from bot.store.errors import StoreUnavailable
 from bot.tasks import Tasks
 from bot.texts import language_of, texts_for
 from channels.errors import ChannelError, OutcomeUnknown
@@ -28,6 +29,10 @@ if TYPE_CHECKING:
     from channels.message import Address, OutboundMessage
 
 log = logging.getLogger(__name__)
+
+STORE_RETRY = 1.0
+LAST_CALLS = 5.0
+"""Seconds that the calls under way have when their channel is taken away; what came of longer ones is not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,16 +96,30 @@ class Delivery:
         self._closed = False
 
     def register(self, channel: Channel) -> None:
-        """Send the account's replies through `channel`, those included that waited for it."""
-        self.unregister(channel.account)
+        """Send the account's replies through `channel`, those included that waited for it. The account has none."""
         self._channels[channel.account] = channel
         self._account(channel.account).connect(channel)
 
-    def unregister(self, account: str) -> None:
-        """The account's channel is gone: its replies wait until it is registered again."""
+    async def disconnect(self, account: str) -> None:
+        """Send nothing more through the account's channel: its replies wait until another one is registered."""
         self._channels.pop(account, None)
-        if account in self._accounts and (scheduler := self._accounts[account].detach("disconnected")):
-            self._tasks.spawn(f"disconnect:{account}", scheduler.close())
+        if account in self._accounts:
+            await self._accounts[account].disconnect(LAST_CALLS)
+
+    async def reconnect(self, channel: Channel) -> None:
+        """Register a channel for an account that may have had another one: it knows what was sent through that one, and
+        what is undelivered goes on. Waits for a store that is away: without it a lost message could not be found."""
+        await self.disconnect(channel.account)
+        while True:
+            try:
+                rows = [row for rows in (await self._journal.undelivered()).values() for row in rows]
+                its = [row for row in rows if row.address.account == channel.account]
+                known = await self._journal.known_ids(channel.account, its)
+                break
+            except StoreUnavailable:
+                await self._clock.sleep(STORE_RETRY)
+        self._account(channel.account).recall(known)
+        self.register(channel)
 
     def rearm(self, account: str) -> None:
         """The account's platform has accepted its credential: what could not be sent is tried again at once."""

@@ -50,7 +50,7 @@ class Converter:
 
     def __init__(self, sandboxes: Sandboxes, *, wanted: bool, seconds: float = SECONDS) -> None:
         self._sandboxes = sandboxes
-        self._wanted = wanted
+        self.wanted = wanted
         self._seconds = seconds
         self._slots = FairSlots(AT_ONCE)
 
@@ -58,7 +58,7 @@ class Converter:
         """The file with the path of its text, or with a note for the model that says why there is none; as it is where
         nothing was to be done. person: who sent it, whose slow documents hold up nobody else's."""
         suffix = file.path.suffix.lower()
-        converts = self._wanted and self._sandboxes.has_runtime
+        converts = self.wanted and self._sandboxes.has_runtime
         is_document = converts and suffix in KINDS
         try:
             if is_document or self._sandboxes.elsewhere:

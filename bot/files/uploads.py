@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import datetime
 
+    from bot.settings.sections import UploadSettings
     from bot.store import Store
     from channels.base import Channel, Clock
     from channels.message import Attachment
@@ -57,6 +58,15 @@ class UploadLimits:
     thread: int
     message: int
     person: int
+
+    @classmethod
+    def of(cls, settings: UploadSettings) -> UploadLimits:
+        return cls(
+            file=int(settings.max_file_mb * MEGABYTE),
+            thread=int(settings.max_thread_mb * MEGABYTE),
+            message=int(settings.max_message_mb * MEGABYTE),
+            person=int(settings.max_person_mb_per_day * MEGABYTE),
+        )
 
 
 class PersonQuotas:
@@ -148,7 +158,7 @@ class Uploads:
     """
 
     def __init__(self, limits: UploadLimits, clock: Clock, owner: Owner | None = None) -> None:
-        self._limits = limits
+        self.limits = limits
         self._clock = clock
         self._owner = owner
         self._book = PersonQuotas(clock)
@@ -166,7 +176,7 @@ class Uploads:
 
     def allowance(self, person: str) -> Allowance:
         """What a message of that person may bring; one for all its files."""
-        return Allowance(person, self._limits, self._book)
+        return Allowance(person, self.limits, self._book)
 
     async def fetch(
         self, channel: Channel, attachment: Attachment, folder: Path, allowance: Allowance

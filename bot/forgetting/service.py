@@ -310,14 +310,14 @@ class Retention:
         self._service = service
         self._in_order = in_order
         self._clock = clock
-        self._days = days
+        self.days = days
 
     async def look(self) -> int:
         """Have the threads deleted that are too old now, a portion of them; returns how many. Who is at work in one, or
         came back to it, keeps it."""
-        if self._days is None:
+        if self.days is None:
             return 0
-        before = self._clock.now() - timedelta(days=self._days)
+        before = self._clock.now() - timedelta(days=self.days)
         found = await self._store.read(lambda tx: forgetting.untouched(tx, before))
         rows = await asyncio.gather(*(self._let_go(thread_id, key, before) for thread_id, key in found))
         for row in rows:

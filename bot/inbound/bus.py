@@ -115,12 +115,15 @@ class MessageBus:
             else:
                 self._dead(row)
 
-    async def replay(self) -> None:
-        """Hand over what an earlier process committed and nobody decided yet. Before any channel listens.
+    async def replay(self, *accounts: str) -> None:
+        """Hand over what an earlier process committed and nobody decided yet, of all accounts or of these. Before any
+        of their channels listens.
 
         What this version cannot read is set aside as dead: it must not keep the gateway from starting.
         """
         for row in await self._store.read(inbox.unsettled):
+            if accounts and row.account not in accounts:
+                continue
             try:
                 await self._waiting.put(parse(row))
             except ValidationError:

@@ -1,9 +1,10 @@
-"""The accounts' connections: opens each channel, checks whose bot it is, and keeps it receiving."""
+"""The accounts' connections: makes each channel, checks whose bot it is, and keeps it receiving."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
+from collections import defaultdict
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
@@ -37,6 +38,8 @@ RESTART_SECONDS = 10.0
 FIRST_RETRY, LONGEST_RETRY = 60.0, 900.0
 """Seconds after which an account that was refused is tried again; doubled each time, up to the second."""
 TRIED_AGAIN = "; tried again every few minutes, and at once by antler reload"
+TRIAL_SECONDS = 20.0
+"""For which a platform may say nothing to changed settings of an account."""
 NEWEST_SINCE = timedelta(days=7)
 NEWEST_CHATS = 200
 UNLOADABLE = (
@@ -48,9 +51,16 @@ class Unloadable(Fatal):
     """The account's adapter cannot be loaded by this process."""
 
 
+class _Accepted(Fatal):
+    """The platform has accepted an account that is only tried."""
+
+
 class Connections:
-    """All configured accounts. channels (those that could be built) and policies (by the config alone) are read by
-    others, changed only here. load: from the registry."""
+    """All configured accounts. channels (those that could be built) and policies (by the config alone; of accounts that
+    are gone, too: what was said there is still being answered) are read by others, changed only here.
+
+    load: from the registry.
+    """
 
     def __init__(
         self,
@@ -69,10 +79,13 @@ class Connections:
         self.channels: dict[str, Channel] = {}
         self.policies = {account: policy_of(settings, account) for account in settings.channels}
         self._failures: dict[str, Fatal] = {}
-        self._pauses = {account: Backoff(FIRST_RETRY, LONGEST_RETRY) for account in settings.channels}
-        self._asked = {account: asyncio.Event() for account in settings.channels}
+        self._pauses = defaultdict[str, Backoff](lambda: Backoff(FIRST_RETRY, LONGEST_RETRY))
+        self._asked = defaultdict[str, asyncio.Event](asyncio.Event)
         self._refused: dict[str, str] = {}
         """Why, by account, since its last hello."""
+        self._ports: tuple[Publish, Callable[[str], AccountPolicy]] | None = None
+        self.replaced: set[str] = set()
+        """Accounts that are being given another channel: what becomes of the one they have is nobody's concern."""
 
     @property
     def health(self) -> Mapping[str, Health]:
@@ -85,31 +98,78 @@ class Connections:
         failed = self._failures.get(account)
         return Health() if failed is None else Health(state=ConnectionState.STOPPED, detail=reason(failed))
 
-    def open(self, publish: Publish, policy: Callable[[str], AccountPolicy]) -> None:
+    async def open(self, publish: Publish, policy: Callable[[str], AccountPolicy]) -> None:
         """Build every account's channel; nothing connects yet. policy: an account's rules as they are when asked."""
-        for account, settings in self._settings.channels.items():
-            ports = ChannelPorts(
-                publish=publish,
-                clock=self._clock,
-                route=self._router(account),
-                newest=partial(self._newest, account, policy),
-            )
-            try:
-                channel = self._load(settings.type)(account, settings.adapter, ports)
-            except Exception as error:
-                # A package that is missing, a bug in one adapter: the others must not go down with it.
-                log.exception("%s: its adapter cannot be loaded", account)
-                # Of other errors the text is not told: it may hold anything, and was not written to be read in a chat.
-                what = str(error) if isinstance(error, ImportError) else type(error).__name__
-                self._failures[account] = Unloadable(what, UNLOADABLE)
-                continue
-            self.channels[account] = channel
+        self._ports = publish, policy
+        for account in self._settings.channels:
+            self.put(account, await self.make(account, self._settings))
+
+    async def make(self, account: str, settings: Settings) -> Channel | Unloadable:
+        """The account's channel by these settings, which connects nowhere yet."""
+        if self._ports is None:
+            raise RuntimeError("no account was opened")
+        (publish, policy), own = self._ports, settings.channels[account]
+        ports = ChannelPorts(
+            publish=publish,
+            clock=self._clock,
+            route=_router(settings, account),
+            newest=partial(self._newest, account, policy),
+        )
+        try:
+            channel_of = await asyncio.to_thread(self._load, own.type)  # the import of an SDK takes long
+            return channel_of(account, own.adapter, ports)
+        except Exception as error:
+            # A package that is missing, a bug in one adapter: the others must not go down with it.
+            log.exception("%s: its adapter cannot be loaded", account)
+            # Of other errors the text is not told: it may hold anything, and was not written to be read in a chat.
+            return Unloadable(str(error) if isinstance(error, ImportError) else type(error).__name__, UNLOADABLE)
+
+    def put(self, account: str, made: Channel | Unloadable) -> None:
+        """Use it for the account from now on; whose channel it takes the place of has been closed."""
+        self.drop(account)
+        if isinstance(made, Unloadable):
+            self._failures[account] = made
+        else:
+            self.channels[account] = made
             self._set_policy(account)
 
+    def drop(self, account: str) -> None:
+        """The account has no channel any more."""
+        self.channels.pop(account, None)
+        self._failures.pop(account, None)
+        self._refused.pop(account, None)
+
+    async def try_out(self, account: str, channel: Channel) -> str:
+        """Connect without receiving: why the platform does not take it as this account's bot, "" where it does."""
+
+        async def accepted(identity: BotIdentity) -> None:
+            await self._check(account, identity)
+            raise _Accepted("it was only tried", "")
+
+        trial = asyncio.ensure_future(channel.run(accepted))
+        patience = asyncio.ensure_future(self._clock.sleep(TRIAL_SECONDS))
+        try:
+            await asyncio.wait({trial, patience}, return_when=asyncio.FIRST_COMPLETED)
+            if not trial.done():
+                return f"no connection within {TRIAL_SECONDS:.0f} s: {channel.health.detail or 'no answer'}"
+            await trial
+        except _Accepted:
+            return ""
+        except Fatal as error:
+            return f"{error}; {error.hint}"
+        except Exception as error:
+            log.exception("%s: its changed settings could not be tried", account)
+            return f"unexpected: {type(error).__name__}; the log has more"
+        finally:
+            patience.cancel()
+            trial.cancel()
+            await asyncio.wait({trial})
+        return "its source of messages has ended"
+
     def adopt(self, settings: Settings) -> None:
-        """Adopt the policies of changed settings for existing accounts; open connections use nothing else of them."""
+        """Adopt the policies of changed settings; open connections use nothing else of them."""
         self._settings = settings
-        for account in self.policies:
+        for account in settings.channels:
             self.policies[account] = policy_of(settings, account)
             if account in self.channels:
                 self._set_policy(account)
@@ -143,7 +203,7 @@ class Connections:
             except Fatal as error:
                 channel.health.state = ConnectionState.STOPPED
                 channel.health.detail = reason(error)
-                if self._refused.get(account) != reason(error):
+                if self._refused.get(account) != reason(error) and account not in self.replaced:
                     log.error("%s is stopped: %s", account, reason(error))
                 self._refused[account] = reason(error)
                 return error
@@ -171,8 +231,8 @@ class Connections:
 
     def retry(self) -> None:
         """Try at once what waits in `pause`."""
-        for asked in self._asked.values():
-            asked.set()
+        for account in self.channels:
+            self._asked[account].set()
 
     def capabilities(self, account: str) -> Capabilities | None:
         """What the account's platform can do; None where its channel could not be built."""
@@ -228,12 +288,13 @@ class Connections:
             if rules.listens(message.address, message.sender)
         ][:NEWEST_CHATS]
 
-    def _router(self, account: str) -> Callable[[str], Route]:
-        def route(url: str) -> Route:
-            proxy, ca_file = self._settings.account_route(account, url)
-            return Route(proxy=proxy, ca_file=ca_file)
 
-        return route
+def _router(settings: Settings, account: str) -> Callable[[str], Route]:
+    def route(url: str) -> Route:
+        proxy, ca_file = settings.account_route(account, url)
+        return Route(proxy=proxy, ca_file=ca_file)
+
+    return route
 
 
 def reason(error: Fatal) -> str:

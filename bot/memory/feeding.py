@@ -48,9 +48,8 @@ class Feeding:
         queued: Callable[[], None],
         remembers: Callable[[str], bool] = lambda agent: True,
     ) -> None:
-        self._settings = settings
+        self.settings = settings
         self._remembers = remembers
-        self._quiet = timedelta(seconds=settings.debounce_seconds)
         self._clock = clock
         self._queued = queued
 
@@ -81,7 +80,7 @@ class Feeding:
                 at=now,
                 said=tuple(said),
                 timezone=context.timezone,
-                model=context.model if self._settings.model == SAME else "",
+                model=context.model if self.settings.model == SAME else "",
             )
             memories.queue_turn(tx, self._turn(exchange, row, now), self._quiet)
 
@@ -91,8 +90,12 @@ class Feeding:
         """What a schedule says was written by the agent, and nobody answers for what is said in a chat's name."""
         worked = row.attempt > 0 and ending.detail not in TAKEN_BACK
         person = context.speaker.is_person and not context.schedule
-        covered = self._settings.groups or not context.is_group
+        covered = self.settings.groups or not context.is_group
         return worked and person and covered and self._remembers(context.agent)
+
+    @property
+    def _quiet(self) -> timedelta:
+        return timedelta(seconds=self.settings.debounce_seconds)
 
     def _turn(self, exchange: Exchange, row: RunRow, now: datetime) -> QueuedTurn:
         return QueuedTurn(

@@ -181,7 +181,7 @@ class MemoryKeeper:
         self._kept = kept
         self._store = store
         self._clock = store.clock
-        self._settings = settings
+        self.settings = settings
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._states = OwnerStates(store)
 
@@ -217,7 +217,7 @@ class MemoryKeeper:
 
     def covers(self, *, is_group: bool) -> bool:
         """Whether there is a memory in such a chat at all."""
-        return self._settings.enabled and (self._settings.groups or not is_group)
+        return self.settings.enabled and (self.settings.groups or not is_group)
 
     # For people.
 
@@ -324,7 +324,7 @@ class MemoryKeeper:
                 return False
             now = self._clock.now()
             await self._change(
-                owner, lambda memory: merged(memory, after_person(changes, base, memory), self._settings, now)
+                owner, lambda memory: merged(memory, after_person(changes, base, memory), self.settings, now)
             )
             await self._store.write(lambda tx: memories.drop_turns(tx, turns))
         return True
@@ -353,9 +353,9 @@ class MemoryKeeper:
 
     async def prune(self) -> int:
         """Forget memories that nothing was written into for `keep_days`; returns how many."""
-        if self._settings.keep_days is None:
+        if self.settings.keep_days is None:
             return 0
-        before = self._clock.now() - timedelta(days=self._settings.keep_days)
+        before = self._clock.now() - timedelta(days=self.settings.keep_days)
         gone = 0
         for stored in await self._kept.owners():
             if stored.updated_at is not None and stored.updated_at < before:
@@ -372,7 +372,7 @@ class MemoryKeeper:
         kept: list[Fact] = []
 
         def change(memory: Memory) -> Memory:
-            changed, fact = remembered(memory, proposed, self._settings, self._clock.now())
+            changed, fact = remembered(memory, proposed, self.settings, self._clock.now())
             kept.append(fact)
             return changed
 

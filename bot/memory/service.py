@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from bot.usage.meter import Meter
     from bot.usage.report import Spending
     from channels.base import Clock
+    from harness.memory.config import MemorySettings
     from harness.memory.model import Exchange, Updated
     from harness.memory.store import MemoryStore
     from harness.ports import Harness
@@ -103,6 +104,11 @@ class MemoryParts:
         )
         self._feeding = Feeding(settings.memory, clock, self.service.queued, agents.remember)
 
+    def adopt(self, settings: MemorySettings) -> None:
+        """Remember by other settings from now on; where memories are kept stays as it is."""
+        self._settings = self.book.settings = self._feeding.settings = settings
+        self.service.quiet = settings.debounce_seconds
+
     @property
     def remembering(self) -> Remembering | None:
         """What the agent needs; None where nothing is remembered."""
@@ -146,7 +152,7 @@ class MemoryService:
         self._meter = meter
         self._clock = clock
         self._tasks = tasks
-        self._quiet = timedelta(seconds=quiet)
+        self.quiet = quiet
         self._changed = asyncio.Event()
         self._asleep_until: datetime | None = None
         self._working: set[str] = set()
@@ -155,7 +161,7 @@ class MemoryService:
     def queued(self) -> None:
         """A turn was queued. Returns at once; nobody is woken who would wake before it is due."""
         until = self._asleep_until
-        if until is None or until > self._clock.now() + self._quiet:
+        if until is None or until > self._clock.now() + timedelta(seconds=self.quiet):
             self._changed.set()
 
     async def serve(self) -> None:

@@ -192,6 +192,15 @@ class Outages:
         self._known[account] = None
         self.look()
 
+    def gone(self, account: str) -> None:
+        """The account is gone from the config: what did not work there is nothing to wait for any more."""
+        for part in OF_ACCOUNTS:
+            self._open.pop((part, account), None)
+            self._told.forget((part, account))
+        of_it = {(part, account) for part in OF_ACCOUNTS}
+        self._notices = [each for each in self._notices if each.telling or each.condition.key not in of_it]
+        self._known.pop(account, None)
+
     def look(self) -> None:
         """Find out what is new, and begin to tell it. Returns at once."""
         self._new_day()

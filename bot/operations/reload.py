@@ -11,28 +11,24 @@ import signal
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pydantic import BaseModel
-
-from bot.runs.active import RunLimits
 from bot.settings.load import agents_of
+from bot.settings.model import COMMON_KEYS
 from bot.settings.problems import ConfigError
-from harness.config import SAME
+from sandbox.providers import REMOTE
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Mapping
+    from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
     from typing import Any
 
     from bot.agents.profiles import AgentChoices
+    from bot.inbound.accounts import Accounts
     from bot.inbound.connections import Connections
-    from bot.inbound.manager import ChannelManager
     from bot.process.agent import Agent
-    from bot.runs.manager import RunManager
-    from bot.runs.titles import Titles
     from bot.settings import Settings
     from bot.settings.load import SettingsSource, Signature
     from bot.settings.model import ChannelSettings
-    from bot.skills.service import SkillService
     from bot.usage.report import Spending
+    from bot.voice.speech_to_text import CurrentSpeechToText
     from channels.base import Clock
     from harness.agents.profiles import AgentDefinition
 
@@ -40,35 +36,14 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 LOOK_SECONDS = 2.0
 """Between two looks at the files. An edit counts when two looks see the same: editors write in steps."""
-NOT_THE_AGENT = frozenset({"access", "conversations", "title"})
-"""Keys that are not the agent's; when anything else changes, another one is made."""
-GONE = "memory.model is {model} until antler is restarted, and `models` has no such model any more"
-
-LIVE = frozenset(
-    {
-        "access",
-        "agents_dir",
-        "budgets",
-        "conversations",
-        "guardrails",
-        "limits",
-        "llm",
-        "loop",
-        "mcp_servers",
-        "models",
-        "skill_evolution",
-        "skills",
-        "subagents",
-        "summarization",
-        "title",
-        "tool_groups",
-        "tool_search",
-        "tools",
-        "web",
-    }
+NOT_THE_AGENT = frozenset(
+    {"access", "conversations", "data", "locale", "shutdown_grace_seconds", "timezone", "title", "transcription"}
+    | {"uploads"}
 )
-"""Sections that a running process takes over as they are."""
-LIVE_OF_CHANNEL = frozenset({"access", "conversations", "agent", "locale"})
+"""Keys that are not the agent's; when anything else changes, another one is made."""
+
+RESTART = ("data_dir", "database", "log", "memory.storage", "sandbox")
+"""All that a running process does not take over: where everything is kept, and what holds the agent's commands."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,110 +57,113 @@ class Change:
 
 def change(old: Settings, new: Settings) -> Change:
     """The step from what a process runs with to what its config says now."""
-    differing = [name for name in type(new).model_fields if getattr(old, name) != getattr(new, name)]
-    live = [name for name in differing if name in LIVE]
-    applied, restart = list(live), [name for name in differing if name not in LIVE and name != "channels"]
-    update = {name: getattr(new, name) for name in live}
+    restart = [key for key in RESTART if _value(old, key) != _value(new, key)]
+    if "sandbox" not in restart and old.sandbox.use == REMOTE:
+        url = old.sandbox.remote.url
+        restart += ["sandbox"] if old.network_route(url) != new.network_route(url) else []
+    kept = {key: getattr(old, key) for key in RESTART if "." not in key}
+    memory = new.memory.model_copy(update={"storage": old.memory.storage})
+    held = new.model_copy(update=kept | {"memory": memory})
+    differing = [name for name in type(new).model_fields if getattr(old, name) != getattr(held, name)]
+    applied = [name for name in differing if name != "channels"]
     if "channels" in differing:
-        update["channels"] = {
-            account: _channel(account, old, new.channels.get(account), applied, restart) for account in old.channels
-        }
-        restart += [f"channels.{account}" for account in new.channels if account not in old.channels]
-    return Change(old.model_copy(update=update), tuple(applied), tuple(restart))
+        applied += _of_accounts(old.channels, new.channels)
+    return Change(held, tuple(applied), tuple(restart))
 
 
-def _channel(
-    account: str, settings: Settings, new: ChannelSettings | None, applied: list[str], restart: list[str]
-) -> ChannelSettings:
-    """What holds of one account; its differing keys are added to the lists."""
-    old = settings.channels[account]
-    if new is None or new.type != old.type:
-        restart.append(f"channels.{account}")
-        # Until then it goes on as it was: a general section that was written without a thought of it opens nothing.
-        kept = {"access": settings.access_for(account), "conversations": settings.conversations_for(account)}
-        return old.model_copy(update={name: _whole(section) for name, section in kept.items()})
-    differing = [name for name in type(new).model_fields if getattr(old, name) != getattr(new, name)]
-    live = [name for name in differing if name in LIVE_OF_CHANNEL]
-    applied += [f"channels.{account}.{name}" for name in live]
-    if len(live) < len(differing):
-        restart.append(f"channels.{account}")
-    return old.model_copy(update={name: getattr(new, name) for name in live})
+def _of_accounts(old: Mapping[str, ChannelSettings], new: Mapping[str, ChannelSettings]) -> Iterator[str]:
+    """Which keys of `channels` differ."""
+    for account in {**old, **new}:
+        before, now = old.get(account), new.get(account)
+        if before is None or now is None or (before.type, before.adapter) != (now.type, now.adapter):
+            yield f"channels.{account}"
+        else:
+            yield from (f"channels.{account}.{key}" for key in COMMON_KEYS if getattr(before, key) != getattr(now, key))
 
 
-def _whole(section: BaseModel) -> BaseModel:
-    """The section with every key as its own, so that it inherits none."""
-    values = {name: getattr(section, name) for name in type(section).model_fields}
-    return section.model_copy(
-        update={name: _whole(value) if isinstance(value, BaseModel) else value for name, value in values.items()}
-    )
+def _value(settings: Settings, key: str) -> object:
+    value: object = settings
+    for name in key.split("."):
+        value = getattr(value, name)
+    return value
 
 
 @dataclass(slots=True, kw_only=True)
 class Adoption:
-    """Makes changed settings hold, in all parts that use them. settings: those that hold. know: is told of all their
-    secrets."""
+    """Makes changed settings hold, in all parts that use them.
+
+    settings: those that hold. know: is told of all their secrets. hold: has the other parts go by them.
+    """
 
     settings: Settings
     know: Callable[[Iterable[str]], None]
-    connections: Connections
-    agents: AgentChoices
-    skills: SkillService
     agent: Agent
+    agents: AgentChoices
     spending: Spending
-    runs: RunManager
-    titles: Titles
-    manager: ChannelManager
+    connections: Connections
+    accounts: Accounts
+    hearing: CurrentSpeechToText
+    hold: Callable[[Settings], None]
 
     async def adopt(self, change: Change) -> Outcome:
-        """All that can hold at once does, or nothing: then the outcome says why."""
+        """All that can hold at once does, or nothing: then the outcome says why. But each account's connection is its
+        own: where the platform does not take a changed one, the former goes on."""
         settings, applied = change.settings, list(change.applied)
         definitions = agents_of(settings).definitions
         if definitions != self.agents.definitions:
             applied.append("agents")
-        if settings.memory.model not in {"", SAME, *(model.name for model in settings.models)}:
-            return Outcome(problems=(GONE.format(model=settings.memory.model),))
         self.know(settings.secrets())
         if any(key not in NOT_THE_AGENT and not key.startswith("channels.") for key in applied):
-            why = await self._renewed(settings, definitions, other_servers="mcp_servers" in applied)
+            other_servers = "mcp_servers" in applied or "network" in applied
+            why = await self._renewed(settings, definitions, other_servers=other_servers)
             if why is not None:
                 return Outcome(problems=(why,))
+        else:
+            self.spending.adopt(settings.budgets, settings.prices, settings.zone)
         self.agents.adopt(settings, definitions)
-        self.skills.adopt(settings)
         self.connections.adopt(settings)
-        self.manager.review_access()
-        self.titles.settings = settings.title
-        self.runs.limit(RunLimits.of(settings.limits))
-        self.manager.flood.allow(settings.limits.messages_per_minute, settings.limits.message_burst)
         self.settings = settings
-        return Outcome(tuple(applied), change.restart)
+        self.hold(settings)
+        await self.hearing.adopt(settings)
+        refused = await self.accounts.follow(settings)
+        held = [key for key in applied if key.removeprefix("channels.").removesuffix(".proxy") not in refused]
+        return Outcome(tuple(held), change.restart, refused=tuple(refused.items()))
 
     async def _renewed(
         self, settings: Settings, definitions: Mapping[str, AgentDefinition], *, other_servers: bool
     ) -> str | None:
         """See Agent.renew. The budgets come first: an agent without any asks for none."""
         why: str | None = "something unexpected"
-        self.spending.adopt(settings.budgets, settings.prices)
+        self.spending.adopt(settings.budgets, settings.prices, settings.zone)
         try:
             why = await self.agent.renew(settings, definitions, other_servers=other_servers)
         finally:
             if why is not None:
-                self.spending.adopt(self.settings.budgets, self.settings.prices)
+                self.spending.adopt(self.settings.budgets, self.settings.prices, self.settings.zone)
         return why
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Result of reading the config. applied, restart: changed keys. problems: why nothing was applied, a line each."""
+    """Result of reading the config. applied, restart: changed keys. problems: why nothing was applied, a line each.
+    refused: accounts that go on with their former connection, and why."""
 
     applied: tuple[str, ...] = ()
     restart: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
+    refused: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def complete(self) -> bool:
+        """Whether all that needs no restart holds."""
+        return not (self.problems or self.refused)
 
     def __str__(self) -> str:
         if self.problems:
             return "the config was not applied, the previous one stays in force:\n" + "\n".join(self.problems)
         said = [f"now in force: {', '.join(self.applied)}"] if self.applied else []
         said += [f"these need a restart of antler: {', '.join(self.restart)}"] if self.restart else []
+        said += [f"channels.{account} was not changed and goes on as before: {why}" for account, why in self.refused]
         return "; ".join(said) or "the config has not changed"
 
 
@@ -228,14 +206,14 @@ class Reloader:
         async with self._one:
             self.last = await self._reloaded()
         self._retry()
-        level = logging.WARNING if self.last.problems or self.last.restart else logging.INFO
+        level = logging.INFO if self.last.complete and not self.last.restart else logging.WARNING
         log.log(level, "%s", self.last)
         return self.last
 
     async def operation(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """The reload operation of the control socket."""
         outcome = await self.reload()
-        return {"ok": not outcome.problems, "text": str(outcome)}
+        return {"ok": outcome.complete, "text": str(outcome)}
 
     async def _reloaded(self) -> Outcome:
         try:

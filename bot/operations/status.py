@@ -111,7 +111,7 @@ class StatusPage:
     def _config_told(self) -> str:
         """What of the config on disk does not hold here, "" when all does."""
         outcome = self.asked.config()
-        return str(outcome) if outcome is not None and (outcome.problems or outcome.restart) else ""
+        return str(outcome) if outcome is not None and (outcome.restart or not outcome.complete) else ""
 
     async def for_chat(
         self,

@@ -25,7 +25,11 @@ FENCE_SECONDS = 2.0
 
 
 async def prune(
-    store: Store, clock: Clock, keep_runs: timedelta, presented: Presented, *further: Callable[[], Awaitable[object]]
+    store: Store,
+    clock: Clock,
+    keep_runs: Callable[[], timedelta],
+    presented: Presented,
+    *further: Callable[[], Awaitable[object]],
 ) -> None:
     """Once an hour until cancelled. keep_runs: how long runs, their events and effects are kept. further: done behind
     it. What fails keeps nothing else from being done."""
@@ -35,7 +39,7 @@ async def prune(
         for table in (inbox.prune, outbox.prune, prompts.prune):
             await _in_portions(store, table, now - KEPT)
         for table in (runs.prune, schedules.prune, forgetting.prune_deletions):
-            await _in_portions(store, table, now - keep_runs)
+            await _in_portions(store, table, now - keep_runs())
 
     async def everything() -> None:
         await attempted("removing old rows", old_rows)

@@ -10,16 +10,17 @@ from typing import TYPE_CHECKING
 
 from bot.access import pairing
 from bot.control.server import ControlServer
+from bot.inbound.accounts import Serving
 from bot.operations import upkeep
 from bot.operations.sending import SendTool
 from bot.process import gc_tuning, terminal
 from bot.process.wiring import Wiring
 from channels.base import ConnectionState
 from channels.console.channel import ConsoleChannel
-from channels.errors import TakenOver
 
 if TYPE_CHECKING:
     from bot.clock import SystemClock
+    from bot.control.server import TakeOver
     from bot.http.server import HttpServer
     from bot.redaction import Redactor
     from bot.settings import Settings
@@ -96,14 +97,16 @@ class Gateway:
         self._attach_terminal()
         self._tasks.spawn("control", self._control())
         await parts.recover()
-        for account in self._settings.channels:
-            self._tasks.spawn(f"channel {account}", self._receive(account))
+        parts.accounts.serve(Serving(self._said_hello, self._source_ended, self._none_left))
         self._tasks.spawn("schedules", parts.timer.serve())
         self._tasks.spawn("agent", self._warm_up())
         if parts.reloader is not None:
             self._tasks.spawn("config", parts.reloader.serve())
         self._tasks.spawn("pairing", parts.access_service.tidy())
-        keep_runs = timedelta(days=self._settings.data.keep_days)
+
+        def keep_runs() -> timedelta:
+            return timedelta(days=parts.settings.data.keep_days)
+
         work = upkeep.prune(self._store, self._clock, keep_runs, parts.presented, parts.retention.look)
         self._tasks.spawn("prune", work)
         self._tasks.spawn("forgetting", parts.forgetting.serve())
@@ -156,29 +159,18 @@ class Gateway:
         if self._consoles and (only or terminal.is_interactive()):
             self._terminal = terminal.attach_own(self._consoles[0], self._idle, self._settings.data_dir, owner=only)
 
-    async def _receive(self, account: str) -> None:
-        connections, again = self._parts.connections, True
-        while again:
-            failed = await connections.receive(account, lambda: self._said_hello(account))
-            if failed is None:
-                log.info("%s has ended", account)
-                await self._idle()
-                self._stop.set()
-                return
-            if connections.all_stopped:
-                taken_over = isinstance(failed, TakenOver)
-                self._fail("no working account is left", TAKEN_OVER if taken_over else FAILURE)
-                return
-            self._parts.outages.look()
-            again = await connections.pause(account, failed)
+    async def _source_ended(self) -> None:
+        await self._idle()
+        self._stop.set()
 
     def _said_hello(self, account: str) -> None:
         parts = self._parts
         self._connected.set()
         pairing.show(parts.editor.book, parts.claims, account, self._settings.log.format, parts.connections.chat_link)
         parts.menus.publish_soon(account)
-        self._parts.delivery.rearm(account)
-        self._parts.outages.connected(account)
+
+    def _none_left(self, taken_over: bool) -> None:
+        self._fail("no working account is left", TAKEN_OVER if taken_over else FAILURE)
 
     async def _warm_up(self) -> None:
         """Import and build the agent while channels run; runs that arrive earlier wait for it."""
@@ -194,7 +186,10 @@ class Gateway:
 
     async def _control(self) -> None:
         parts = self._parts
-        take_over = terminal.take_over(self._consoles[0], self._idle) if self._consoles else None
+
+        def take_over() -> TakeOver | None:
+            return terminal.take_over(self._consoles[0], self._idle) if self._consoles else None
+
         operations = {
             "access": parts.access_tool.do,
             "forget": parts.forgetter.do,
@@ -233,7 +228,7 @@ class Gateway:
     async def _shut_down(self) -> None:
         """Runs pause and go on at the next start; what is final is still delivered, within the grace."""
         parts = self._parts
-        grace = self._settings.shutdown_grace_seconds
+        grace = parts.settings.shutdown_grace_seconds
         terminal.end_after(grace + LAST_SECONDS, self._last)
         self._serving = False
         began = self._clock.monotonic()

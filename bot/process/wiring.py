@@ -21,9 +21,10 @@ from bot.delivery.presented import Presented
 from bot.delivery.respond import Responder
 from bot.files.conversion import Converter
 from bot.files.sandboxes import Sandboxes, ThreadOwners
-from bot.files.uploads import MEGABYTE, UploadLimits, Uploads
+from bot.files.uploads import UploadLimits, Uploads
 from bot.forgetting.service import make_forgetting
 from bot.forgetting.tool import ForgettingTool
+from bot.inbound.accounts import Accounts
 from bot.inbound.bus import MessageBus
 from bot.inbound.connections import Connections
 from bot.inbound.manager import ChannelManager
@@ -53,7 +54,7 @@ from bot.tasks import Tasks
 from bot.texts import language_of, texts_for
 from bot.usage.budgets import NOBODY, Scope
 from bot.usage.report import make_spending
-from bot.voice.speech_to_text import make_speech_to_text
+from bot.voice.speech_to_text import CurrentSpeechToText, make_speech_to_text
 from channels.registry import channel_class
 from harness.agents.parts import ExtraSettings, Parts
 from harness.errors import SetupError
@@ -154,23 +155,30 @@ class Wiring:
         self._make_access(patient, responder)
         self._make_health()
         self.presented = Presented(self._spool, self.tasks, self.connections.capabilities)
-        self.hearing = outside.hearing(settings, self.sandboxes, clock)
+        self.hearing = CurrentSpeechToText(settings, lambda now: outside.hearing(now, self.sandboxes, clock))
         self.runs = self._make_runs(patient)
         self.status = self._make_status(patient)
         self.why = why_page(settings, patient)
         self._make_forgetting(patient, responder)
-        self.uploads = Uploads(_upload_limits(settings), clock, self.sandboxes.owner)
+        self.uploads = Uploads(UploadLimits.of(settings.uploads), clock, self.sandboxes.owner)
+        self.converter = Converter(self.sandboxes, wanted=settings.uploads.convert)
         self.manager = self._make_manager(patient, responder)
         self.bus = MessageBus(store, self.manager.gate.before_inbox, self.manager.gate.learn)
-        self.timer = Timer(patient, self.bus.originate, clock, settings.channels)
+        self.timer = Timer(patient, self.bus.originate, clock, lambda: self.settings.channels)
+        self.accounts = Accounts(settings, self.connections, self.delivery, self.outages, self.bus, self.tasks)
         self.adoption = self._make_adoption()
         self.reloader: Reloader | None = None
         if source is not None:
-            self.reloader = Reloader(source, lambda: self.adoption.settings, self.adoption.adopt, clock, self._retry)
+            self.reloader = Reloader(source, lambda: self.settings, self.adoption.adopt, clock, self._retry)
+
+    @property
+    def settings(self) -> Settings:
+        """Those that hold now."""
+        return self.adoption.settings
 
     async def open(self) -> None:
         """Build the channels, none of which connects yet, learn who may use them, and take over what is undelivered."""
-        self.connections.open(self.bus.publish, self.editor.book.policy)
+        await self.connections.open(self.bus.publish, self.editor.book.policy)
         self.editor.book.load(await self._store.read(access.everything))
         self.editor.book.on_admins = self.menus.publish_soon
         for channel in self.connections.channels.values():
@@ -279,7 +287,7 @@ class Wiring:
             guarding=load_guardrails(settings.guardrails, StoreApprovals(store)),
             audit=audit,
             spool=spool,
-            scheduling=scheduling(self._settings, self.schedules),
+            scheduling=scheduling(settings, self.schedules),
             skills=replace(skills, editing=editing_of(settings)),
             remembering=self.memory.remembering,
             steering=self.runs.active,
@@ -292,7 +300,7 @@ class Wiring:
         book = AccessStore(self.connections.policies)  # empty until it is loaded: nobody is let in before
         self.claims, self.admins = Claims(clock), Admins(book, store, self.delivery)
         self.editor = AccessEditor(
-            book, self.delivery, clock, can_edit=self.connections.can_edit, names_group=self._settings.names_group
+            book, self.delivery, clock, can_edit=self.connections.can_edit, names_group=self._names_group
         )
         self.access_service = AccessService(
             editor=self.editor, store=store, responder=responder, admins=self.admins, claims=self.claims, clock=clock
@@ -369,7 +377,7 @@ class Wiring:
             in_order=lambda key, do: self.manager.in_order(key, do),
             background=lambda person: self.manager.forget_background(person),
         )
-        self.forgetter = ForgettingTool(store, self.forgetting, settings.channels, settings.names_group)
+        self.forgetter = ForgettingTool(store, self.forgetting, self.connections.policies, self._names_group)
 
     def _make_manager(self, store: RetryingStore, responder: Responder) -> ChannelManager:
         settings, clock, editor = self._settings, self._clock, self.editor
@@ -380,15 +388,15 @@ class Wiring:
             responder=responder,
             delivery=self.delivery,
             uploads=self.uploads,
-            with_text=Converter(self.sandboxes, wanted=settings.uploads.convert),
+            with_text=self.converter,
             background=Background(),
             tasks=self.conversation_tasks,
             data_dir=settings.data_dir,
-            limits=lambda: self.adoption.settings.limits,
+            limits=lambda: self.settings.limits,
             channel=self.connections.channels.get,
             agents=self.agents,
             owners=self.owners,
-            timezone=settings.timezone,
+            timezone=lambda: self.settings.timezone,
             skills=self.skills,
         )
         return ChannelManager(
@@ -427,26 +435,33 @@ class Wiring:
         }
         return [ability for ability, there in has.items() if there]
 
+    def _names_group(self, account: str, native_id: str) -> bool | None:
+        """See Settings; of an account that is gone nothing is known."""
+        return self.settings.names_group(account, native_id) if account in self.settings.channels else None
+
     def _make_adoption(self) -> Adoption:
         return Adoption(
             settings=self._settings,
             know=self._redact.know,
-            connections=self.connections,
-            agents=self.agents,
-            skills=self.skills,
             agent=self.agent,
+            agents=self.agents,
             spending=self.spending,
-            runs=self.runs,
-            titles=self.titles,
-            manager=self.manager,
+            connections=self.connections,
+            accounts=self.accounts,
+            hearing=self.hearing,
+            hold=self._hold,
         )
 
-
-def _upload_limits(settings: Settings) -> UploadLimits:
-    uploads = settings.uploads
-    return UploadLimits(
-        file=int(uploads.max_file_mb * MEGABYTE),
-        thread=int(uploads.max_thread_mb * MEGABYTE),
-        message=int(uploads.max_message_mb * MEGABYTE),
-        person=int(uploads.max_person_mb_per_day * MEGABYTE),
-    )
+    def _hold(self, settings: Settings) -> None:
+        """Have the parts go by other settings from their next use on."""
+        self.skills.adopt(settings)
+        self.manager.review_access()
+        self.manager.flood.allow(settings.limits.messages_per_minute, settings.limits.message_burst)
+        self.titles.settings = settings.title
+        self.runs.limit(RunLimits.of(settings.limits))
+        self.memory.adopt(settings.memory)
+        self.schedules.limits = settings.schedules
+        self.uploads.limits = UploadLimits.of(settings.uploads)
+        self.converter.wanted = settings.uploads.convert
+        self.retention.days = settings.data.keep_threads_days
+        self.timer.wake()

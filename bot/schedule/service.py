@@ -29,7 +29,7 @@ class ScheduleService:
 
     def __init__(self, store: RetryingStore, limits: ScheduleSettings, changed: Callable[[], None]) -> None:
         self._store = store
-        self._limits = limits
+        self.limits = limits
         self._changed = changed
 
     async def create(self, ctx: RunContext, call: str, text: str, when: When) -> Schedule:
@@ -102,10 +102,10 @@ class ScheduleService:
     def _check(self, active: tuple[int, int]) -> None:
         """Raises TooMany."""
         own, there = active
-        if own >= self._limits.max_per_person:
-            raise TooMany(self._limits.max_per_person, "person")
-        if there >= self._limits.max_per_chat:
-            raise TooMany(self._limits.max_per_chat, "chat")
+        if own >= self.limits.max_per_person:
+            raise TooMany(self.limits.max_per_person, "person")
+        if there >= self.limits.max_per_chat:
+            raise TooMany(self.limits.max_per_chat, "chat")
 
 
 def scheduling(settings: Settings, book: ScheduleService) -> Scheduling | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from functools import partial
 from typing import TYPE_CHECKING
 
 from bot.store import schedules
@@ -35,13 +36,15 @@ AGAIN_SECONDS = 10.0
 
 
 class Timer:
-    """originate: `MessageBus.originate`. accounts: the configured ones; what others have waits for their return."""
+    """originate: `MessageBus.originate`. accounts: those configured now; what others have waits for their return."""
 
-    def __init__(self, store: RetryingStore, originate: Originate, clock: Clock, accounts: Collection[str]) -> None:
+    def __init__(
+        self, store: RetryingStore, originate: Originate, clock: Clock, accounts: Callable[[], Collection[str]]
+    ) -> None:
         self._store = store
         self._originate = originate
         self._clock = clock
-        self._accounts = tuple(accounts)
+        self._accounts = accounts
         self._changed = asyncio.Event()
 
     def wake(self) -> None:
@@ -60,7 +63,7 @@ class Timer:
     async def _fire_due(self) -> datetime | None:
         """Let fire what is due; returns when the next one is."""
         while True:
-            row = await self._store.read(lambda tx: schedules.first_due(tx, self._accounts))
+            row = await self._store.read(partial(schedules.first_due, accounts=tuple(self._accounts())))
             if row is None or row.next_at > self._clock.now():
                 return None if row is None else row.next_at
             await self._fire(row)

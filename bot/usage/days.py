@@ -22,6 +22,10 @@ class Days:
         self._zone = zone
         self._clock = clock
 
+    def adopt(self, zone: ZoneInfo) -> None:
+        """Count in another zone from now on."""
+        self._zone = zone
+
     @property
     def zone(self) -> str:
         """Its name, such as Europe/Berlin."""

@@ -184,8 +184,9 @@ class Spending:
     page: UsagePage
     prices: dict[str, PriceSettings]
 
-    def adopt(self, limits: BudgetsSettings, prices: Mapping[str, PriceSettings]) -> None:
-        """Replace limits and prices; what was spent keeps the price that it had."""
+    def adopt(self, limits: BudgetsSettings, prices: Mapping[str, PriceSettings], zone: ZoneInfo) -> None:
+        """Replace limits, prices and the midnight at which days end; what was spent keeps the price that it had."""
+        self.days.adopt(zone)
         self.prices.clear()
         self.prices.update(prices)
         self.budgets.adopt(limits, _currency(prices))

@@ -11,6 +11,7 @@ import asyncio
 import logging
 import secrets
 import shlex
+from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
@@ -23,6 +24,7 @@ from harness.files.slots import FairSlots
 from sandbox.base import UPLOADS, Problem, SandboxError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from contextlib import AbstractAsyncContextManager
     from pathlib import Path
 
@@ -198,6 +200,55 @@ async def _fetched(sandbox: Sandbox, path: str, most: int) -> bytes | None:
 
     problem = await sandbox.fetch(path, write, max_bytes=most)
     return None if isinstance(problem, Problem) else bytes(content)
+
+
+class CurrentSpeechToText:
+    """Transcribes as the settings of now ask for it. A service that was replaced is closed after its last message.
+
+    make: makes what transcribes by some settings.
+    """
+
+    def __init__(self, settings: Settings, make: Callable[[Settings], SpeechToText]) -> None:
+        self._asked = _asked(settings)
+        self._make = make
+        self._now = make(settings)
+        self._users: Counter[SpeechToText] = Counter()
+
+    async def adopt(self, settings: Settings) -> None:
+        """Transcribe by other settings from the next message on."""
+        if (asked := _asked(settings)) != self._asked:
+            self._users[self._now] += 0
+            self._asked, self._now = asked, self._make(settings)
+            await self._close_former()
+
+    @property
+    def works(self) -> bool:
+        return self._now.works
+
+    async def hear(self, thread_id: str, file: InputFile, speaker: str) -> InputFile:
+        service = self._now
+        self._users[service] += 1
+        try:
+            return await service.hear(thread_id, file, speaker)
+        finally:
+            self._users[service] -= 1
+            await self._close_former()
+
+    async def _close_former(self) -> None:
+        for unused in [each for each, users in self._users.items() if not users and each is not self._now]:
+            del self._users[unused]
+            await unused.close()
+
+    def limit(self, reason: str) -> str:
+        return self._now.limit(reason)
+
+    async def close(self) -> None:
+        await self._close_former()
+        await self._now.close()
+
+
+def _asked(settings: Settings) -> tuple[object, object]:
+    return settings.transcription, settings.network
 
 
 def make_speech_to_text(settings: Settings, sandboxes: Sandboxes, clock: Clock) -> SpeechToText:

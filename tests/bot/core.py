@@ -265,7 +265,7 @@ class Core:
             outside=outside,
         )
         parts.agents.definitions, parts.agents.models = self.agents.definitions, MODELS
-        parts.spending.adopt(settings.budgets, self.prices)
+        parts.spending.adopt(settings.budgets, self.prices, settings.zone)
         self._name_parts()
         self.clock.busy = self._at_work
         await parts.open()

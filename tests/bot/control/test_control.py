@@ -102,7 +102,7 @@ async def test_a_terminal_takes_the_connection_over(tmp_path: Path) -> None:
         writer.write(await reader.readline())
         await writer.drain()
 
-    async with serving(tmp_path, terminal=terminal), connection(tmp_path) as (reader, writer):
+    async with serving(tmp_path, terminal=lambda: terminal), connection(tmp_path) as (reader, writer):
         await ask(reader, writer, "console", session="s1")
         writer.write(b"hello\n")
         assert await asyncio.wait_for(reader.readline(), 5) == b"hello\n"
@@ -114,7 +114,7 @@ async def test_closing_ends_open_connections(tmp_path: Path) -> None:
         await asyncio.Future()
 
     async with contextlib.AsyncExitStack() as stack:
-        async with serving(tmp_path, terminal=terminal):
+        async with serving(tmp_path, terminal=lambda: terminal):
             reader, writer = await stack.enter_async_context(connection(tmp_path))
             await ask(reader, writer, "console")
         assert await asyncio.wait_for(reader.read(), 5) == b""

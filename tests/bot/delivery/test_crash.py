@@ -225,7 +225,7 @@ async def test_a_zombie_without_its_lease_sends_nothing(tmp_path: Path) -> None:
 
 async def test_finals_of_an_earlier_process_come_before_new_ones_in_their_order(tmp_path: Path) -> None:
     async with world(tmp_path) as w:
-        w.delivery.unregister("memory")
+        await w.delivery.disconnect("memory")
         for number in range(5):
             await w.say(f"old {number}", key=f"old{number}")
             await w.clock.advance(1)

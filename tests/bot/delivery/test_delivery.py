@@ -304,7 +304,7 @@ async def test_the_intent_is_committed_before_the_send(tmp_path: Path) -> None:
 
 async def test_finals_wait_for_their_channel(tmp_path: Path) -> None:
     async with world(tmp_path) as w:
-        w.delivery.unregister("memory")
+        await w.delivery.disconnect("memory")
         await w.clock.settle()
         await w.say("Hello")
         await w.clock.advance(60)

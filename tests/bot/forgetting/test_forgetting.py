@@ -365,7 +365,7 @@ async def test_old_threads_go_by_themselves_when_the_operator_wants_that(tmp_pat
         await said(c, "old")
         await said(c, "hers", ANN)
         assert await c.retention.look() == 0
-        c.retention._days = 30
+        c.retention.days = 30
         await c.clock.advance(20 * 86400)
         await said(c, "hers again", ANN)
         await c.clock.advance(11 * 86400)

@@ -94,7 +94,7 @@ class Accounts:
         return found
 
     async def start(self) -> None:
-        self.connections.open(_nobody_listens, self.book.policy)
+        await self.connections.open(_nobody_listens, self.book.policy)
         self.book.load(await self.store.read(access.everything))
         for channel in self.connections.channels.values():
             self.delivery.register(channel)

@@ -126,13 +126,35 @@ async def test_skills_that_the_agent_may_write_are_those_of_now(tmp_path: Path) 
         assert await parts.agent.harness() is not before
 
 
-async def test_a_model_that_a_section_still_needs_cannot_go(tmp_path: Path) -> None:
+async def test_every_part_goes_by_the_settings_of_now(tmp_path: Path) -> None:
     async with built(tmp_path) as parts:
-        parts.adoption.settings = settings(tmp_path, memory={"model": "demo"})
-        two = [{"name": "demo", "use": "demo"}, {"name": "other", "use": "demo"}]
-        assert (await adopt(parts, settings(tmp_path, models=two, memory={"model": "demo"}))).applied == ("models",)
-        outcome = await adopt(parts, settings(tmp_path, models=two[1:], memory={"model": "other"}))
-        assert "memory.model is demo" in outcome.problems[0]
+        await parts.open()
+        former = parts.hearing._now
+        more: dict[str, Any] = {
+            "memory": {"debounce_seconds": 5, "max_facts": 7, "groups": False},
+            "schedules": {"max_per_person": 3},
+            "timezone": "Asia/Tokyo",
+            "uploads": {"max_file_mb": 1, "convert": False},
+            "data": {"keep_threads_days": 9},
+            "transcription": {"model": "whisper"},
+            "network": {"proxy": "http://127.0.0.1:3128"},
+            "locale": "zh",
+            "shutdown_grace_seconds": 3,
+        }
+        outcome = await adopt(parts, settings(tmp_path, **more))
+        assert set(outcome.applied) == set(more)
+        assert outcome.complete
+        assert (parts.memory.book.settings.max_facts, parts.memory.service.quiet) == (7, 5)
+        assert not parts.memory.book.covers(is_group=True)
+        assert parts.schedules.limits.max_per_person == 3
+        assert parts.spending.days.zone == "Asia/Tokyo"
+        assert (parts.uploads.limits.file, parts.converter.wanted) == (1_000_000, False)
+        assert parts.retention.days == 9
+        assert parts.hearing.works
+        assert parts.hearing._now is not former
+        assert parts.connections.policies["console"].locale == "zh"
+        assert parts.settings.shutdown_grace_seconds == 3
+        assert parts.settings.network_route("https://example.org")[0] == "http://127.0.0.1:3128"
 
 
 class Steps(SystemClock):

@@ -207,7 +207,7 @@ async def test_an_account_that_cannot_send_is_told_through_another(tmp_path: Pat
         assert w.told("memory") == []
         (told,) = w.told("other")
         assert told.startswith("⚠️ The account `memory` cannot send anything")
-        c.delivery.register(c.channel)  # it sends again
+        await c.delivery.reconnect(c.channel)  # it sends again
         await w.later()
         assert await w.check()
         assert w.told("other")[1:] == []

@@ -38,7 +38,7 @@ async def test_an_error_ends_neither_the_hours_upkeep_nor_that_of_the_next(
 
     store = await Store.open(f"sqlite:///{tmp_path}/antler.db", clock=SystemClock())
     tasks, presented = Tasks("test"), Presented(spool, Tasks("test"), lambda account: None)
-    tasks.spawn("prune", prune(store, clock, timedelta(days=30), presented, defect, last))
+    tasks.spawn("prune", prune(store, clock, lambda: timedelta(days=30), presented, defect, last))
     for _ in range(3):
         async with asyncio.timeout(20):
             await done.wait()
@@ -72,7 +72,7 @@ async def test_reminders_go_on_after_a_row_that_cannot_be_read(tmp_path: Path) -
     async def originate(event: object, take: object) -> None:
         raise AssertionError("nothing is due")
 
-    tasks.spawn("schedules", Timer(broken, originate, clock, ["memory"]).serve())
+    tasks.spawn("schedules", Timer(broken, originate, clock, lambda: ["memory"]).serve())
     await clock.advance(11)
     assert broken.reads == 2
     assert len(tasks) == 1

@@ -212,7 +212,7 @@ async def test_what_was_committed_all_the_same_is_handed_over(tmp_path: Path) ->
             await c.store.write(lambda tx: unit(tx) and inbox.ADD_EVENTS.run(tx, [event]))
             await c.bus.originate(event, unit)
 
-        c.timer = Timer(c.schedules._store, twice, c.clock, ["memory"])
+        c.timer = Timer(c.schedules._store, twice, c.clock, lambda: ["memory"])
         await c.tasks.cancel()
         c.tasks.spawn("manager", c.manager.serve(c.bus))
         c.tasks.spawn("schedules", c.timer.serve())

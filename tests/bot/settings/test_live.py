@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from bot.operations.reload import LIVE, change
+from bot.operations.reload import RESTART, change
 from bot.settings import Settings
 
 BASE: dict[str, Any] = {
     "models": [{"name": "main", "use": "demo"}],
     "channels": {"console": {}, "second": {"type": "console", "access": {"allow": ["second:1"]}}},
 }
+DOCS = Path(__file__).parents[3] / "docs" / "operating.md"
 
 
 def settings(**more: Any) -> Settings:
@@ -33,6 +35,9 @@ def test_nothing_changed() -> None:
         ("limits", {"concurrent_runs": 3}),
         ("mcp_servers", {"files": {"command": "true"}}),
         ("budgets", {"run": {"tokens": 5}}),
+        ("memory", {"max_facts": 7}),
+        ("network", {"proxy": "http://127.0.0.1:3128"}),
+        ("timezone", "Europe/Berlin"),
     ],
 )
 def test_these_hold_at_once(key: str, value: Any) -> None:
@@ -41,42 +46,40 @@ def test_these_hold_at_once(key: str, value: Any) -> None:
     assert (changed.settings, changed.applied, changed.restart) == (new, (key,), ())
 
 
+RESTARTED: dict[str, Any] = {
+    "data_dir": "/elsewhere",
+    "database": {"url": "postgresql://a:b@c/d"},
+    "log": {"format": "json"},
+    "memory": {"storage": "database", "max_facts": 7},
+    "sandbox": {"use": "off"},
+}
+
+
 def test_the_others_wait_for_a_restart_and_do_not_hold_until_then() -> None:
-    changed = change(settings(), settings(timezone="Europe/Berlin", limits={"message_burst": 2}))
-    assert (changed.applied, changed.restart) == (("limits",), ("timezone",))
-    assert (changed.settings.timezone, changed.settings.limits.message_burst) == ("UTC", 2)
+    new = settings(**RESTARTED)
+    changed = change(settings(), new)
+    assert (changed.applied, changed.restart) == (("memory",), RESTART)
+    assert changed.settings == settings(memory={"max_facts": 7})
     # The next reading still says so.
-    assert change(changed.settings, settings(timezone="Europe/Berlin")).restart == ("timezone",)
+    assert change(changed.settings, new).restart == RESTART
 
 
-def test_of_an_account_who_may_talk_holds_and_its_connection_does_not() -> None:
+def test_the_way_to_a_sandbox_elsewhere_is_found_at_the_start() -> None:
+    remote = {"use": "remote", "remote": {"url": "https://sandboxes.example.org", "token": "0123456789abcdef"}}
+    proxied = settings(sandbox=remote, network={"proxy": "http://127.0.0.1:3128"})
+    changed = change(settings(sandbox=remote), proxied)
+    assert (changed.applied, changed.restart) == (("network",), ("sandbox",))
+
+
+def test_what_needs_a_restart_is_short_and_in_the_docs() -> None:
+    assert len(RESTART) <= 5
+    told = DOCS.read_text().partition("Only these need a restart:")[2].partition("\n\n")[0]
+    assert tuple(told.split("`")[1::2]) == RESTART
+
+
+def test_keys_of_accounts_that_differ_are_named() -> None:
     own = {"type": "console", "access": {"allow": ["second:2"]}, "locale": "zh", "proxy": "http://127.0.0.1:3128"}
-    changed = change(settings(), settings(channels={"console": {}, "second": own}))
-    assert changed.applied == ("channels.second.access", "channels.second.locale")
-    assert changed.restart == ("channels.second",)
-    second = changed.settings.channels["second"]
-    assert changed.settings.access_for("second").allow == ("second:2",)
-    assert (second.locale, second.proxy) == ("zh", None)
-
-
-def test_accounts_come_and_go_with_a_restart() -> None:
-    changed = change(settings(), settings(channels={"console": {}, "third": {"type": "console"}}))
-    assert changed.restart == ("channels.second", "channels.third")
-    assert list(changed.settings.channels) == ["console", "second"]
-
-
-def test_an_account_that_is_gone_from_the_config_is_not_opened_by_what_is_written_for_the_others() -> None:
-    own = {"type": "console", "access": {"i_accept_public": False}, "conversations": {"busy": "reject"}}
-    before = settings(channels={"console": {}, "second": own})
-    public = {"allow": ["*"], "i_accept_public": True, "groups": {"allow": ["*"]}}
-    changed = change(before, settings(channels={"console": {}}, access=public, conversations={"busy": "queue"}))
-    assert changed.settings.access_for("console").allow == ("*",)
-    assert changed.settings.access_for("second") == before.access_for("second")
-    assert changed.settings.conversations_for("second") == before.conversations_for("second")
-    # And the next reading leaves it so.
-    again = change(changed.settings, settings(channels={"console": {}}, access=public))
-    assert again.settings.access_for("second") == before.access_for("second")
-
-
-def test_all_live_keys_are_keys() -> None:
-    assert set(Settings.model_fields) >= LIVE
+    changed = change(settings(), settings(channels={"third": {"type": "console"}, "second": own}))
+    of_second = [f"channels.second.{key}" for key in ("access", "locale", "proxy")]
+    assert changed.applied == ("channels.console", *of_second, "channels.third")
+    assert list(changed.settings.channels) == ["third", "second"]
