@@ -245,7 +245,7 @@ def _is_told(condition: Mapping[str, Any]) -> bool:
 
 def _told(condition: Mapping[str, Any]) -> str:
     """A part that does not work, or of which more is known than that it does, in one line."""
-    what = f"{condition['part']} {condition['name']}".rstrip()
+    what = f"{condition['part']} {condition['told_name']}".rstrip()
     if condition["healthy"]:
         return f"{what}: {condition['detail']}"
     detail = f" ({condition['detail']})" if condition["detail"] else ""

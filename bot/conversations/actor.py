@@ -192,7 +192,9 @@ class Conversation:
     async def hear(self, spoken: Spoken) -> None:
         """A message for the agent. Only within the conversation's own order."""
         ports = self._ports
-        if self.active is not None and await self._gives_reason(self.active.run_id, spoken):
+        in_thread = spoken.message.address.topic is not None
+        run_id = self.active.run_id if self.active is not None else ""
+        if (run_id or in_thread) and await self._gives_reason(run_id, spoken):
             return
         if self._arrivals.joins(spoken):
             return

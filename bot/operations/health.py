@@ -147,6 +147,10 @@ class HealthService:
         """Whether what is written now is kept soon."""
         return self._of_store(self._clock.monotonic()).healthy
 
+    def full_name(self, model: str) -> str:
+        """What administrators read of a model: its alias, and the provider's name of it."""
+        return self._models.full_name(model)
+
     def machine(self) -> dict[str, Any]:
         """The state as JSON types, for the control socket."""
         now, conditions = self._clock.monotonic(), self.conditions()
@@ -157,6 +161,7 @@ class HealthService:
                 {
                     "part": str(each.part),
                     "name": each.name,
+                    "told_name": each.told_name,
                     "healthy": each.healthy,
                     "problem": str(each.problem or ""),
                     "detail": each.detail,

@@ -123,8 +123,9 @@ class StatusPage:
         is_admin: bool,
         agent: str = DEFAULT,
     ) -> str:
-        """Markdown for one conversation: its own connection, its model, its thread. For admins also why something does
-        not work, the other connections in a word each, and what the sandbox lacks on this machine."""
+        """Markdown for one conversation: its own connection, its model, its thread. For admins also the provider's name
+        of the model, why something does not work, the other connections in a word each, and what the sandbox lacks on
+        this machine."""
         say = texts.status
         uptime = texts.duration(self._clock.monotonic() - self._began)
         lines = [say["title"].format(version=self.version, uptime=uptime)]
@@ -136,7 +137,8 @@ class StatusPage:
             lines.append(say["not_sending"])
         lines += [say["agent"].format(agent=agent)] if agent != DEFAULT else []
         works = all(each.key != (Part.MODEL, model) for each in ill)
-        lines.append(say["model" if works else "model_down"].format(model=model))
+        named = self._health.full_name(model) if is_admin else model
+        lines.append(say["model" if works else "model_down"].format(model=named))
         lines.append(await self._thread_line(row, texts))
         lines.append(self._run_line(conversation, texts))
         lines.append(say["queue"].format(count=conversation.load))

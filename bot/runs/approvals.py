@@ -202,7 +202,8 @@ class ApprovalService:
         """Whether a message is the reason that a run waits for; then it is denied with it, and `also` happened.
 
         Another message of that person's denies without a reason, and is a request: so is what is in doubt, and what is
-        too long to be kept whole as a reason.
+        too long to be kept whole as a reason. run_id: of the run that works where it was said, "" for none; what is
+        said in a thread below the question answers that, also where the thread is a conversation of its own.
         """
         awaited, replied = await self._store.read(lambda tx: _awaited(tx, run_id, person, message))
         if awaited is None:
@@ -299,12 +300,24 @@ def _log(change: Change) -> None:
 
 def _awaited(tx: Connection, run_id: str, person: str, message: Message) -> tuple[ApprovalRow | None, bool]:
     """The request of which the person may say why they deny it, and whether the message is a reply to it."""
+    if (below := _asked_above(tx, person, message)) is not None:
+        return below, True
     awaited = [row for row in prompts.open_approvals(tx, run_id) if row.reason_from == person]
     if not awaited or message.reply_to is None:
         return next(iter(awaited), None), False
     key = outbox.reply_of(tx, message.account, message.address.chat, message.reply_to.message_id)
     meant = next((row for row in awaited if key in (row.prompt_id, approval_cards.why_key(row.prompt_id))), None)
     return meant or awaited[0], meant is not None
+
+
+def _asked_above(tx: Connection, person: str, message: Message) -> ApprovalRow | None:
+    """The request, if the message stands in a direct message's thread below its card or below the question why."""
+    address = message.address
+    if address.kind != "dm" or address.topic is None:
+        return None
+    key = outbox.reply_of(tx, address.account, address.chat, address.topic) or ""
+    row = prompts.load_approval(tx, approval_cards.request_of(key))
+    return row if row is not None and row.decision is None and row.reason_from == person else None
 
 
 def _may_be_reason(message: Message) -> bool:

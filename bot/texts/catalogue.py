@@ -213,7 +213,7 @@ class Texts:
     button_run_now: str
     button_drop: str
     button_retry: str
-    pressed: Mapping[str, str]  # answers of buttons; keys: now, drop, retry, over, begun, not_yours, not_yours_to_stop
+    pressed: Mapping[str, str]  # {answer}; keys: now, drop, retry, over, decided, begun, not_yours, not_yours_to_stop
     status: Mapping[str, str]
     why: Mapping[str, str]
     sandbox_state: Mapping[str, str]  # keys: bot.files.sandboxes.State

@@ -744,6 +744,7 @@ EN = Texts(
         "drop": "Dropped.",
         "retry": "Trying again.",
         "over": "This is already over.",
+        "decided": "Already decided: {answer}",
         "begun": "It is already being answered.",
         "not_yours": "Only the person who wrote it, or an administrator, can do that.",
         "not_yours_to_stop": "Another person's answer is in progress. Only they, or an administrator, can stop it.",

@@ -670,6 +670,7 @@ ZH = Texts(
         "drop": "已丢弃。",
         "retry": "正在重试。",
         "over": "这已经结束了。",
+        "decided": "此前已决定：{answer}",
         "begun": "已经在回答了。",
         "not_yours": "只有发消息的人或管理员可以这样做。",
         "not_yours_to_stop": "这是别人的回答，只有本人或管理员可以停止。",

@@ -118,6 +118,22 @@ async def test_a_request_that_nobody_decides_is_closed_and_one_by_a_code_shows_i
         assert "Let in by `memory:1`" in c.texts(ANN)[shown - 1]
 
 
+@pytest.mark.parametrize(("label", "answer"), [("Let in", "in"), ("Refuse", "out")])
+async def test_a_card_that_keeps_its_buttons_tells_a_late_press_what_was_decided(
+    tmp_path: Path, label: str, answer: str
+) -> None:
+    async with core(tmp_path, OPEN) as c:
+        await reply(c, "hello", ANN)
+        await get_code(c, name="Eve")
+        asked = c.channel.chats[ANN][-1]
+        late = asked.part.buttons[0][0].data
+        await button(c, ANN, label)
+        await c.press(asked.message_id, late, ANN, ANN)
+        await c.clock.advance(2)
+        decided = EN.request_answers[answer].format(name="Eve")
+        assert c.channel.acknowledged[-1][1] == EN.pressed["decided"].format(answer=decided)
+
+
 async def test_a_refused_person_is_not_asked_about_again_for_a_month_and_keeps_their_groups(tmp_path: Path) -> None:
     async with core(tmp_path, OPEN) as c:
         await reply(c, "hello", ANN)

@@ -133,6 +133,22 @@ async def test_the_reason_is_the_next_message_also_there(tmp_path: Path) -> None
         assert "allowed: False not on a Sunday" in c.texts()
 
 
+@pytest.mark.parametrize(("below", "is_reason"), [(1, True), (2, True), (0, False)])
+async def test_a_reply_in_a_thread_of_a_direct_message_is_the_reason(
+    tmp_path: Path, below: int, is_reason: bool
+) -> None:
+    """There the thread is a conversation of its own; below: the request, the question why, or something else."""
+    async with core(tmp_path) as c:
+        asks(c, "send it")
+        await say(c, "send it")
+        await press(c, bubble(c, 1), "say why")
+        await c.clock.advance(2)
+        await c.say("archive the draft", topic=bubble(c, below).message_id)
+        await c.clock.advance(5)
+        assert ("allowed: False archive the draft" in c.texts()) is is_reason
+        assert ("echo: archive the draft" in c.texts()) is not is_reason
+
+
 async def test_what_comes_later_or_with_something_else_is_a_request_and_never_lost(tmp_path: Path) -> None:
     for number, (seconds, quote) in enumerate([(130, None), (0, QUOTE)]):
         folder = tmp_path / str(number)
