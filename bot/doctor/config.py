@@ -41,7 +41,11 @@ def summary(settings: Settings, file: Path | None) -> list[Finding]:
     if file is not None and len(found) > 1 and file.stat().st_mode & 0o077:
         found.append(warning("config", f"{file} holds secrets and others can read it", f"run: chmod 600 {file}"))
     if file is not None and settings.models[0].use == DEMO:
-        found.append(note("models", "no model is configured, so the demo model answers", "run antler init, or add one"))
+        found.append(
+            note(
+                "models", "no model is configured, so the demo model answers", "add one; config.yaml.example shows how"
+            )
+        )
     found += [*_unencrypted(settings), *_unused_proxies(settings, os.environ)]
     for account in settings.channels:
         if settings.access_for(account).is_public:

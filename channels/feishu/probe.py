@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from channels.base import AccountReport, BotIdentity, Problem
-from channels.errors import ChannelError
+from channels.errors import ChannelError, Permanent
 from channels.feishu.api import FeishuApi
 from channels.feishu.config import SCOPES
 
@@ -36,7 +36,7 @@ async def probe(
             report = AccountReport(
                 identity=identity, seconds=clock.monotonic() - began, problems=_inactive(bot.get("activate_status"))
             )
-            report = _with_scopes(report, await api.granted_scopes(), account)
+            report = await _with_scopes(report, api, account)
             await api.socket_url()
             return report
         finally:
@@ -52,7 +52,11 @@ def _inactive(status: object) -> tuple[Problem, ...]:
     return (Problem(what=f"the bot is not active (activate_status {status}): nobody can talk to it", remedy=remedy),)
 
 
-def _with_scopes(report: AccountReport, granted: frozenset[str], account: str) -> AccountReport:
+async def _with_scopes(report: AccountReport, api: FeishuApi, account: str) -> AccountReport:
+    try:
+        granted = await api.granted_scopes()
+    except Permanent as error:  # private deployments may not have the call
+        return replace(report, notes=(*report.notes, f"its scopes are not known ({error})"))
     missing = [scope for scope in SCOPES if not granted.intersection(scope.names)]
     problems = tuple(
         Problem(

@@ -29,12 +29,14 @@ from bot.doctor.findings import (
 from bot.redaction import Redactor
 from bot.settings import Settings
 from bot.settings.load import SettingsSource
+from bot.store.schema import STEPS
 from tests.bot.cli.test_command_line import antler
 from tests.bot.settings_files import write
 from tests.parts import missing
 
 if TYPE_CHECKING:
     from bot.doctor.findings import Finding
+    from bot.store import Store
 
 QUIET = "channels: {console: {}}\ntimezone: Europe/Berlin\nsandbox: {use: 'off'}\n"
 GB = 10**9
@@ -129,6 +131,15 @@ async def test_a_check_that_fails_or_hangs_is_a_finding_among_the_others(tmp_pat
     assert failed.says == "could not be checked: LookupError: no such thing"
     (late,) = await check(Subject("Disk", hangs, 0.01), examined)
     assert late.says.startswith("was not checked within")
+
+
+async def test_a_database_of_either_kind_is_told_with_its_revision(store: Store, url: str, tmp_path: Path) -> None:
+    given = {} if url.startswith("sqlite:") else {"database": {"url": url.replace("postgresql+psycopg", "postgresql")}}
+    settings = Settings.model_validate({"channels": {"console": {}}, "data_dir": tmp_path, **given})
+    examined = Examined(settings=settings, file=None, gateway=None, served=False, fix=False)
+    (found,) = await machine.database(examined)
+    kind = "PostgreSQL" if given else "SQLite"
+    assert (found.severity, found.says) == (Severity.OK, f"{kind}, revision {STEPS.revisions[-1]}")
 
 
 def test_room_on_the_disk() -> None:

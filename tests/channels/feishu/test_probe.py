@@ -9,6 +9,7 @@ from channels.feishu.config import SCOPES
 from channels.registry import probe
 from tests.channels.feishu.support import config_for
 from tests.channels.gateway import QuickClock
+from tests.simulators.feishu import faults
 from tests.simulators.feishu.state import SCOPES as ALL_SCOPES
 
 if TYPE_CHECKING:
@@ -55,3 +56,10 @@ async def test_a_bot_that_is_not_released_is_told(feishu: FeishuSimulator) -> No
     await feishu.configure(bot_active=False)
     problem = (await probed(feishu)).problems[0]
     assert problem.what == "the bot is not active (activate_status 0): nobody can talk to it"
+
+
+async def test_a_platform_that_does_not_list_scopes_is_no_fault(feishu: FeishuSimulator) -> None:
+    await feishu.fail("application.scope.list", faults.missing_scope("application:application"))
+    report = await probed(feishu)
+    assert (report.problems, report.missing_scopes) == ((), ())
+    assert report.notes[0].startswith("its scopes are not known (GET application/v6/scopes: Access denied.")
