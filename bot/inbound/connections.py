@@ -265,10 +265,12 @@ class Connections:
 
     async def _publish_menu(self, channel: Channel) -> None:
         about: dict[str | None, About] = {}
+        fixed = self.policies[channel.account].locale
         for language, texts in LANGUAGES.items():
             locale = None if language == DEFAULT else language
             await channel.publish_commands(menu(texts.command_menu), locale)
-            about[locale] = About(description=unmarked(texts.about["description"]), summary=texts.about["summary"])
+            told = About(description=unmarked(texts.about["description"]), summary=texts.about["summary"])
+            about |= {None: told} if fixed == language else {locale: told} if fixed not in LANGUAGES else {}
         await channel.describe(about)
 
     async def _newest(self, account: str, policy: Callable[[str], AccountPolicy]) -> Sequence[Newest]:

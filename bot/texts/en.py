@@ -315,8 +315,8 @@ EN = Texts(
         "memory": "remember what matters to you: /memory shows it",
     },
     about={
-        "description": "I am an assistant that answers questions and works on files for you. Press Start, then just write what "
-        "you need.\n\nI run on my operator's own machine, and answer only people whom an administrator has let in.",
+        "description": "Hello! I am an assistant that answers questions and works on files for you. Just write what you need; "
+        "/help shows the commands.\n\nI run on my operator's own machine, and answer only people whom an administrator has let in.",
         "summary": "An assistant on its operator's own machine. Write to it as you would to a colleague.",
     },
     claimed=(

@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sys
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from harness.models.probe import COUNT, NAME_THE_COLOUR, USE_THE_TOOL
+from tests.flow.platforms.base import Person, shows
+from tests.flow.platforms.world import PLATFORMS, Everywhere, everywhere, simulators
 from tests.pseudo_terminal import VARIABLES, at_a_terminal
 from tests.simulators.model.scripts import Call, Say, ToolUse
 from tests.simulators.telegram.seen import ALICE
 
 if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
+    from pathlib import Path
 
     from tests.flow.gateway import World
     from tests.pseudo_terminal import PseudoTerminal
+    from tests.simulators.process import SimulatorProcess
 
 UP, ENTER, ESCAPE, CTRL_C = b"\x1b[A", b"\r", b"\x1b", b"\x03"
+ADA = Person(1)
 CODE = re.compile(r"\?start=([2-9A-Z-]{14})")
 
 
@@ -93,6 +100,50 @@ async def test_from_an_empty_folder_to_a_conversation(world: World) -> None:
         await world.telegram.wait_for_text(ALICE, "You said: does it work?")
         terminal.type(CTRL_C)
         assert await terminal.ends() == 0
+
+
+@dataclass
+class AsWritten(Everywhere):
+    """A gateway whose config is there already."""
+
+    def write_config(self) -> None:
+        assert self.config_file.exists()
+
+
+async def test_a_script_sets_up_every_platform_and_each_is_claimed_and_answers(
+    telegram_process: SimulatorProcess, world: World, tmp_path: Path
+) -> None:
+    await able_model(world)
+    with simulators(telegram_process) as processes:
+        async with everywhere(processes, world.model, tmp_path) as all_of_them:
+            platforms = {account: all_of_them.platforms[account] for account in PLATFORMS}
+            here = AsWritten(all_of_them.telegram, world.model, tmp_path, platforms=platforms)
+            code, output = await here.command("init", "--yes", *flags_for(here), "--base-url", world.model.base_url)
+            assert code == 0, output
+            assert output.count("✓") == len(PLATFORMS) + 4  # and what the model can do
+            async with here:
+                for platform in platforms.values():
+                    await here.wait_for_log(f"    {platform.account}:  ")
+                    claim = re.search(rf"    {platform.account}:  ([2-9A-Z-]{{14}})", here.log)
+                    assert claim is not None
+                    await platform.say(f"my code is {claim[1]}", ADA)
+                    await shows(platform, ADA, "You are now my administrator")
+                    await platform.say("does it work?", ADA)
+                    await shows(platform, ADA, "You said: does it work?")
+                assert "open https://slack.com/app_redirect?app=" in here.log
+
+
+def flags_for(world: Everywhere) -> list[str]:
+    """What a script says for these accounts; the secrets are in the environment."""
+    flags = ["--model", "sim", "--secret-env", "model.api_key=MODEL_KEY"]
+    for account, platform in world.platforms.items():
+        flags += ["--platform", account]
+        for key, value in platform.settings.items():
+            if str(value).startswith("$"):
+                flags += ["--secret-env", f"{account}.{key}={value[1:]}"]
+            elif key != "type":
+                flags += ["--set", f"channels.{account}.{key}={json.dumps(value)}"]
+    return flags
 
 
 async def test_ctrl_c_leaves_nothing_behind(world: World) -> None:
