@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from bot.cli import operating, people, setup, skills
+from bot.cli import operating, people, service, setup, skills
 from bot.cli.options import (
     EXIT_CONFIG,
     AsJson,
@@ -38,6 +38,7 @@ SERVING, PEOPLE, SETTING_UP, KEEPING = "Serve", "Chats and people", "Set up", "D
 """The groups in which `antler --help` lists the commands."""
 
 accounts = typer.Typer(help="The accounts of this data folder.", no_args_is_help=True)
+app.add_typer(service.app, name="service", rich_help_panel=SERVING)
 app.add_typer(people.access, name="access", rich_help_panel=PEOPLE)
 app.add_typer(people.memory, name="memory", rich_help_panel=PEOPLE)
 app.add_typer(skills.app, name="skills", rich_help_panel=SETTING_UP)

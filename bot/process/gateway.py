@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import os
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,7 @@ from bot.inbound.accounts import Serving
 from bot.operations import upkeep
 from bot.operations.sending import SendTool
 from bot.process import gc_tuning, terminal
+from bot.process.systemd import Supervisor
 from bot.process.wiring import Wiring
 from channels.base import ConnectionState
 from channels.console.channel import ConsoleChannel
@@ -67,6 +69,7 @@ class Gateway:
         self._http: HttpServer | None = None
         self._serving = False
         self._last = terminal.LastResort()
+        self._supervisor = Supervisor.of(os.environ)
 
         self._parts = Wiring(settings, store, clock, redact, source=source, on_dead_letter=self._dead_letter)
         self._tasks = self._parts.tasks
@@ -77,6 +80,7 @@ class Gateway:
         terminal.on_stop(self._stop.set, self._last, hangs_up=self._parts.reloader is None)
         try:
             await self._start()
+            self._tasks.spawn("supervisor", self._supervisor.serve(self._in_a_line))
             await self._stop.wait()
         finally:
             await self._shut_down()
@@ -101,6 +105,7 @@ class Gateway:
         self._tasks.spawn("schedules", parts.timer.serve())
         self._tasks.spawn("agent", self._warm_up())
         if parts.reloader is not None:
+            parts.reloader.told = self._supervisor.reloading
             self._tasks.spawn("config", parts.reloader.serve())
         self._tasks.spawn("pairing", parts.access_service.tidy())
 
@@ -202,6 +207,11 @@ class Gateway:
         async with ControlServer(self._settings.data_dir, parts.status.machine, take_over, operations):
             await asyncio.Event().wait()
 
+    def _in_a_line(self) -> str:
+        states = [connection.state for connection in self._parts.connections.health.values()]
+        connected, at_work = states.count(ConnectionState.CONNECTED), len(self._parts.runs.active)
+        return f"{connected} of {len(states)} accounts connected, {at_work} answers at work"
+
     async def _watch_fence(self) -> None:
         await upkeep.until_fenced(self._store, self._clock)
         self._fail("another process has taken over the database")
@@ -227,6 +237,7 @@ class Gateway:
 
     async def _shut_down(self) -> None:
         """Runs pause and go on at the next start; what is final is still delivered, within the grace."""
+        self._supervisor.stopping()
         parts = self._parts
         grace = parts.settings.shutdown_grace_seconds
         terminal.end_after(grace + LAST_SECONDS, self._last)
