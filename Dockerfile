@@ -16,7 +16,7 @@ RUN [ "$RUNTIME" = no ] || python -m sandbox.build_runtime --folder /opt/antler
 
 # .dockerignore lets only the sources in.
 COPY . .
-RUN pip install -c constraints.txt --build-constraint constraints.txt .
+RUN pip install -c constraints.txt --build-constraint constraints.txt '.[tracing]'
 
 # The data folder is 0700 and belongs to the one user who runs here.
 RUN useradd --system --uid 10001 --home-dir /data --shell /usr/sbin/nologin antler \
