@@ -137,7 +137,7 @@ class StatusPage:
             lines.append(say["not_sending"])
         lines += [say["agent"].format(agent=agent)] if agent != DEFAULT else []
         works = all(each.key != (Part.MODEL, model) for each in ill)
-        named = self._health.full_name(model) if is_admin else model
+        named = self.health.full_name(model) if is_admin else model
         lines.append(say["model" if works else "model_down"].format(model=named))
         lines.append(await self._thread_line(row, texts))
         lines.append(self._run_line(conversation, texts))
