@@ -148,11 +148,10 @@ async def test_it_moves_when_the_config_says_so_and_stays_where_it_cannot(tmp_pa
         with socket.create_server(("127.0.0.1", 0)) as taken:
             address = f"127.0.0.1:{taken.getsockname()[1]}"
             reload(address)
+            kept = f"http was not changed and goes on as before: http.listen: {address}"
             async with asyncio.timeout(SECONDS):
-                while f"http was not changed and goes on as before: http.listen: {address}" not in "".join(
-                    running.lines
-                ):
-                    await asyncio.sleep(0.1)
+                while kept not in "".join(running.lines):
+                    await asyncio.wait({asyncio.create_task(running.process.wait())}, timeout=0.1)
         assert (await running.ask("/healthz")).status_code == 200
         port = free_port()
         reload(f"127.0.0.1:{port}")
