@@ -26,9 +26,10 @@ from bot.redaction import Redactor
 from bot.store import access, schema, sql
 from bot.store.access import AccessState
 from bot.store.errors import StoreError, StoreNewer
+from harness.config import install_command
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
 
     from sqlalchemy import Connection
 
@@ -48,27 +49,30 @@ ZONE_LINK = Path("/etc/localtime")
 
 async def versions(examined: Examined) -> list[Finding]:
     """Python, and every package that Antler needs, against what Antler says of itself."""
-    return await asyncio.to_thread(installed)
+    return await asyncio.to_thread(installed, examined.settings.model_fields_set)
 
 
-def installed() -> list[Finding]:
-    """The same as `versions`; needs no settings."""
+def installed(sections: Collection[str] = ()) -> list[Finding]:
+    """The same as `versions`; needs no settings. sections: those that the config has. An extra of the package is named
+    for the section that needs it."""
     about = importlib.metadata.metadata("antler")
     python, wanted = platform.python_version(), about["Requires-Python"] or ""
     if SpecifierSet(wanted).contains(python, prereleases=True):
         found = [ok("python", python)]
     else:
         found = [error("python", f"{python} is not {wanted}", f"install Antler with a Python {wanted}")]
-    wrong = [*wrong_packages(importlib.metadata.requires("antler") or [])]
+    wrong = [*wrong_packages(importlib.metadata.requires("antler") or [], sections)]
     return found + (wrong or [ok("packages", "all are there, in versions that fit")])
 
 
-def wrong_packages(requirements: list[str]) -> Iterator[Finding]:
-    """What is missing or too old of these, as in pyproject.toml."""
+def wrong_packages(requirements: list[str], extras: Collection[str] = ()) -> Iterator[Finding]:
+    """What is missing or too old of these requirements, those of the named extras among them."""
     for requirement in map(Requirement, requirements):
-        if requirement.marker is not None and not requirement.marker.evaluate({"extra": ""}):
+        marker = requirement.marker
+        if marker is not None and not any(marker.evaluate({"extra": extra}) for extra in ("", *extras)):
             continue
-        install = f"run: pip install '{requirement.name}{requirement.specifier}', or install Antler again"
+        package = f"'{requirement.name}{requirement.specifier}'"
+        install = f"run: {install_command(package)}"
         try:
             version = importlib.metadata.version(requirement.name)
         except importlib.metadata.PackageNotFoundError:

@@ -166,6 +166,7 @@ def test_packages_that_are_missing_or_too_old() -> None:
     assert (old.what, old.says.partition(" and ")[2]) == ("pydantic", "Antler needs >=999")
     assert (absent.what, absent.says) == ("no-such-package", "is not installed")
     assert "pip install 'no-such-package>=1'" in absent.remedy
+    assert [finding.what for finding in machine.wrong_packages(wanted, {"voice", "channels"})][2:] == ["an-extra"]
 
 
 async def test_commands_are_tried_in_the_real_sandbox(tmp_path: Path) -> None:
