@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bot.settings.load import ENV_FILE, expand, load, variables
+from bot.settings.problems import ConfigError, ConfigProblem
 from bot.settings.sections import NetworkSettings
 
 if TYPE_CHECKING:
@@ -122,9 +123,19 @@ class ConfigFiles:
         return [*written, self.path]
 
     def _tree(self, yaml: YAML) -> Any:
+        """The config that is added to, an empty one where there is none. Raises ConfigError for one that is no YAML."""
         from ruamel.yaml.comments import CommentedMap
+        from ruamel.yaml.error import YAMLError
 
-        found = yaml.load(self.path.read_text(encoding="utf-8-sig")) if self.exists and not self.fresh else None
+        found = None
+        if self.exists and not self.fresh:
+            try:
+                found = yaml.load(self.path.read_text(encoding="utf-8-sig"))
+            except (YAMLError, UnicodeDecodeError):
+                found = ()
+            if not isinstance(found, dict | None):
+                message = "cannot be added to, since it is no YAML mapping; `antler check-config` says where"
+                raise ConfigError([ConfigProblem(file=str(self.path), key="", message=message)])
         if found is None:
             found = CommentedMap()
             found.yaml_set_start_comment(f"{HEADER}\n\n")

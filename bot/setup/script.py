@@ -11,7 +11,7 @@ from bot.settings.load import variables
 from bot.setup.accounts import account_draft
 from bot.setup.files import Draft
 from bot.setup.offers import CREDENTIALS, OPENAI, PROVIDERS, Provider
-from bot.setup.trials import system_zone, try_account, try_model
+from bot.setup.trials import system_zone, try_account, try_model, try_sandboxes
 from bot.setup.wizard import model_draft
 
 if TYPE_CHECKING:
@@ -73,9 +73,16 @@ def read_flags(
         raise WrongFlags(f"--provider {provider} is none of {', '.join(PROVIDERS)}")
     try:
         values = {key: yaml.safe_load(value) for key, value in _pairs("--set", settings)}
+        if typed := [key for key, value in values.items() if _is_secret(key) and not str(value).startswith("$")]:
+            raise WrongFlags(f"--set {typed[0]}: other users can see a command line; put it into the environment")
     except yaml.YAMLError:
         raise WrongFlags("a value of --set is no YAML") from None
     return Flags(platforms, dict(_pairs("--secret-env", secret_env)), provider, base_url, model, values)
+
+
+def _is_secret(key: str) -> bool:
+    secrets = {each.key for credentials in CREDENTIALS.values() for each in credentials if each.variable}
+    return key.rpartition(".")[2] in secrets | {"api_key"}
 
 
 def _pairs(option: str, given: Sequence[str]) -> list[tuple[str, str]]:
@@ -118,7 +125,8 @@ async def write(
         raise TrialFailed
     if draft.get("timezone") is None and not files.has("timezone") and (zone := system_zone()) != "UTC":
         draft.set("timezone", zone)
-    files.settings(draft)
+    found = await try_sandboxes(files.settings(draft))
+    tell("\n".join(str(facts) for facts in found.values()))
     tell(texts.setup["written"].format(paths=", ".join(map(str, files.write(draft)))))
 
 

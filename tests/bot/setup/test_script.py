@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
+from bot.settings import ConfigError
 from bot.setup.files import ConfigFiles, Draft
 from bot.setup.script import WrongFlags, read_flags
 from harness.models.probe import COUNT, NAME_THE_COLOUR, USE_THE_TOOL
@@ -98,6 +99,21 @@ async def test_what_is_missing_is_named(tmp_path: Path, arguments: tuple[str, ..
     code, output = await antler(tmp_path, *arguments, **dict.fromkeys(names, ""))
     assert (code, expected in output) == (2, True), output
     assert os.listdir(tmp_path) == []
+
+
+def test_a_secret_is_not_taken_from_the_command_line() -> None:
+    for key in ("channels.telegram.token", "channels.feishu-2.app_secret", "transcription.api_key"):
+        with pytest.raises(WrongFlags, match="other users can see"):
+            read_flags((), (), None, None, None, [f"{key}=abc"])
+    assert read_flags((), (), None, None, None, ["transcription.api_key=$KEY"]).settings
+
+
+@pytest.mark.parametrize("text", ["a: [", "- a list", "channels: {a: 1, a: 2}"])
+def test_a_config_that_cannot_be_added_to_is_named_and_stays(tmp_path: Path, text: str) -> None:
+    (tmp_path / "config.yaml").write_text(text)
+    with pytest.raises(ConfigError, match=r"config\.yaml.*cannot be added to"):
+        ConfigFiles(tmp_path / "config.yaml", {}).write(Draft({"locale": "zh"}, {"A": "b"}))
+    assert sorted(os.listdir(tmp_path)) == ["config.yaml"]
 
 
 @pytest.mark.parametrize("value", ["novalue", "=x", "channels.telegram.base_url={"])
