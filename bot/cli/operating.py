@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from bot.cli.options import ConfigFile, DataDir, settings_of
+from bot.cli.options import ConfigFile, DataDir, running_folder, settings_of, source_of
 
 
 def send(
@@ -67,3 +67,27 @@ def restore(
     from bot.backup.commands import restore as do
 
     raise typer.Exit(do(settings, source, force=force))
+
+
+def logs(
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on as lines come, until Ctrl-C.")] = False,
+    since: Annotated[
+        str | None, typer.Option("--since", help="30m, 2h, 3d, or a time as 2026-11-23 or 2026-11-23T10:00.")
+    ] = None,
+    lines: Annotated[
+        int | None,
+        typer.Option("-n", "--lines", min=0, help="How many of the newest. Default: 100, with --since all."),
+    ] = None,
+    config: ConfigFile = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Show the gateway's log, from its file in the data folder; antler may be stopped."""
+    from bot.cli.logs import NEWEST, BadTime, begin_of, show
+
+    try:
+        begin = begin_of(since) if since is not None else None
+    except BadTime as error:
+        raise typer.BadParameter(str(error), param_hint="--since") from None
+    if lines is None and begin is None:
+        lines = NEWEST
+    raise typer.Exit(show(running_folder(source_of(config, data_dir)), lines, begin, follow=follow))

@@ -23,6 +23,7 @@ from bot.process import logs, terminal
 from bot.process.gateway import CONFIG_ERROR, FAILURE, OK, Gateway
 from bot.redaction import Redactor
 from bot.settings import ChannelSettings
+from bot.settings.sections import LOG_FILE
 from bot.store import Store
 from bot.store.errors import StoreBusy, StoreError
 
@@ -94,7 +95,8 @@ def _open(before: Belongings, data_dir: Path) -> list[str]:
     new = sorted(set(_handles()) - before.handles)
     sockets = [_described(number) for number, target in new if target.startswith("socket:")]
     folder = f"{data_dir.resolve()}{os.sep}"
-    return [*sockets, *(f"file {Path(target).name}" for _, target in new if target.startswith(folder))]
+    files = [Path(target).name for _, target in new if target.startswith(folder)]
+    return [*sockets, *(f"file {name}" for name in files if name != LOG_FILE)]  # that one is begun anew at times
 
 
 def _described(number: int) -> str:
@@ -133,6 +135,8 @@ def serve(settings: Settings, source: SettingsSource, *, watched: bool = True) -
         with DataDirLock(settings.data_dir):
             if config_path is None:
                 print(NO_CONFIG, file=sys.stderr)
+            if settings.log.file:
+                _keep_log(settings, redact)
             return asyncio.run(_serve(settings, redact, source if watched and config_path is not None else None))
     except DataDirInUse as error:
         print(f"antler: {error}", file=sys.stderr)
@@ -172,6 +176,13 @@ async def _serve(settings: Settings, redact: Redactor, source: SettingsSource | 
     finally:
         await store.close()
         await report(before, settings.data_dir)
+
+
+def _keep_log(settings: Settings, redact: Redactor) -> None:
+    try:
+        logs.keep(settings.data_dir, settings.log.format, redact)
+    except OSError as error:
+        log.warning("the log is not kept in %s: %s", settings.data_dir / LOG_FILE, error.strerror)
 
 
 async def _open_store(settings: Settings, clock: SystemClock) -> Store:

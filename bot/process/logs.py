@@ -16,12 +16,14 @@ import threading
 import traceback
 from dataclasses import asdict
 from itertools import pairwise
+from logging.handlers import RotatingFileHandler
 from typing import TYPE_CHECKING, Literal
 
 from pydantic import ValidationError
 from sqlalchemy.exc import DBAPIError
 
 from bot.redaction import RedactingFormatter
+from bot.settings.sections import LOG_FILE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -227,6 +229,23 @@ def configure(level: str, format_name: Literal["text", "json"], redact: Redactor
     root.setLevel(logging.WARNING)
     for name in OURS:
         logging.getLogger(name).setLevel(level.upper())
+
+
+FILE_BYTES, EARLIER_FILES = 10_000_000, 5
+
+
+class _LogFile(RotatingFileHandler):
+    def handleError(self, record: logging.LogRecord) -> None:
+        """A full disk: the line stands on stderr, and a trace of it would show what is not redacted."""
+
+
+def keep(folder: Path, format_name: Literal["text", "json"], redact: Redactor) -> None:
+    """Write the log also into a file of the folder, which this process alone may use. Raises OSError."""
+    handler = _LogFile(folder / LOG_FILE, maxBytes=FILE_BYTES, backupCount=EARLIER_FILES, encoding="utf-8")
+    inner = JsonFormatter() if format_name == "json" else TextFormatter()
+    inner.datefmt = "%Y-%m-%dT%H:%M:%S%z"  # a file is read on other days too
+    handler.setFormatter(RedactingFormatter(inner, redact))
+    logging.getLogger().addHandler(handler)
 
 
 def _unexpected_end(kind: type[BaseException], error: BaseException, place: TracebackType | None) -> None:
