@@ -214,6 +214,7 @@ def manifest(
 
 app.command(rich_help_panel=KEEPING)(operating.backup)
 app.command(rich_help_panel=KEEPING)(operating.restore)
+app.command(rich_help_panel=KEEPING)(operating.upgrade)
 
 
 @app.command(rich_help_panel=KEEPING)

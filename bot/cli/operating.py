@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from bot.cli.options import ConfigFile, DataDir, running_folder, settings_of, source_of
+from bot.cli.options import AsJson, ConfigFile, DataDir, running_folder, settings_of, source_of
 
 
 def send(
@@ -91,3 +91,21 @@ def logs(
     if lines is None and begin is None:
         lines = NEWEST
     raise typer.Exit(show(running_folder(source_of(config, data_dir)), lines, begin, follow=follow))
+
+
+def upgrade(
+    check: Annotated[
+        bool, typer.Option("--check", help="Say whether there is a newer version; change nothing.")
+    ] = False,
+    as_json: AsJson = False,
+    config: ConfigFile = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Compare the installed version with the newest one, and the database with what this one expects; exit 0 when there
+    is nothing to do, else 1. Nothing is ever installed: docs/upgrading.md tells how."""
+    if not check:
+        raise typer.BadParameter("give --check; antler does not install itself: docs/upgrading.md tells how")
+    settings, _ = settings_of(config, data_dir)
+    from bot.cli.upgrade import check as do
+
+    raise typer.Exit(do(settings, as_json=as_json))
