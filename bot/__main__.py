@@ -109,6 +109,9 @@ def reload(config: ConfigFile = None, data_dir: DataDir = None) -> None:
     raise typer.Exit(ask_for_it(settings))
 
 
+app.command(rich_help_panel=SERVING)(operating.logs)
+
+
 @app.command("check-config", rich_help_panel=SETTING_UP)
 def check_config(config: ConfigFile = None, data_dir: DataDir = None) -> None:
     """Check the configuration, build its models and try the sandbox, without starting the gateway; print a summary, or
@@ -252,6 +255,7 @@ def manifest(
 
 app.command(rich_help_panel=KEEPING)(operating.backup)
 app.command(rich_help_panel=KEEPING)(operating.restore)
+app.command(rich_help_panel=KEEPING)(operating.upgrade)
 
 
 @app.command(rich_help_panel=KEEPING)

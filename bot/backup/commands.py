@@ -19,6 +19,7 @@ from bot.control.lock import FILE as LOCK
 from bot.control.lock import DataDirInUse, DataDirLock
 from bot.control.server import SOCKET
 from bot.redaction import Redactor
+from bot.settings.sections import LOG_FILE
 from bot.store.errors import StoreError
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ THREADS = frozenset({"threads", "spool"})
 TOKENS = "mcp"
 """Where tokens of MCP servers are kept."""
 OWN = frozenset({LOCK, SOCKET, "antler.db", "checkpoints.db"})
-PASSING = ("antler.db-", "antler.db.", "checkpoints.db-", ".antler-", ".restore-", "replaced-", "antler.log")
+PASSING = ("antler.db-", "antler.db.", "checkpoints.db-", ".antler-", ".restore-", "replaced-", LOG_FILE)
 """Beginnings of names in the data folder that are not copied: parts and copies of databases, what is being made, what
 a restore has set aside, the log."""
 RESTORED = "restored"

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from bot.cli.options import ConfigFile, DataDir, settings_of
+from bot.cli.options import AsJson, ConfigFile, DataDir, running_folder, settings_of, source_of
 
 
 def send(
@@ -67,3 +67,45 @@ def restore(
     from bot.backup.commands import restore as do
 
     raise typer.Exit(do(settings, source, force=force))
+
+
+def logs(
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on as lines come, until Ctrl-C.")] = False,
+    since: Annotated[
+        str | None, typer.Option("--since", help="30m, 2h, 3d, or a time as 2026-11-23 or 2026-11-23T10:00.")
+    ] = None,
+    lines: Annotated[
+        int | None,
+        typer.Option("-n", "--lines", min=0, help="How many of the newest. Default: 100, with --since all."),
+    ] = None,
+    config: ConfigFile = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Show the gateway's log, from its file in the data folder; antler may be stopped."""
+    from bot.cli.logs import NEWEST, BadTime, begin_of, show
+
+    try:
+        begin = begin_of(since) if since is not None else None
+    except BadTime as error:
+        raise typer.BadParameter(str(error), param_hint="--since") from None
+    if lines is None and begin is None:
+        lines = NEWEST
+    raise typer.Exit(show(running_folder(source_of(config, data_dir)), lines, begin, follow=follow))
+
+
+def upgrade(
+    check: Annotated[
+        bool, typer.Option("--check", help="Say whether there is a newer version; change nothing.")
+    ] = False,
+    as_json: AsJson = False,
+    config: ConfigFile = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Compare the installed version with the newest one, and the database with what this one expects; exit 0 when there
+    is nothing to do, else 1. Nothing is ever installed: docs/upgrading.md tells how."""
+    if not check:
+        raise typer.BadParameter("give --check; antler does not install itself: docs/upgrading.md tells how")
+    settings, _ = settings_of(config, data_dir)
+    from bot.cli.upgrade import check as do
+
+    raise typer.Exit(do(settings, as_json=as_json))

@@ -24,6 +24,7 @@ from bot.process.gateway import CONFIG_ERROR, FAILURE, OK, Gateway
 from bot.redaction import Redactor
 from bot.settings import ChannelSettings
 from bot.settings.load import exposed
+from bot.settings.sections import LOG_FILE
 from bot.store import Store
 from bot.store.errors import StoreBusy, StoreError
 from bot.texts import language_of
@@ -40,7 +41,6 @@ TAKE_OVER_SECONDS = 35.0
 """A little longer than the store's lease."""
 TAKE_OVER_RETRY_SECONDS = 2.0
 
-LOG = "antler.log"
 """A file below the data folder, while a person sits at this process's terminal."""
 
 HANDLES = Path("/proc/self/fd")
@@ -97,7 +97,8 @@ def _open(before: Belongings, data_dir: Path) -> list[str]:
     new = sorted(set(_handles()) - before.handles)
     sockets = [_described(number) for number, target in new if target.startswith("socket:")]
     folder = f"{data_dir.resolve()}{os.sep}"
-    return [*sockets, *(f"file {Path(target).name}" for _, target in new if target.startswith(folder))]
+    files = [Path(target).name for _, target in new if target.startswith(folder)]
+    return [*sockets, *(f"file {name}" for name in files if name != LOG_FILE)]  # that one is begun anew at times
 
 
 def _described(number: int) -> str:
@@ -131,8 +132,6 @@ def serve(settings: Settings, source: SettingsSource, *, watched: bool = True) -
     # Between the lines of a pipe's conversation only what needs attention is shown.
     quiet = _only_terminal(settings) and not at_terminal and settings.log.level == "info"
     logs.configure("warning" if quiet else settings.log.level, settings.log.format, redact)
-    if config_path is not None and settings.models[0].use == "demo":
-        log.warning("no model is configured, so the built-in demo model answers; antler init adds one")
     if (warning := exposed(config_path)) is not None:
         log.warning("%s", warning)
     try:
@@ -140,15 +139,12 @@ def serve(settings: Settings, source: SettingsSource, *, watched: bool = True) -
             if config_path is None:
                 print(first_screen(language_of("auto", locale_of(os.environ), "")), file=sys.stderr)
             elif settings.models[0].use == "demo":
-                log.warning(
-                    "no model is configured, so the built-in demo model answers; see `models` in config.yaml.example"
-                )
-            if at_terminal:
-                print(f"Log: {settings.data_dir / LOG}", file=sys.stderr)
-                logs.to_file(settings.data_dir / LOG)
+                log.warning("no model is configured, so the built-in demo model answers; antler init adds one")
+            if settings.log.file or at_terminal:
+                _keep_log(settings, redact, at_terminal=at_terminal)
             code = asyncio.run(_serve(settings, redact, source if watched and config_path is not None else None))
             if code != OK and at_terminal:
-                print(f"antler: it stopped; {settings.data_dir / LOG} says why", file=sys.stderr)
+                print(f"antler: it stopped; {settings.data_dir / LOG_FILE} says why", file=sys.stderr)
             return code
     except DataDirInUse as error:
         print(f"antler: {error}", file=sys.stderr)
@@ -188,6 +184,17 @@ async def _serve(settings: Settings, redact: Redactor, source: SettingsSource | 
     finally:
         await store.close()
         await report(before, settings.data_dir)
+
+
+def _keep_log(settings: Settings, redact: Redactor, *, at_terminal: bool) -> None:
+    file = settings.data_dir / LOG_FILE
+    try:
+        logs.keep(settings.data_dir, settings.log.format, redact, alone=at_terminal)
+    except OSError as error:
+        log.warning("the log is not kept in %s: %s", file, error.strerror)
+        return
+    if at_terminal:
+        print(f"Log: {file}", file=sys.stderr)
 
 
 async def _open_store(settings: Settings, clock: SystemClock) -> Store:

@@ -25,6 +25,7 @@ from pydantic import ValidationError
 from sqlalchemy.exc import DBAPIError
 
 from bot.redaction import RedactingFormatter
+from bot.settings.sections import LOG_FILE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -280,13 +281,40 @@ def follow(level: str, format_name: Literal["text", "json"], redact: Redactor) -
         logging.getLogger(name).setLevel(level.upper())
 
 
-def to_file(path: Path) -> None:
-    """From now on write to this file, 0600, instead: what a person types would be torn apart by the lines. Two more
-    files are kept where it grows."""
+FILE_BYTES, EARLIER_FILES = 10_000_000, 5
+
+
+class _LogFile(RotatingFileHandler):
+    def handleError(self, record: logging.LogRecord) -> None:
+        """A full disk: the line stands on stderr, and a trace of it would show what is not redacted."""
+
+
+def keep(folder: Path, format_name: Literal["text", "json"], redact: Redactor, *, alone: bool = False) -> None:
+    """Write the log also into a file of the folder, which this process alone may use. Raises OSError.
+
+    alone: into the file only. What a person types at the terminal would be torn apart by the lines.
+    """
+    file = _LogFile(
+        folder / LOG_FILE, maxBytes=FILE_BYTES, backupCount=EARLIER_FILES, encoding="utf-8", errors="backslashreplace"
+    )
+    file.setFormatter(RedactingFormatter(JsonFormatter() if format_name == "json" else TextFormatter(), redact))
     root = logging.getLogger()
-    file = RotatingFileHandler(path, maxBytes=MOST_BYTES, backupCount=2, encoding="utf-8", errors="backslashreplace")
-    file.setFormatter(root.handlers[0].formatter)
-    root.handlers[0] = file
+    if alone:
+        root.handlers[0] = file
+    else:
+        root.addHandler(file)
+
+
+def keep_or_not(wanted: bool, folder: Path, format_name: Literal["text", "json"], redact: Redactor) -> None:
+    """Begin or end to write the log into a file as well. Raises OSError. It goes on where the log is nowhere else."""
+    root = logging.getLogger()
+    files = [handler for handler in root.handlers if isinstance(handler, _LogFile)]
+    if wanted and not files:
+        keep(folder, format_name, redact)
+    for file in files:
+        if not wanted and file is not root.handlers[0]:
+            root.removeHandler(file)
+            file.close()
 
 
 def _unexpected_end(kind: type[BaseException], error: BaseException, place: TracebackType | None) -> None:

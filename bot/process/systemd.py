@@ -34,7 +34,7 @@ class Supervisor:
 
     @classmethod
     def of(cls, environment: MutableMapping[str, str]) -> Self:
-        """As the variables say, which are taken out: the programs that are started are not to answer for this one."""
+        """The one that the variables name. They are taken out: no program that is started is to answer for this one."""
         address = environment.pop("NOTIFY_SOCKET", "")
         microseconds = environment.pop("WATCHDOG_USEC", "")
         mine = environment.pop("WATCHDOG_PID", "") in ("", str(os.getpid()))

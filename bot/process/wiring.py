@@ -35,9 +35,10 @@ from bot.operations.outages import Outages
 from bot.operations.reload import Adoption, Reloader
 from bot.operations.status import Asked, StatusPage
 from bot.operations.why import why_page
+from bot.process import logs
 from bot.process.agent import Agent, load_harness
 from bot.process.logs import NAME as AUDIT_LOG
-from bot.process.logs import AuditFile, follow, recent_errors
+from bot.process.logs import AuditFile, recent_errors
 from bot.runs.active import RunLimits
 from bot.runs.approvals import StoreApprovals
 from bot.runs.endings import NO_AFTERMATH, Aftermath
@@ -469,7 +470,8 @@ class Wiring:
         self.retention.days = settings.data.keep_threads_days
         self.timer.wake()
         if settings.log != self._log:
-            follow(settings.log.level, settings.log.format, self._redact)
+            logs.follow(settings.log.level, settings.log.format, self._redact)
+            logs.keep_or_not(settings.log.file, settings.data_dir, settings.log.format, self._redact)
             self._log = settings.log
 
 

@@ -180,9 +180,14 @@ class DatabaseSettings(Section):
         return value
 
 
+LOG_FILE = "antler.log"
+"""In the data folder; what was set aside of it has a number behind its name."""
+
+
 class LogSettings(Section):
     level: Literal["debug", "info", "warning", "error"] = "info"
     format: Literal["text", "json"] = "text"
+    file: bool = Field(default=True, description="Also into antler.log in the data folder, which `antler logs` reads")
 
     @field_validator("level", mode="before")
     @classmethod
