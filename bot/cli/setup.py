@@ -100,6 +100,9 @@ def _asked(files: ConfigFiles, flags: Flags, texts: Texts, *, has_service: bool)
     async def talk() -> str:
         wizard = Wizard(files, ask, typer.echo, texts, preset=flags.preset(), environment=os.environ)
         await wizard.run()
+        if await _is_running(files):
+            typer.echo(texts.setup["running"])
+            return "later"
         return await ask_start(ask, typer.echo, ["antler", "run", *chosen_file], has_service=has_service)
 
     try:
@@ -112,6 +115,18 @@ def _asked(files: ConfigFiles, flags: Flags, texts: Texts, *, has_service: bool)
         os.execv(sys.executable, [*antler, "run", *chosen_file])
     if chosen == "service":
         os.execv(sys.executable, [*antler, "service", "install", *chosen_file])
+
+
+async def _is_running(files: ConfigFiles) -> bool:
+    """Whether a gateway serves the data folder of what was written."""
+    from bot.control.server import NotRunning, connection
+    from bot.setup.files import Draft
+
+    try:
+        async with connection(files.settings(Draft()).data_dir):
+            return True
+    except NotRunning:
+        return False
 
 
 def _commands(context: typer.Context) -> list[str]:

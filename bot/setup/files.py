@@ -120,6 +120,7 @@ class ConfigFiles:
             os.replace(self.path, kept)
             written.append(kept)
         _replace(self.path, config)
+        self.fresh = False
         return [*written, self.path]
 
     def _tree(self, yaml: YAML) -> Any:

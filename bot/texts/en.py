@@ -891,6 +891,7 @@ EN = Texts(
         "start_now": "Start Antler in this terminal",
         "start_service": "Install it as a service, which also starts with the machine",
         "start_later": "Later",
+        "running": "Antler is running: it takes over models and people now. New accounts wait for its restart; its log names what else does.",
         "start_how": "Start it with: {command}",
         "claim": "When it has connected, Antler prints a link with a code: it makes you the bot's administrator.",
     },

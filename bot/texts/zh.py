@@ -817,6 +817,7 @@ ZH = Texts(
         "start_now": "在这个终端启动 Antler",
         "start_service": "安装为服务，随机器一起启动",
         "start_later": "以后再说",
+        "running": "Antler 正在运行：模型和人员的改动立即生效。新账号要等它重启；日志会说明还有哪些改动需要重启。",
         "start_how": "启动命令：{command}",
         "claim": "连接成功后，Antler 会显示一个带认领码的链接：打开它，你就成为机器人的管理员。",
     },

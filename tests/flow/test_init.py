@@ -8,6 +8,8 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import yaml
+
 from harness.models.probe import COUNT, NAME_THE_COLOUR, USE_THE_TOOL
 from tests.flow.platforms.base import Person, shows
 from tests.flow.platforms.world import PLATFORMS, Everywhere, everywhere, simulators
@@ -144,6 +146,22 @@ def flags_for(world: Everywhere) -> list[str]:
             elif key != "type":
                 flags += ["--set", f"channels.{account}.{key}={json.dumps(value)}"]
     return flags
+
+
+async def test_beside_a_running_gateway_it_does_not_start_another(world: World) -> None:
+    async with world, sitting_at(world) as terminal:
+        await terminal.see("There is a config already")
+        terminal.type(ENTER)
+        await terminal.see("Where shall people write")
+        terminal.type(b" " + UP + b" " + ENTER)  # the terminal instead of Telegram
+        await terminal.see("Which model answers?")
+        terminal.type(UP + ENTER)
+        for question in ("commands run?", "Time zone", "search the web?", "read public web pages?", "Write it?"):
+            await terminal.see(question)
+            terminal.type(ENTER)
+        await terminal.see("Antler is running")
+        assert await terminal.ends() == 0
+        assert set(yaml.safe_load(world.config_file.read_text())["channels"]) == {"telegram", "console"}
 
 
 async def test_ctrl_c_leaves_nothing_behind(world: World) -> None:

@@ -139,4 +139,5 @@ def test_a_new_beginning_keeps_the_old_config(tmp_path: Path) -> None:
     files = ConfigFiles(tmp_path / "config.yaml", {}, fresh=True)
     files.write(Draft({"channels": {"console": {}}}))
     assert "locale" not in files.path.read_text()
+    assert list(files.settings(Draft()).channels) == ["console"]
     assert "locale: en" in (tmp_path / "config.yaml.before").read_text()
