@@ -166,11 +166,11 @@ async def test_a_port_that_is_in_use_ends_the_start_and_names_the_key(tmp_path: 
 
 
 async def test_a_certificate_that_cannot_be_read_is_named(tmp_path: Path) -> None:
-    http = {"listen": f"127.0.0.1:{free_port()}", "tls_cert": "none.crt", "tls_key": "none.key"}
+    http = {"listen": f"127.0.0.1:{free_port()}", "tls": {"cert": "none.crt", "key": "none.key"}}
     process = await launched(tmp_path, http)
     _, told = await asyncio.wait_for(process.communicate(), SECONDS)
     assert process.returncode == 1
-    assert "http.tls_cert and http.tls_key cannot be used: No such file or directory" in told.decode()
+    assert "http.tls cannot be used: No such file or directory" in told.decode()
 
 
 def test_without_a_listener_its_libraries_are_not_imported() -> None:
@@ -191,12 +191,13 @@ def problems(folder: Path, **http: Any) -> dict[str, str]:
 
 def test_beyond_this_machine_it_listens_only_encrypted(tmp_path: Path) -> None:
     told = problems(tmp_path, listen="0.0.0.0:8080")
-    assert "tls_cert" in told["http"]
+    assert "give tls a cert and a key" in told["http"]
     assert "behind_proxy" in told["http"]
-    for http in ({"behind_proxy": True}, {"tls_cert": "a.crt", "tls_key": "a.key"}):
+    for http in ({"behind_proxy": True}, {"tls": {"cert": "a.crt", "key": "a.key"}}):
         settings = load(written(tmp_path, {"listen": "0.0.0.0:8080", **http}), {}).http
         assert settings.is_exposed
-    assert settings.tls_cert == tmp_path / "a.crt"
+    assert settings.tls is not None
+    assert settings.tls.cert == tmp_path / "a.crt"
     assert not HttpSettings(listen="[::1]:8080").is_exposed
     assert not HttpSettings(listen="localhost:8080").is_exposed
 
@@ -208,8 +209,8 @@ def test_an_address_is_host_and_port(tmp_path: Path, listen: object) -> None:
     assert "http.listen" in problems(tmp_path, listen=listen)
 
 
-def test_one_of_two_parts_of_a_certificate_and_a_short_token_are_faults(tmp_path: Path) -> None:
-    assert "belong together" in problems(tmp_path, tls_cert="a.crt")["http"]
+def test_a_certificate_without_a_key_and_a_short_token_are_faults(tmp_path: Path) -> None:
+    assert "http.tls.key" in problems(tmp_path, tls={"cert": "a.crt"})
     assert "shorter than 16" in problems(tmp_path, metrics_token="abc")["http.metrics_token"]
 
 
