@@ -8,6 +8,7 @@ import json
 import re
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -26,6 +27,7 @@ from bot.settings.sections import HttpSettings
 from harness.events import ToolEnded
 from tests.bot.core import ANN, Core, core
 from tests.simulators.process import REPO_ROOT, child_environment
+from tests.simulators.proxy.authority import PrivateAuthority
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -92,9 +94,13 @@ async def launched(folder: Path, http: dict[str, Any]) -> asyncio.subprocess.Pro
 
 
 @contextlib.asynccontextmanager
-async def gateway(folder: Path, **http: Any) -> AsyncIterator[Process]:
+async def gateway(
+    folder: Path, host: str = "127.0.0.1", trusted: ssl.SSLContext | None = None, **http: Any
+) -> AsyncIterator[Process]:
+    """trusted: it is asked over TLS."""
     port, lines = free_port(), list[str]()
-    process = await launched(folder, {"listen": f"127.0.0.1:{port}", **http})
+    process = await launched(folder, {"listen": f"{host}:{port}", **http})
+    verify, url = trusted or True, f"{'https' if trusted else 'http'}://127.0.0.1:{port}"
 
     async def keep() -> None:
         assert process.stderr is not None
@@ -103,7 +109,7 @@ async def gateway(folder: Path, **http: Any) -> AsyncIterator[Process]:
 
     logging = asyncio.create_task(keep())
     try:
-        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", trust_env=False) as client:
+        async with httpx.AsyncClient(base_url=url, trust_env=False, verify=verify) as client:
             yield Process(process, client, lines)
     finally:
         if process.returncode is None:
@@ -144,6 +150,18 @@ async def test_metrics_ask_for_their_token_where_others_may_reach_them(tmp_path:
         assert (refused.status_code, refused.headers["www-authenticate"]) == (401, "Bearer")
         assert "antler_" not in refused.text
         assert (await running.ask("/metrics", Authorization=f"Bearer {TOKEN[:-1]}x")).status_code == 401
+        assert "antler_info" in (await running.ask("/metrics", Authorization=f"Bearer {TOKEN}")).text
+
+
+async def test_on_all_interfaces_it_is_encrypted_and_health_is_open(tmp_path: Path) -> None:
+    authority = PrivateAuthority.create(tmp_path)
+    made = authority.issue("antler.test")
+    tls = {"cert": str(made.cert), "key": str(made.key)}
+    trusted = ssl.create_default_context(cafile=authority.cert)
+    async with gateway(tmp_path, "0.0.0.0", trusted, tls=tls, metrics_token=TOKEN) as running:
+        await running.ready()
+        assert (await running.ask("/healthz")).text == "ok\n"
+        assert (await running.ask("/metrics")).status_code == 401
         assert "antler_info" in (await running.ask("/metrics", Authorization=f"Bearer {TOKEN}")).text
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import logging
+import ssl
 import subprocess
 import sys
 import threading
@@ -23,6 +24,7 @@ from bot.settings import load
 from bot.settings.sections import TracingSettings
 from tests.bot.core import SECRET
 from tests.simulators.process import REPO_ROOT, child_environment
+from tests.simulators.proxy.authority import Certificate, PrivateAuthority
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -51,7 +53,7 @@ class Collector:
 
 
 @contextmanager
-def collector() -> Iterator[Collector]:
+def collector(certificate: Certificate | None = None) -> Iterator[Collector]:
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"]))
@@ -69,6 +71,10 @@ def collector() -> Iterator[Collector]:
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     here = Collector(server.server_address[1])
+    if certificate is not None:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(certificate.cert, certificate.key)
+        server.socket = context.wrap_socket(server.socket, server_side=True)
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     try:
@@ -130,6 +136,19 @@ def test_words_are_sent_only_where_that_is_said_and_without_secrets(content: boo
     assert SECRET not in sent
     assert "words of a provider" not in sent
     assert ("hello" in sent) is content
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_the_authorities_of_the_config_are_trusted_and_no_others(tmp_path: Path, known: bool) -> None:
+    authority = PrivateAuthority.create(tmp_path)
+    with collector(authority.issue("collector.test")) as there:
+        settings = TracingSettings.model_validate({"otlp": {"url": there.url.replace("http", "https", 1)}})
+        route = (None, authority.cert if known else None)
+        traces = OtlpTracing(settings, "1", Redactor([]), lambda url: route)
+        with traces.call(RUN, "chat", "main", lambda: ""):
+            pass
+        traces.close()
+    assert bool(there.spans) is known
 
 
 def test_langfuse_and_langsmith_are_asked_as_they_document_it() -> None:
