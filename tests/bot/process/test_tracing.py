@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import base64
 import logging
+import socket
 import ssl
 import subprocess
 import sys
 import threading
+import time
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -18,7 +20,7 @@ import pytest
 import yaml
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from bot.process.tracing import OtlpTracing, receivers
+from bot.process.tracing import CLOSING_SECONDS, OtlpTracing, receivers
 from bot.redaction import MARK, Redactor
 from bot.settings import load
 from bot.settings.sections import TracingSettings
@@ -177,6 +179,16 @@ def test_a_receiver_that_refuses_is_told_once_and_holds_nobody_up(caplog: pytest
     told = [record for record in caplog.records if record.name == "bot.process.tracing"]
     assert len(told) == 1
     assert told[0].levelno == logging.WARNING
+
+
+def test_a_receiver_that_never_answers_does_not_keep_a_gateway_from_its_stop() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        traces = tracing(Collector(silent.getsockname()[1]))
+        with traces.call(RUN, "chat", "main", lambda: ""):
+            pass
+        began = time.monotonic()
+        traces.close()
+        assert time.monotonic() - began < CLOSING_SECONDS + 1
 
 
 async def test_a_whole_answer_is_one_trace_under_the_runs_id(tmp_path: Path) -> None:
