@@ -60,17 +60,15 @@ class HttpServer:
             ws="none",
             server_header=False,
             proxy_headers=settings.behind_proxy,
-            ssl_certfile=settings.tls_cert,
-            ssl_keyfile=settings.tls_key,
+            ssl_certfile=settings.tls.cert if settings.tls is not None else None,
+            ssl_keyfile=settings.tls.key if settings.tls is not None else None,
             limit_concurrency=MOST_CONNECTIONS,
             timeout_graceful_shutdown=CLOSING_SECONDS,
         )
         try:
             config.load()
         except OSError as error:  # ssl.SSLError is one
-            raise HttpUnavailable(
-                f"http.tls_cert and http.tls_key cannot be used: {error.strerror or error.args[-1]}"
-            ) from error
+            raise HttpUnavailable(f"http.tls cannot be used: {error.strerror or error.args[-1]}") from error
         self._socket = _listening(settings)
         self._server = _Server(config)
         self._serving: asyncio.Task[None] | None = None

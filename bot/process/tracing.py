@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import logging
 import ssl
+import threading
 import time
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -41,7 +42,7 @@ log = logging.getLogger(__name__)
 LONGEST = 50_000
 """Characters of one message or result that are sent with `tracing.content`."""
 SEND_SECONDS = 10
-CLOSING_MILLISECONDS = 1500
+CLOSING_SECONDS = 1.5
 QUIET_SECONDS = 600.0
 """In which the log tells the same trouble with a receiver once."""
 NANO = 1_000_000_000
@@ -135,10 +136,12 @@ class OtlpTracing:
             span_limits=SpanLimits(max_attribute_length=LONGEST),
             shutdown_on_exit=False,
         )
+        self._exporters: list[OTLPSpanExporter] = []
         for receiver in receivers(settings):
             exporter = OTLPSpanExporter(
                 receiver.url, headers=receiver.headers, timeout=SEND_SECONDS, session=_session(*route(receiver.url))
             )
+            self._exporters.append(exporter)
             self._provider.add_span_processor(BatchSpanProcessor(exporter))
         self._tracer = self._provider.get_tracer("antler", version)
         theirs = logging.getLogger("opentelemetry")
@@ -205,8 +208,12 @@ class OtlpTracing:
 
     def close(self) -> None:
         """Send what is left, for a short time. Blocking."""
-        self._provider.force_flush(CLOSING_MILLISECONDS)
-        self._provider.shutdown()
+        closing = threading.Thread(target=self._provider.shutdown, name="traces", daemon=True)
+        closing.start()
+        closing.join(CLOSING_SECONDS)
+        if closing.is_alive():  # it waits for a receiver, for half a minute if it may
+            for exporter in self._exporters:
+                exporter.shutdown()
 
     def _say(self, span: Span, attribute: str, words: Callable[[], str]) -> None:
         if self._content:

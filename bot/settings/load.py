@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 _BUILT_IN = "built-in default"
 _RELATIVE_TO_FILE: tuple[TreePath, ...] = (
     *(("data_dir",), ("agents_dir",), ("network", "ca_file")),
-    *(("http", "tls_cert"), ("http", "tls_key"), ("skills", "custom")),
+    *(("http", "tls", "cert"), ("http", "tls", "key"), ("skills", "custom")),
 )
 
 

@@ -206,13 +206,19 @@ def _host_and_port(value: str) -> tuple[str, int]:
 _LISTEN_FORM = "should be host:port, such as 127.0.0.1:8080"
 
 
+class TlsSettings(Section):
+    """PEM files of a certificate, with its chain, and of its key."""
+
+    cert: Path
+    key: Path
+
+
 class HttpSettings(Section):
     """The HTTP listener. listen: host:port; None: there is none. behind_proxy: a proxy that has TLS stands in front of
     it. metrics_token: what /metrics is asked with, as `Authorization: Bearer ...`."""
 
     listen: str | None = None
-    tls_cert: Path | None = None
-    tls_key: Path | None = None
+    tls: TlsSettings | None = None
     behind_proxy: bool = False
     metrics_token: SecretStr | None = None
 
@@ -235,11 +241,9 @@ class HttpSettings(Section):
 
     @model_validator(mode="after")
     def _encrypted_beyond_this_machine(self) -> Self:
-        if (self.tls_cert is None) is not (self.tls_key is None):
-            raise ValueError("tls_cert and tls_key belong together: give both, or neither")
-        if self.listen is not None and not (self.is_local or self.tls_cert or self.behind_proxy):
+        if self.listen is not None and not (self.is_local or self.tls or self.behind_proxy):
             raise ValueError(
-                "listen is reached from other machines: give tls_cert and tls_key, or say behind_proxy: true where a "
+                "listen is reached from other machines: give tls a cert and a key, or say behind_proxy: true where a "
                 "proxy with TLS stands in front, or listen on 127.0.0.1"
             )
         return self

@@ -5,14 +5,18 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import re
+import signal
 import socket
 import stat
+import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from bot.control import server
 from bot.control.server import SOCKET, ControlServer, NotRunning, ask, connection, describe, read_status
+from tests.simulators.process import REPO_ROOT
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -173,3 +177,19 @@ def test_the_status_reads_well() -> None:
         "  telegram: connected, last sign of life 3 s ago",
         "  slack: retrying, no sign of life yet (no network)",
     ]
+
+
+async def test_watching_goes_on_until_it_is_interrupted_also_while_nothing_answers(tmp_path: Path) -> None:
+    code = "import sys, pathlib, bot.control.server as server\nsys.exit(server.watch(pathlib.Path(sys.argv[1])))"
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-c", code, str(tmp_path)), cwd=REPO_ROOT, stdout=asyncio.subprocess.PIPE
+    )
+    assert process.stdout is not None
+    async with asyncio.timeout(40):
+        assert "no antler process answers" in (await process.stdout.readline()).decode()
+        async with serving(tmp_path):
+            while "antler 1" not in (line := (await process.stdout.readline()).decode()):
+                assert "no antler process answers" in line
+            assert re.match(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d[+-]\d{4}  antler 1\.2\.3, up ", line)
+            process.send_signal(signal.SIGINT)
+            assert await process.wait() == 0

@@ -8,6 +8,7 @@ import json
 import re
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -26,6 +27,7 @@ from bot.settings.sections import HttpSettings
 from harness.events import ToolEnded
 from tests.bot.core import ANN, Core, core
 from tests.simulators.process import REPO_ROOT, child_environment
+from tests.simulators.proxy.authority import PrivateAuthority
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -92,9 +94,13 @@ async def launched(folder: Path, http: dict[str, Any]) -> asyncio.subprocess.Pro
 
 
 @contextlib.asynccontextmanager
-async def gateway(folder: Path, **http: Any) -> AsyncIterator[Process]:
+async def gateway(
+    folder: Path, host: str = "127.0.0.1", trusted: ssl.SSLContext | None = None, **http: Any
+) -> AsyncIterator[Process]:
+    """trusted: it is asked over TLS."""
     port, lines = free_port(), list[str]()
-    process = await launched(folder, {"listen": f"127.0.0.1:{port}", **http})
+    process = await launched(folder, {"listen": f"{host}:{port}", **http})
+    verify, url = trusted or True, f"{'https' if trusted else 'http'}://127.0.0.1:{port}"
 
     async def keep() -> None:
         assert process.stderr is not None
@@ -103,7 +109,7 @@ async def gateway(folder: Path, **http: Any) -> AsyncIterator[Process]:
 
     logging = asyncio.create_task(keep())
     try:
-        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", trust_env=False) as client:
+        async with httpx.AsyncClient(base_url=url, trust_env=False, verify=verify) as client:
             yield Process(process, client, lines)
     finally:
         if process.returncode is None:
@@ -171,6 +177,18 @@ async def test_metrics_ask_for_their_token_where_others_may_reach_them(tmp_path:
         assert "antler_info" in (await running.ask("/metrics", Authorization=f"Bearer {TOKEN}")).text
 
 
+async def test_on_all_interfaces_it_is_encrypted_and_health_is_open(tmp_path: Path) -> None:
+    authority = PrivateAuthority.create(tmp_path)
+    made = authority.issue("antler.test")
+    tls = {"cert": str(made.cert), "key": str(made.key)}
+    trusted = ssl.create_default_context(cafile=authority.cert)
+    async with gateway(tmp_path, "0.0.0.0", trusted, tls=tls, metrics_token=TOKEN) as running:
+        await running.ready()
+        assert (await running.ask("/healthz")).text == "ok\n"
+        assert (await running.ask("/metrics")).status_code == 401
+        assert "antler_info" in (await running.ask("/metrics", Authorization=f"Bearer {TOKEN}")).text
+
+
 async def test_behind_a_proxy_there_are_no_metrics_without_a_token(tmp_path: Path) -> None:
     async with gateway(tmp_path, behind_proxy=True) as running:
         await running.ready()
@@ -190,11 +208,11 @@ async def test_a_port_that_is_in_use_ends_the_start_and_names_the_key(tmp_path: 
 
 
 async def test_a_certificate_that_cannot_be_read_is_named(tmp_path: Path) -> None:
-    http = {"listen": f"127.0.0.1:{free_port()}", "tls_cert": "none.crt", "tls_key": "none.key"}
+    http = {"listen": f"127.0.0.1:{free_port()}", "tls": {"cert": "none.crt", "key": "none.key"}}
     process = await launched(tmp_path, http)
     _, told = await asyncio.wait_for(process.communicate(), SECONDS)
     assert process.returncode == 1
-    assert "http.tls_cert and http.tls_key cannot be used: No such file or directory" in told.decode()
+    assert "http.tls cannot be used: No such file or directory" in told.decode()
 
 
 def test_without_a_listener_its_libraries_are_not_imported() -> None:
@@ -215,12 +233,13 @@ def problems(folder: Path, **http: Any) -> dict[str, str]:
 
 def test_beyond_this_machine_it_listens_only_encrypted(tmp_path: Path) -> None:
     told = problems(tmp_path, listen="0.0.0.0:8080")
-    assert "tls_cert" in told["http"]
+    assert "give tls a cert and a key" in told["http"]
     assert "behind_proxy" in told["http"]
-    for http in ({"behind_proxy": True}, {"tls_cert": "a.crt", "tls_key": "a.key"}):
+    for http in ({"behind_proxy": True}, {"tls": {"cert": "a.crt", "key": "a.key"}}):
         settings = load(written(tmp_path, {"listen": "0.0.0.0:8080", **http}), {}).http
         assert settings.is_exposed
-    assert settings.tls_cert == tmp_path / "a.crt"
+    assert settings.tls is not None
+    assert settings.tls.cert == tmp_path / "a.crt"
     assert not HttpSettings(listen="[::1]:8080").is_exposed
     assert not HttpSettings(listen="localhost:8080").is_exposed
 
@@ -232,8 +251,8 @@ def test_an_address_is_host_and_port(tmp_path: Path, listen: object) -> None:
     assert "http.listen" in problems(tmp_path, listen=listen)
 
 
-def test_one_of_two_parts_of_a_certificate_and_a_short_token_are_faults(tmp_path: Path) -> None:
-    assert "belong together" in problems(tmp_path, tls_cert="a.crt")["http"]
+def test_a_certificate_without_a_key_and_a_short_token_are_faults(tmp_path: Path) -> None:
+    assert "http.tls.key" in problems(tmp_path, tls={"cert": "a.crt"})
     assert "shorter than 16" in problems(tmp_path, metrics_token="abc")["http.metrics_token"]
 
 

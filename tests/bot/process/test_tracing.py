@@ -5,9 +5,12 @@ from __future__ import annotations
 import asyncio
 import base64
 import logging
+import socket
+import ssl
 import subprocess
 import sys
 import threading
+import time
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -17,12 +20,13 @@ import pytest
 import yaml
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from bot.process.tracing import OtlpTracing, receivers
+from bot.process.tracing import CLOSING_SECONDS, OtlpTracing, receivers
 from bot.redaction import MARK, Redactor
 from bot.settings import load
 from bot.settings.sections import TracingSettings
 from tests.bot.core import SECRET
 from tests.simulators.process import REPO_ROOT, child_environment
+from tests.simulators.proxy.authority import Certificate, PrivateAuthority
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -51,7 +55,7 @@ class Collector:
 
 
 @contextmanager
-def collector() -> Iterator[Collector]:
+def collector(certificate: Certificate | None = None) -> Iterator[Collector]:
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"]))
@@ -69,6 +73,10 @@ def collector() -> Iterator[Collector]:
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     here = Collector(server.server_address[1])
+    if certificate is not None:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(certificate.cert, certificate.key)
+        server.socket = context.wrap_socket(server.socket, server_side=True)
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     try:
@@ -132,6 +140,19 @@ def test_words_are_sent_only_where_that_is_said_and_without_secrets(content: boo
     assert ("hello" in sent) is content
 
 
+@pytest.mark.parametrize("known", [True, False])
+def test_the_authorities_of_the_config_are_trusted_and_no_others(tmp_path: Path, known: bool) -> None:
+    authority = PrivateAuthority.create(tmp_path)
+    with collector(authority.issue("collector.test")) as there:
+        settings = TracingSettings.model_validate({"otlp": {"url": there.url.replace("http", "https", 1)}})
+        route = (None, authority.cert if known else None)
+        traces = OtlpTracing(settings, "1", Redactor([]), lambda url: route)
+        with traces.call(RUN, "chat", "main", lambda: ""):
+            pass
+        traces.close()
+    assert bool(there.spans) is known
+
+
 def test_langfuse_and_langsmith_are_asked_as_they_document_it() -> None:
     settings = TracingSettings.model_validate(
         {
@@ -158,6 +179,16 @@ def test_a_receiver_that_refuses_is_told_once_and_holds_nobody_up(caplog: pytest
     told = [record for record in caplog.records if record.name == "bot.process.tracing"]
     assert len(told) == 1
     assert told[0].levelno == logging.WARNING
+
+
+def test_a_receiver_that_never_answers_does_not_keep_a_gateway_from_its_stop() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        traces = tracing(Collector(silent.getsockname()[1]))
+        with traces.call(RUN, "chat", "main", lambda: ""):
+            pass
+        began = time.monotonic()
+        traces.close()
+        assert time.monotonic() - began < CLOSING_SECONDS + 1
 
 
 async def test_a_whole_answer_is_one_trace_under_the_runs_id(tmp_path: Path) -> None:

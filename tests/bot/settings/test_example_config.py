@@ -104,7 +104,7 @@ _PROSE = re.compile(r"# [a-z_]+: |[^{]*\}\]$")
 REQUIRED = {
     *("bot_token", "app_token", "app_id", "app_secret", "bot_id", "secret", "command", "url", "description"),
     *("system_prompt", "model", "grant", "token_url", "client_id", "client_secret"),
-    *("public_key", "secret_key", "api_key", "tls_cert", "tls_key"),
+    *("public_key", "secret_key", "api_key", "cert", "key"),
 }
 """Of the sections that are comments as a whole: they go with each of their other keys."""
 
