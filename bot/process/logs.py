@@ -231,8 +231,8 @@ def configure(level: str, format_name: Literal["text", "json"], redact: Redactor
 
 
 def to_file(path: Path) -> None:
-    """From now on write to this file, 0600, instead: what a person types would be torn apart by the lines. Two more
-    files are kept where it grows."""
+    """Write to this file, 0600, from now on: what a person types would be torn apart by the lines. Two older files are
+    kept where it grows."""
     root = logging.getLogger()
     file = RotatingFileHandler(path, maxBytes=MOST_BYTES, backupCount=2, encoding="utf-8", errors="backslashreplace")
     file.setFormatter(root.handlers[0].formatter)
