@@ -471,7 +471,10 @@ class Wiring:
         self.timer.wake()
         if settings.log != self._log:
             logs.follow(settings.log.level, settings.log.format, self._redact)
-            logs.keep_or_not(settings.log.file, settings.data_dir, settings.log.format, self._redact)
+            try:
+                logs.keep_or_not(settings.log.file, settings.data_dir, settings.log.format, self._redact)
+            except OSError as error:
+                log.warning("log.file: the log is not kept in a file: %s", error.strerror)
             self._log = settings.log
 
 

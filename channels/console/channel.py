@@ -59,7 +59,7 @@ MAX_MESSAGES = 200
 
 
 async def _at_once(conversation: str) -> None:
-    """For terminals whose lines are not answered in turn."""
+    """Waits for nothing: the lines of most terminals are not answered in turn."""
 
 
 class Screen:

@@ -110,7 +110,7 @@ class _History(FileHistory):
 
 
 def _history(path: Path | None) -> History:
-    """In the file, for its owner alone, cut where it has grown long; None: of this session only."""
+    """The history in the file, which is its owner's alone and cut where it has grown long; None: of this session."""
     if path is None:
         return InMemoryHistory()
     with open(os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600), "r+b") as file:

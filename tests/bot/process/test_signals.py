@@ -9,13 +9,13 @@ import sys
 from bot.process.terminal import FORCED
 from tests.simulators.process import REPO_ROOT
 
-HANGS = "import time; from bot.process import terminal; terminal.end_after(0.2); time.sleep(60)"
+HANGS = "import time; from bot.process import terminal; terminal.end_after(0.2, terminal.LastResort()); time.sleep(60)"
 WAITS = """
 import asyncio
 from bot.process import terminal
 
 async def main():
-    terminal.on_stop(lambda: print("asked", flush=True))
+    terminal.on_stop(lambda: print("asked", flush=True), terminal.LastResort(), hangs_up=False)
     print("ready", flush=True)
     await asyncio.sleep(60)
 
