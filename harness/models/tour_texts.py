@@ -217,7 +217,7 @@ stretch`。要用真正的模型：`{how_to}`，编辑其中的 `models:`，然�
     plan_done="结果如下：\n\n{reports}\n\n{best}计划：\n\n{plan}",
     plan_best="{shop} 收入最高。",
     order_begin="我要订购 40 公斤咖啡豆。配置里的规则可能要求你先同意。",
-    order="订单：40 公斤咖啡豆，送往 Harbour、Market 和 Station。\n",
+    order="订单\n40 公斤咖啡豆\n送往 Harbour、Market 和 Station\n",
     order_done="订单已写好：`order.txt`。内置配置里有一条规则要求先问你（`guardrails.rules`）；哪些操作要问，由你的配置决定。",
     order_denied="你没有同意，所以什么都没有写。被拒绝的调用不会执行，模型会得知结果和原因。",
     ask="要看哪家店的全年数据？",
