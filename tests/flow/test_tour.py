@@ -75,6 +75,15 @@ async def test_an_order_is_written_after_a_yes_and_not_after_a_no(tmp_path: Path
     assert read(name).decode() == EN.order
 
 
+async def test_the_end_of_a_pipe_leaves_a_request_open_until_the_next_start(tmp_path: Path) -> None:
+    code, output, _ = await piped(tmp_path, "3\n", "run")
+    assert code == 0
+    assert "1. Allow once" in output
+    code, output, _ = await piped(tmp_path, "1\nhello\n", "run")
+    assert code == 0
+    assert output.index(EN.order_done.partition(":")[0]) < output.index("you: hello")
+
+
 async def test_a_question_is_answered_by_its_number(tmp_path: Path) -> None:
     code, output, _ = await piped(tmp_path, "4\n2\n你能做什么？\n4\n1\n", "run")
     assert code == 0
